@@ -377,32 +377,49 @@ static bool fits(matcher *x, const ort_term *t, ort_id value)
 
 /* ---- the whole */
 
-static bool inside(const ort_match *m, const ort_node *node)
+static bool goes(const ort_match *m, const ort_node *node)
 {
     for (int i = 0; i < m->node_count; i++)
         if (m->nodes[i] == node)
-            return true;
+            return !m->shared[i];
     return false;
 }
 
-/* A value that will go though somebody else reads it, or ORT_ID_NONE. */
-static ort_id read_outside(const ort_graph *graph, const ort_match *m)
+/* An output of the node that is read by what stays, or ORT_ID_NONE. */
+static ort_id read_by_others(const ort_graph *graph, const ort_match *m, const ort_node *node)
 {
-    for (int i = 1; i < m->node_count; i++) {
-        const ort_node *node = m->nodes[i];
-        for (int k = 0; !m->shared[i] && k < node->output_count; k++) {
-            if (node->outputs[k] == ORT_ID_NONE)
-                continue;
-            if (graph->values.data[node->outputs[k]]->is_output)
+    for (int k = 0; k < node->output_count; k++) {
+        if (node->outputs[k] == ORT_ID_NONE)
+            continue;
+        if (graph->values.data[node->outputs[k]]->is_output)
+            return node->outputs[k];
+        ort_readers readers = ort_readers_of(graph, node->outputs[k]);
+        const ort_node *reader;
+        while ((reader = ort_readers_next(&readers)))
+            if (!goes(m, reader))
                 return node->outputs[k];
-            ort_readers readers = ort_readers_of(graph, node->outputs[k]);
-            const ort_node *reader;
-            while ((reader = ort_readers_next(&readers)))
-                if (!inside(m, reader))
-                    return node->outputs[k];
-        }
     }
     return ORT_ID_NONE;
+}
+
+/* A value that would go though somebody else reads it, or ORT_ID_NONE. What may stay stays where
+ * others read it. */
+static ort_id read_outside(const ort_graph *graph, ort_match *m)
+{
+    ort_id outside = ORT_ID_NONE;
+    bool may_stay[ORT_MATCH_NODES];
+    memcpy(may_stay, m->shared, sizeof may_stay);
+    memset(m->shared, 0, sizeof m->shared);
+    for (int i = 1; i < m->node_count; i++) {
+        ort_id read = m->shared[i] ? ORT_ID_NONE : read_by_others(graph, m, m->nodes[i]);
+        if (read != ORT_ID_NONE && may_stay[i]) {
+            m->shared[i] = true;
+            i = 0; /* what it reads stays as well */
+        } else if (read != ORT_ID_NONE && outside == ORT_ID_NONE) {
+            outside = read;
+        }
+    }
+    return outside;
 }
 
 static void begin(ort_match *m, const ort_text *text, ort_graph *graph)

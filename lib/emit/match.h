@@ -30,7 +30,7 @@ typedef struct ort_match {
     unsigned flags; /* of the row that found it (pass/rewrite.h) */
     ort_bound bound[ORT_MATCH_NAMES]; /* by name of the text, then by `extra` */
     ort_node *nodes[ORT_MATCH_NODES]; /* root first */
-    bool shared[ORT_MATCH_NODES];
+    bool shared[ORT_MATCH_NODES]; /* with '+', and read by others, so that it stays */
     int node_count;
     bool turned;
     const char *extra[8]; /* names that aren't in the text (ort_match_let) */

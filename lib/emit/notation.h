@@ -20,7 +20,7 @@
  * To find a graph (match.h) there are besides
  *
  *     (A|ms.B a)    either operator            (Op a ...)    further inputs don't matter
- *     +(Op a)       others may read its result: it stays in the graph
+ *     +(Op a)       others may read its result: then it stays in the graph
  *     _             any value                  k=1 finds both an integer and a list of one, and
  *                   the operator's default where the node has no k
  *     @half(x, g)   a named form: each of the alternatives that a table of forms gives it,
@@ -34,7 +34,7 @@
  *     (Op a &n)     with the attributes of the node called n
  *     n:(Op a)      with the name of the node that was found as n
  *     k=&n  k=$a,$b the operator of that node, as a string; a list of floats. Without an attribute
- *                   all of whose names stand for nothing in what was found
+ *                   all of whose names stand for nothing
  *
  * What rules compute with (ort_emit_formula) may say besides
  *

@@ -14,20 +14,19 @@ const ort_bound *ort_write_bound(const ort_writer *w, const char *name, int leng
     return w->match ? ort_match_bound(w->match, name, length) : NULL;
 }
 
-/* A name of what was found, or of a model that is built: it may stand for nothing. */
-static bool is_found(const ort_writer *w, const char *name, int length)
+/* Of what was found, or of a model that is built: there names may stand for nothing. */
+static bool may_lack(const ort_writer *w)
 {
-    return w->match ? w->match->text != w->text && ort_text_find(w->match->text, name, length) >= 0
-                    : w->source != NULL;
+    return w->match ? w->match->text != w->text : w->source != NULL;
 }
 
 /* What $name stands for. */
 static ort_bound called(const ort_writer *w, const char *name, int length)
 {
     const ort_bound *b = ort_write_bound(w, name, length);
-    return b                          ? *b
-           : is_found(w, name, length) ? (ort_bound){.value = ORT_ID_NONE}
-                                       : ort_emit_attribute(w->e, name, length);
+    return b             ? *b
+           : may_lack(w) ? (ort_bound){.value = ORT_ID_NONE}
+                         : ort_emit_attribute(w->e, name, length);
 }
 
 static double number_called(const ort_writer *w, const char *name, int length)
@@ -84,11 +83,11 @@ static ort_attr_type kind_of(const ort_op *op, const char *name)
 bool ort_write_has_attr(const ort_writer *w, const ort_text_attr *a)
 {
     const char *at = a->value, *end = a->value + a->value_length;
-    if (*at != '$' && *at != '&')
+    if ((*at != '$' && *at != '&') || !may_lack(w))
         return true;
     for (int length; at < end; at += length + 1) {
         length = (int)strcspn(++at, ", \n)");
-        if (!is_found(w, at, length) || ort_write_bound(w, at, length))
+        if (ort_write_bound(w, at, length))
             return true;
     }
     return false;

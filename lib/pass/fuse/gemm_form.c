@@ -9,21 +9,18 @@
  * broadcast to the product, not the product to it. Gemm broadcasts this way since opset 7 and may
  * go without a bias since 11; a Transpose that others read stays, but is no longer waited for.
  */
-#include "base/error.h"
 #include "pass/facts/constants.h"
 #include "pass/facts/facts.h"
 #include "pass/facts/perm.h"
-#include "pass/pass.h"
+#include "pass/rewrite.h"
 
-/* Gemm, or MatMul that Gemm could be. */
-static bool is_product(const ort_graph *graph, const ort_node *node)
+/* Could p, a Gemm or MatMul, be a Gemm with a bias, or (!biased) without one? */
+static bool is_product(const ort_match *m, bool biased)
 {
-    if (!ort_edit_is_any(node, "Gemm|MatMul"))
-        return false;
-    int opset = (int)ort_model_opset(graph->model, ONNX);
-    ort_dtype dtype = ort_fact_type(graph, node->outputs[0])->dtype;
-    return opset >= 7 && ort_fact_ranked(graph, node->inputs[0], 2) &&
-           ort_fact_ranked(graph, node->inputs[1], 2) && ort_dtype_is_real(dtype) &&
+    int opset = (int)ort_model_opset(m->graph->model, ONNX);
+    ort_dtype dtype = ort_match_type(m, "p")->dtype;
+    return opset >= (biased ? 7 : 11) && ort_type_rank(ort_match_type(m, "a")) == 2 &&
+           ort_type_rank(ort_match_type(m, "b")) == 2 && ort_dtype_is_real(dtype) &&
            (dtype != ORT_DTYPE_BFLOAT16 || opset >= 13);
 }
 
@@ -40,132 +37,88 @@ static bool broadcasts_to(const ort_type *bias, const ort_type *product)
     return true;
 }
 
-/* The product, and what reads it (or NULL), become a Gemm. */
-static ort_status make_gemm(ort_pass_context *c, ort_node *product, ort_node *reader,
-                            const ort_id inputs[3], const ort_attr *set, int set_count,
-                            const char *origin, ort_error *err)
+static const char *unless_bias(const ort_pass_context *c, ort_match *m)
 {
-    bool gemm = ort_edit_is(product, ONNX, "Gemm");
-    ort_node_spec spec = {.op_type = "Gemm", .inputs = inputs, .input_count = 3,
-                          .attrs = product->attrs, .attr_count = gemm ? product->attr_count : 0,
-                          .set = set, .set_count = set_count, .origin = origin};
-    return ort_edit_replace(c->graph, product, reader, &spec, err);
+    if (!is_product(m, true) || m->nodes[0]->opset < 7 ||
+        ort_match_value(m, "c") == ort_match_value(m, "p"))
+        return "";
+    if (!broadcasts_to(ort_match_type(m, "c"), ort_match_type(m, "p")))
+        return "what is added may be larger than the product";
+    if (ort_node_has(ort_match_node(m, "p"), "beta"))
+        ort_match_let(m, "beta", 1);
+    return NULL;
 }
 
-static ort_status take_bias(ort_pass_context *c, ort_node *add, int slot, int *changes,
-                            ort_error *err)
-{
-    ort_graph *graph = c->graph;
-    ort_node *product = ort_edit_producer(graph, add->inputs[slot]);
-    if (!product || product->outputs[0] != add->inputs[slot] || !is_product(graph, product) ||
-        ort_edit_input(product, 2) != ORT_ID_NONE || add->opset < 7 ||
-        add->inputs[0] == add->inputs[1])
-        return ORT_OK;
-    if (ort_edit_only_reader(graph, product->outputs[0]) != add) {
-        ort_pass_note(c, add, "the product has another reader");
-        return ORT_OK;
-    }
-    if (!broadcasts_to(ort_fact_type(graph, add->inputs[1 - slot]),
-                       ort_fact_type(graph, product->outputs[0]))) {
-        ort_pass_note(c, add, "what is added may be larger than the product");
-        return ORT_OK;
-    }
-    ort_id inputs[3] = {product->inputs[0], product->inputs[1], add->inputs[1 - slot]};
-    ort_attr beta = ort_attr_float("beta", 1);
-    ++*changes;
-    return make_gemm(c, product, add, inputs, &beta, ort_node_has(product, "beta"), NULL, err);
-}
-
-/* The Transpose that makes input `slot`, or NULL. */
-static ort_node *turned(const ort_graph *graph, const ort_node *product, int slot)
-{
-    size_t count = 0;
-    ort_node *node = ort_edit_producer(graph, product->inputs[slot]);
-    if (!ort_edit_is(node, ONNX, "Transpose"))
-        return NULL;
-    const int64_t *perm = ort_node_ints(node, "perm", &count);
-    return !perm || (count == 2 && perm[0] == 1) ? node : NULL;
-}
-
-static ort_status take_transposes(ort_pass_context *c, ort_node *product, int *changes,
-                                  ort_error *err)
-{
-    static const char *const names[2] = {"transA", "transB"};
-    ort_graph *graph = c->graph;
-    ort_attr set[2];
-    int set_count = 0;
-    ort_id inputs[3] = {product->inputs[0], product->inputs[1], ort_edit_input(product, 2)};
-    const char *origin = product->origin;
-    for (int slot = 0; slot < 2; slot++) {
-        ort_node *transpose = turned(graph, product, slot);
-        if (!transpose)
-            continue;
-        inputs[slot] = transpose->inputs[0];
-        set[set_count++] = ort_attr_int(names[slot], !ort_node_int(product, names[slot], 0));
-        if (ort_edit_only_reader(graph, transpose->outputs[0]) == product)
-            origin = ort_edit_origin(graph, transpose, product);
-    }
-    if (!set_count || (inputs[2] == ORT_ID_NONE && ort_model_opset(graph->model, ONNX) < 11))
-        return ORT_OK;
-    ++*changes;
-    return make_gemm(c, product, NULL, inputs, set, set_count, origin, err);
-}
-
-/* Can C of a Gemm lie transposed? Numbers do anyway. */
-static bool bias_turns(const ort_graph *graph, const ort_node *product)
-{
-    ort_id bias = ort_edit_input(product, 2);
-    if (bias == ORT_ID_NONE)
-        return ort_model_opset(graph->model, ONNX) >= 11;
-    return ort_fact_ranked(graph, bias, 0) || ort_constant_moves(graph, bias);
-}
-
-/* The product whose result the Transpose of two dimensions turns goes into one with both operands
- * turned. */
-static ort_status turn_result(ort_pass_context *c, ort_node *transpose, int *changes,
-                              ort_error *err)
+/* Is the node called so, where there is one, a Transpose of two dimensions? */
+static bool turns(const ort_match *m, const char *name)
 {
     static const ort_perm turn = {.rank = 2, .to = {1, 0}};
-    ort_graph *graph = c->graph;
-    ort_node *product = ort_edit_producer(graph, transpose->inputs[0]);
+    const ort_node *node = ort_match_node(m, name);
     ort_perm have;
-    if (!product || !is_product(graph, product) || !ort_perm_of_node(graph, transpose, &have) ||
-        !ort_perm_equal(&have, &turn) || !bias_turns(graph, product))
-        return ORT_OK;
-    if (ort_edit_only_reader(graph, product->outputs[0]) != transpose) {
-        ort_pass_note(c, transpose, "the product has another reader");
-        return ORT_OK;
-    }
-    ort_attr set[2] = {ort_attr_int("transA", !ort_node_int(product, "transB", 0)),
-                       ort_attr_int("transB", !ort_node_int(product, "transA", 0))};
-    ort_id inputs[3] = {product->inputs[1], product->inputs[0], ort_edit_input(product, 2)};
-    if (inputs[2] != ORT_ID_NONE && ort_fact_type(graph, inputs[2])->rank > 0)
-        ORT_TRY(ort_constant_permuted(graph, product->inputs[2], &turn, &inputs[2], err));
-    ++*changes;
-    return make_gemm(c, product, transpose, inputs, set, 2, NULL, err);
+    return !node || (ort_perm_of_node(m->graph, node, &have) && ort_perm_equal(&have, &turn));
 }
 
-static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+static const char *unless_turned(const ort_pass_context *c, ort_match *m)
 {
-    ort_node *node;
-    ORT_PASS_EACH_NODE(c->graph, node)
-    {
-        bool sums = ort_edit_is(node, ONNX, "Sum") && node->input_count == 2 && node->opset >= 8;
-        if (sums || ort_edit_is(node, ONNX, "Add")) {
-            for (int slot = 0; slot < 2 && !node->removed; slot++)
-                ORT_TRY(take_bias(c, node, slot, changes, err));
-        } else if (is_product(c->graph, node)) {
-            ORT_TRY(take_transposes(c, node, changes, err));
-        } else if (ort_edit_is(node, ONNX, "Transpose")) {
-            ORT_TRY(turn_result(c, node, changes, err));
-        }
-    }
+    const ort_node *p = ort_match_node(m, "p");
+    if (!is_product(m, ort_match_has(m, "c")) || !turns(m, "s") || !turns(m, "t"))
+        return "";
+    if (ort_match_has(m, "s"))
+        ort_match_let(m, "left", !ort_node_int(p, "transA", 0));
+    if (ort_match_has(m, "t"))
+        ort_match_let(m, "right", !ort_node_int(p, "transB", 0));
+    return NULL;
+}
+
+/* C of the Gemm has to lie transposed; numbers do anyway. */
+static bool bias_turns(const ort_match *m)
+{
+    return ort_match_has(m, "c") && ort_match_type(m, "c")->rank != 0;
+}
+
+static const char *unless_result_turned(const ort_pass_context *c, ort_match *m)
+{
+    const ort_node *p = ort_match_node(m, "p");
+    if (!is_product(m, ort_match_has(m, "c")) || !turns(m, "t") ||
+        (bias_turns(m) && !ort_constant_moves(m->graph, ort_match_value(m, "c"))))
+        return "";
+    ort_match_let(m, "left", !ort_node_int(p, "transB", 0));
+    ort_match_let(m, "right", !ort_node_int(p, "transA", 0));
+    return NULL;
+}
+
+static ort_status turn_bias(ort_pass_context *c, ort_match *m, ort_error *err)
+{
+    static const ort_perm turn = {.rank = 2, .to = {1, 0}};
+    ort_id made;
+    if (!bias_turns(m))
+        return ORT_OK;
+    ORT_TRY(ort_constant_permuted(c->graph, ort_match_value(m, "c"), &turn, &made, err));
+    ort_match_let_value(m, "c", made);
     return ORT_OK;
 }
+
+static const char *const forms[] = {
+    "product(l, r): p:(Gemm l r c?) | p:(MatMul l r)",
+    "turned(): @product(+s:(Transpose a), +t:(Transpose b)) | @product(+s:(Transpose a), b)"
+    " | @product(a, +t:(Transpose b))",
+    NULL,
+};
+
+static const ort_rewrite rewrites[] = {
+    {"(Add|Sum p:(Gemm|MatMul a b) c)", "p:(Gemm a b c &p beta=$beta)", unless_bias,
+     .example = "a:3,4 b:4,5 c:5 opset=17"},
+    {"@turned()", "p:(Gemm a b c &p transA=$left transB=$right)", unless_turned,
+     .example = "a:4,4 b:4,4 c:4 opset=17"},
+    {"t:(Transpose @product(a, b))", "p:(Gemm b a c &p transA=$left transB=$right)",
+     unless_result_turned, turn_bias, .example = "a:3,4 b:4,5 c#5 opset=17"},
+    {0},
+};
 
 const ort_pass ort_pass_gemm_form = {
     .name = "gemm_form",
     .level = 1,
     .doc = "products of two matrices take a bias and transposes as Gemm",
-    .apply = apply,
+    .rewrites = rewrites,
+    .forms = forms,
 };
