@@ -21,7 +21,8 @@ ort_attr_type ort_bind_type(const ort_bind *bind)
     case ORT_BIND_FLOATS: return ORT_ATTR_FLOATS;
     case ORT_BIND_STRINGS: return ORT_ATTR_STRINGS;
     case ORT_BIND_TENSOR: return ORT_ATTR_TENSOR;
-    case ORT_BIND_GIVEN: return ORT_ATTR_UNDEFINED;
+    case ORT_BIND_GIVEN:
+    case ORT_BIND_READ: return ORT_ATTR_UNDEFINED;
     default: return bind->words ? ORT_ATTR_STRING : ORT_ATTR_INT;
     }
 }
@@ -154,7 +155,8 @@ static ort_status store(const ort_bind *b, char *member, const ort_attr *attr, o
 {
     void *to = member;
     switch (b->kind) {
-    case ORT_BIND_GIVEN: break; /* known before */
+    case ORT_BIND_GIVEN:
+    case ORT_BIND_READ: break; /* done before */
     case ORT_BIND_FLOAT: *(float *)to = attr->f; break;
     case ORT_BIND_DOUBLE: *(double *)to = (double)attr->f; break;
     case ORT_BIND_STRING: *(ort_string *)to = attr->s; break;
@@ -199,6 +201,10 @@ ort_status ort_bind_attrs(const ort_bind *table, const ort_node *node, ort_arena
         ort_attr own;
         if (b->kind == ORT_BIND_GIVEN) {
             *(bool *)member = is_given(b, node);
+            continue;
+        }
+        if (b->kind == ORT_BIND_READ) {
+            ORT_TRY(b->read(node, member, err));
             continue;
         }
         const ort_attr *attr = find_value(b, node, arena, &own);

@@ -9,8 +9,9 @@
  * Before prepare each member gets what the node says, else the default in the row; where the row
  * has no such attribute, or no default for it, what ORT_ELSE says, else zero. The kind of the
  * member (the compiler looks) tells the kind of the attribute: integers and flags, floats, lists,
- * strings, tensors; a string becomes a number by a list of words. A test compares the tables with
- * all rows.
+ * strings, tensors; a string becomes a number by a list of words. What several attributes tell
+ * together (a window, an activation) has a function of its own. A test compares the tables with all
+ * rows.
  */
 #ifndef ORT_OP_BIND_H
 #define ORT_OP_BIND_H
@@ -45,6 +46,7 @@ typedef enum ort_bind_kind {
     ORT_BIND_STRINGS,
     ORT_BIND_TENSOR,
     ORT_BIND_GIVEN, /* has the node the attribute at all? */
+    ORT_BIND_READ,  /* what `read` makes of it and of its company */
 } ort_bind_kind;
 
 typedef struct ort_bind {
@@ -56,6 +58,7 @@ typedef struct ort_bind {
     bool ranged;
     int64_t least, most;
     const char *words; /* "zeros border|edge": the member counts words; edge is border */
+    ort_status (*read)(const ort_node *node, void *member, ort_error *err);
 } ort_bind;
 
 /* Options of a binding. The first two: a row may lack the attribute, or have no default for it. */
@@ -80,6 +83,9 @@ typedef struct ort_bind {
 #define ORT_BIND_HAS(state, member, name)                                                          \
     {.attr = (name), .at = offsetof(state, member), .optional = true,                              \
      .kind = _Generic(((state *)0)->member, bool: ORT_BIND_GIVEN)}
+#define ORT_BIND_BY(state, member, name, function)                                                 \
+    {.attr = (name), .at = offsetof(state, member), .kind = ORT_BIND_READ, .optional = true,       \
+     .read = (function)}
 
 /* Kind of the attributes that a binding reads; ORT_ATTR_UNDEFINED: any. */
 ort_attr_type ort_bind_type(const ort_bind *bind);

@@ -419,9 +419,8 @@ bool ort_schema_allows(const ort_op *op, const char *type, const ort_type *actua
 char *ort_schema_format_types(const ort_op *op, const char *type, char *text, size_t size);
 
 bool ort_op_has_attr(const ort_op *op, const char *name);
-/* What an attribute is for this node: its own value, or else the default of its row. The row must
- * have the attribute, required or with a default; ort_node_int and the like serve the others. A
- * node without an operator, and a required attribute that is missing: 0, "". */
+/* What an attribute is for this node: its own value, or else the default of its row. 0 and "" where
+ * the row has none, hasn't this attribute (another version may), or isn't known. */
 int64_t ort_node_attr_int(const ort_node *node, const char *name);
 float ort_node_attr_float(const ort_node *node, const char *name);
 bool ort_node_attr_is(const ort_node *node, const char *name, const char *text); /* a string */

@@ -2,7 +2,6 @@
  * history adds to them (op.h says how they are written). Only check, reports and coverage need the
  * parsed form, so nothing is kept: parsing a row takes a microsecond or two.
  */
-#include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -296,12 +295,11 @@ ort_attr_type ort_schema_attr(const ort_op *op, const char *name, const char **t
 
 bool ort_op_has_attr(const ort_op *op, const char *name) { return *find_attr(op, name) != '\0'; }
 
-/* The default's text, up to ' ' or the end; "" for a required attribute. */
+/* The default's text, up to ' ' or the end; "" without one. */
 static const char *default_of(const ort_node *node, const char *name)
 {
-    const char *p = node->op ? find_attr(node->op, name) : "!";
+    const char *p = node->op ? find_attr(node->op, name) : "";
     p += strcspn(p, "=! ");
-    assert(*p == '=' || *p == '!');
     return *p == '=' ? p + 1 : "";
 }
 

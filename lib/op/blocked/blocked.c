@@ -18,7 +18,18 @@ bool ort_blocked_inner(const ort_node *node)
 
 int64_t ort_blocked_size(const ort_node *node, const ort_graph *graph)
 {
-    return ort_blocked_inner(node) ? ort_node_int(node, "block", 0) : ort_nchwc_block(graph);
+    return ort_blocked_inner(node) ? ort_node_attr_int(node, "block") : ort_nchwc_block(graph);
+}
+
+ort_status ort_blocked_prepare(ort_prep *p, ort_error *err)
+{
+    ort_blocked_state *s = p->state;
+    s->inner = ort_blocked_inner(p->node);
+    s->block = ort_blocked_size(p->node, p->graph);
+    s->k = ort_blocked_kernels_of(p->k, s->block);
+    return s->k ? ORT_OK
+                : ort_prep_fail(p, err, "blocks of %lld channels aren't known",
+                                (long long)s->block);
 }
 
 bool ort_blocked_read(const ort_blocked_state *s, const ort_shape *shape, ort_blocked_dims *d)
@@ -109,19 +120,6 @@ typedef struct convert_job {
     float *to;
 } convert_job;
 
-static ort_status convert_prepare(ort_prep *p, ort_error *err)
-{
-    ort_blocked_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    s->block = ort_blocked_size(p->node, NULL);
-    s->inner = true;
-    s->k = ort_blocked_kernels_of(p->k, s->block);
-    if (!s->k)
-        return ort_prep_fail(p, err, "blocks of %lld channels aren't known", (long long)s->block);
-    return ORT_OK;
-}
-
 static ort_status block_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *in = ort_infer_in(x, 0);
@@ -202,6 +200,8 @@ static ort_status unblock_run(ort_call *call, ort_error *err)
 
 /* ---- one number per channel against a whole plane */
 
+enum { SCALE_MUL, SCALE_ADD };
+
 typedef struct scale_job {
     const ort_blocked_state *s;
     const ort_blocked_dims *d;
@@ -234,20 +234,24 @@ static ort_status scale_shape(ort_shaping *s, ort_error *err)
 static ort_status scale_run(ort_call *call, ort_error *err)
 {
     const ort_blocked_dims *d = call->plan_state;
-    scale_job j = {call->state, d, call->node->op_type[7] == 'M', ort_call_in(call, 0)->data,
-                   ort_call_in(call, 1)->data, ort_call_out(call, 0)->data};
+    scale_job j = {call->state, d, call->node->op->variant == SCALE_MUL,
+                   ort_call_in(call, 0)->data, ort_call_in(call, 1)->data,
+                   ort_call_out(call, 0)->data};
     ort_call_parallel(call, (size_t)(d->n * d->blocks), task_scale, &j);
     return ORT_OK;
 }
 
 static const ort_op_impl block_impl = {
-    .infer = block_infer, .prepare = convert_prepare, .run = block_run,
+    .state = sizeof(ort_blocked_state), .infer = block_infer, .prepare = ort_blocked_prepare,
+    .run = block_run,
 };
 static const ort_op_impl unblock_impl = {
-    .infer = unblock_infer, .prepare = convert_prepare, .run = unblock_run,
+    .state = sizeof(ort_blocked_state), .infer = unblock_infer, .prepare = ort_blocked_prepare,
+    .run = unblock_run,
 };
 static const ort_op_impl scale_impl = {
-    .infer = ort_infer_same, .prepare = convert_prepare, .shape = scale_shape, .run = scale_run,
+    .state = sizeof(ort_blocked_state), .infer = ort_infer_same, .prepare = ort_blocked_prepare,
+    .shape = scale_shape, .run = scale_run,
 };
 
 const ort_op ort_ops_blocked[] = {
@@ -255,8 +259,8 @@ const ort_op ort_ops_blocked[] = {
     {ORT_INTERNAL, "UnblockChannels", 1, "X:T -> Y:T", "T:f32", "block:i! channels:i!", 0,
      &unblock_impl},
     {ORT_INTERNAL, "BlockedMul", 1, "X:T,S:T -> Y:T", "T:f32", "block:i!", ORT_TRAIT_INPLACE,
-     &scale_impl},
+     &scale_impl, NULL, SCALE_MUL},
     {ORT_INTERNAL, "BlockedAdd", 1, "X:T,S:T -> Y:T", "T:f32", "block:i!", ORT_TRAIT_INPLACE,
-     &scale_impl},
+     &scale_impl, NULL, SCALE_ADD},
     {0},
 };

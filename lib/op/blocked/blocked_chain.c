@@ -78,7 +78,7 @@ static bool chain_stage(const ort_node *chain, int i, ort_attr *attrs, ort_node 
     window += i * ORT_CHAIN_WINDOW;
     int count = 0;
     attrs[count++] = (ort_attr){
-        .name = "block", .type = ORT_ATTR_INT, .i = ort_node_int(chain, "block", 0)};
+        .name = "block", .type = ORT_ATTR_INT, .i = ort_node_attr_int(chain, "block")};
     attrs[count++] = (ort_attr){.name = "group", .type = ORT_ATTR_INT, .i = window[0]};
     attrs[count++] = ints_attr("kernel_shape", window + 1, 2);
     attrs[count++] = ints_attr("strides", window + 3, 2);
@@ -95,7 +95,8 @@ static bool chain_stage(const ort_node *chain, int i, ort_attr *attrs, ort_node 
     *node = *chain;
     node->attrs = attrs;
     node->attr_count = count;
-    node->op_type = window[0] ? "BlockedConv" : "BlockedMaxPool";
+    node->op = window[0] ? &ort_ops_blocked_conv[0] : &ort_ops_blocked_pool[0];
+    node->op_type = node->op->name;
     return true;
 }
 
@@ -129,7 +130,7 @@ static int stage_count(const ort_node *node)
 static ort_status stage_dims(const ort_infer *x, int stages, ort_dim dims[][5], bool *known,
                              ort_error *err)
 {
-    int64_t block = ort_node_int(x->node, "block", 0);
+    int64_t block = ort_node_attr_int(x->node, "block");
     *known = false;
     if (!ort_infer_in_ranked(x, 0) || block < 1)
         return ORT_OK;
@@ -254,10 +255,11 @@ static ort_status prepare_stage(ort_prep *p, int i, chain_state *s, ort_error *e
         stage.packs = &services;
     }
     stage.node = &node;
+    stage.op = node.op;
     stage.in = in;
     stage.in_count = conv ? 3 : 1;
     stage.math_strict = true; /* direct sums: rows come one after the other */
-    ORT_TRY(conv ? ort_blocked_conv_prepare(&stage, err) : ort_blocked_pool_prepare(&stage, err));
+    ORT_TRY(ort_op_prepare(&stage, err));
     s->stage[i] = stage.state;
     const ort_blocked_state *c = s->stage[i];
     bool pointwise = c->group == 1 && c->kernel[0] * c->kernel[1] == 1 &&
@@ -275,9 +277,7 @@ static ort_status prepare_stage(ort_prep *p, int i, chain_state *s, ort_error *e
 
 static ort_status chain_prepare(ort_prep *p, ort_error *err)
 {
-    chain_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
+    chain_state *s = p->state;
     s->count = stage_count(p->node);
     s->adds = p->in_count > filter_of(p->node, s->count);
     if (s->adds && !is_conv(p->node, s->count - 1))
@@ -567,8 +567,8 @@ static ort_status chain_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl chain_impl = {
-    .infer = chain_infer, .prepare = chain_prepare, .shape = chain_shape, .run = chain_run,
-    .cost = chain_cost,
+    .state = sizeof(chain_state), .infer = chain_infer, .prepare = chain_prepare,
+    .shape = chain_shape, .run = chain_run, .cost = chain_cost,
 };
 
 const ort_op ort_ops_blocked_chain[] = {

@@ -199,33 +199,28 @@ static ort_status pack_bias(ort_prep *p, ort_blocked_state *s, ort_error *err)
     return ORT_OK;
 }
 
+const ort_bind ort_blocked_conv_bind[] = {
+    ORT_BIND(ort_blocked_state, group),
+    ORT_BIND(ort_blocked_state, scale, ORT_ELSE(1)),
+    ORT_BIND(ort_blocked_state, shift, ORT_MAYBE),
+    ORT_BIND_WINDOW(ort_blocked_state), ORT_BIND_EPILOGUE(ort_blocked_state), {0}};
+
 ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
 {
     const ort_tensor *w = ort_prep_constant(p, 1);
-    ort_blocked_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    ORT_TRY(ort_window_read(p->node, &s->spec, err));
-    s->epilogue = ort_epilogue_none();
-    ORT_TRY(ort_epilogue_read(p, &s->epilogue, err));
-    s->scale = ort_node_float(p->node, "scale", 1.0f);
-    s->shift = ort_node_float(p->node, "shift", 0.0f);
+    ort_blocked_state *s = p->state;
     s->affine = s->scale != 1.0f || s->shift != 0.0f;
     if (!w || w->dtype != ORT_DTYPE_FLOAT || w->shape.rank < 3 || w->shape.rank > 4 ||
         ort_tensor_count(w) == 0)
         return ort_prep_fail(p, err, "the weight isn't a constant of one or two spatial axes, with "
                                      "elements");
-    s->inner = ort_blocked_inner(p->node);
-    s->block = ort_blocked_size(p->node, p->graph);
-    s->k = ort_blocked_kernels_of(p->k, s->block);
-    s->group = ort_node_int(p->node, "group", 1);
+    ORT_TRY(ort_blocked_prepare(p, err));
     s->maps = w->shape.dim[0];
     s->channels = w->shape.dim[1];
     s->kernel[0] = w->shape.rank == 4 ? w->shape.dim[2] : 1;
     s->kernel[1] = w->shape.dim[w->shape.rank - 1];
-    if (!s->k || s->group < 1 || s->maps % s->group)
-        return ort_prep_fail(p, err, "block %lld or group %lld doesn't fit", (long long)s->block,
-                             (long long)s->group);
+    if (s->group < 1 || s->maps % s->group)
+        return ort_prep_fail(p, err, "group %lld doesn't fit", (long long)s->group);
     s->plain = s->inner ? p->in[0]->type.rank == w->shape.rank
                         : s->group == 1 && s->channels < s->block;
     s->depthwise = s->group > 1 && s->channels == 1 && s->maps == s->group;
@@ -595,7 +590,8 @@ ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl conv_impl = {
-    .infer = conv_infer, .prepare = ort_blocked_conv_prepare, .shape = ort_blocked_conv_shape,
+    .state = sizeof(ort_blocked_state), .bind = ort_blocked_conv_bind, .infer = conv_infer,
+    .prepare = ort_blocked_conv_prepare, .shape = ort_blocked_conv_shape,
     .run = ort_blocked_conv_run, .cost = ort_blocked_conv_cost,
 };
 

@@ -46,6 +46,8 @@ const ort_blocked_kernels *ort_blocked_kernels_of(const ort_kernels *k, int64_t 
 bool ort_blocked_inner(const ort_node *node);
 /* The block of this node's tensors: its attribute, or what the nodes of a file reveal. */
 int64_t ort_blocked_size(const ort_node *node, const ort_graph *graph);
+/* What attributes don't tell of the blocks of a node's state: where they lie, their kernels. */
+ort_status ort_blocked_prepare(ort_prep *p, ort_error *err);
 /* `window` with two axes: for one, the first is 1. */
 ort_status ort_blocked_resolve(const ort_window_spec *spec, const ort_blocked_dims *in,
                               const int64_t *kernel, ort_window *window, ort_error *err);
@@ -63,7 +65,11 @@ bool ort_blocked_activates(const ort_blocked_state *s);
 void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *out,
                           int64_t blocks);
 
-/* blocked_conv.c, blocked_pool.c: the phases that both domains share. */
+/* blocked_conv.c, blocked_pool.c: the phases that both domains share. Poolings have a variant. */
+enum { ORT_BLOCKED_MEAN, ORT_BLOCKED_MAX };
+extern const ort_bind ort_blocked_conv_bind[], ort_blocked_pool_bind[];
+/* Their rows in a session. BlockedConv and BlockedMaxPool, the first, are the stages of chains. */
+extern const ort_op ort_ops_blocked_conv[], ort_ops_blocked_pool[];
 ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err);
 ort_status ort_blocked_conv_shape(ort_shaping *s, ort_error *err);
 ort_status ort_blocked_conv_run(ort_call *call, ort_error *err);

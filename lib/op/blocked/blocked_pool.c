@@ -12,11 +12,6 @@ typedef struct pool_plan {
     const float *count[2]; /* average: taps that count, per output coordinate of each axis */
 } pool_plan;
 
-static bool is_maximum(const ort_node *node)
-{
-    return strstr(node->op_type, "Max") != NULL;
-}
-
 /* ---- windows */
 
 static ort_status window_infer(ort_infer *x, ort_error *err)
@@ -38,19 +33,15 @@ static ort_status window_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+const ort_bind ort_blocked_pool_bind[] = {
+    ORT_BIND_AS(ort_blocked_state, include_pad, "count_include_pad", ORT_MAYBE),
+    ORT_BIND_WINDOW(ort_blocked_state), {0}};
+
 ort_status ort_blocked_pool_prepare(ort_prep *p, ort_error *err)
 {
-    ort_blocked_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    s->inner = ort_blocked_inner(p->node);
-    s->block = ort_blocked_size(p->node, p->graph);
-    s->k = ort_blocked_kernels_of(p->k, s->block);
-    s->maximum = is_maximum(p->node);
-    s->include_pad = ort_node_int(p->node, "count_include_pad", 0) != 0;
-    if (!s->k)
-        return ort_prep_fail(p, err, "blocks of %lld channels aren't known", (long long)s->block);
-    return ort_window_read(p->node, &s->spec, err);
+    ort_blocked_state *s = p->state;
+    s->maximum = p->op->variant == ORT_BLOCKED_MAX;
+    return ort_blocked_prepare(p, err);
 }
 
 ort_status ort_blocked_window_shape(ort_shaping *sh, ort_error *err)
@@ -160,11 +151,13 @@ ort_status ort_blocked_global_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl window_impl = {
-    .infer = window_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_window_shape,
+    .state = sizeof(ort_blocked_state), .bind = ort_blocked_pool_bind, .infer = window_infer,
+    .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_window_shape,
     .run = ort_blocked_window_run, .cost = ort_window_cost,
 };
 static const ort_op_impl global_impl = {
-    .infer = global_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_global_shape,
+    .state = sizeof(ort_blocked_state), .bind = ort_blocked_pool_bind, .infer = global_infer,
+    .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_global_shape,
     .run = ort_blocked_global_run, .cost = ort_reduction_cost,
 };
 
@@ -173,10 +166,12 @@ static const ort_op_impl global_impl = {
     "storage_order:i=0 strides:is"
 
 const ort_op ort_ops_blocked_pool[] = {
-    {ORT_INTERNAL, "BlockedMaxPool", 1, "X:T -> Y:T", "T:f32", WINDOW, 0, &window_impl},
+    {ORT_INTERNAL, "BlockedMaxPool", 1, "X:T -> Y:T", "T:f32", WINDOW, 0, &window_impl,
+     NULL, ORT_BLOCKED_MAX},
     {ORT_INTERNAL, "BlockedAveragePool", 1, "X:T -> Y:T", "T:f32", "count_include_pad:i=0 " WINDOW,
      0, &window_impl},
-    {ORT_INTERNAL, "BlockedGlobalMaxPool", 1, "X:T -> Y:T", "T:f32", "block:i!", 0, &global_impl},
+    {ORT_INTERNAL, "BlockedGlobalMaxPool", 1, "X:T -> Y:T", "T:f32", "block:i!", 0, &global_impl,
+     NULL, ORT_BLOCKED_MAX},
     {ORT_INTERNAL, "BlockedGlobalAveragePool", 1, "X:T -> Y:T", "T:f32", "block:i!", 0,
      &global_impl},
     {0},

@@ -9,7 +9,8 @@
 #include "op/blocked/blocked_op.h"
 
 typedef struct upsample_state {
-    int64_t block, scale[2];
+    int64_t block, scale[2]; /* scale: of height and width, the last of scales */
+    ort_ints scales;
     bool inner; /* the block is an axis of its own */
     bool linear;
     enum { ASYMMETRIC, ALIGN_CORNERS, HALF_PIXEL } mode;
@@ -33,30 +34,21 @@ static ort_status upsample_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+static const ort_bind upsample_bind[] = {
+    ORT_BIND_AS(upsample_state, mode, "coordinate_transformation_mode",
+                ORT_WORDS("asymmetric align_corners half_pixel")),
+    ORT_BIND_AS(upsample_state, linear, "mode", ORT_WORDS("nearest linear")),
+    ORT_BIND(upsample_state, scales), {0}};
+
 static ort_status upsample_prepare(ort_prep *p, ort_error *err)
 {
-    static const char *const modes[] = {"asymmetric", "align_corners", "half_pixel"};
-    const char *mode = ort_node_string(p->node, "coordinate_transformation_mode", "asymmetric");
-    const char *kind = ort_node_string(p->node, "mode", "nearest");
-    size_t count = 0;
-    const int64_t *scales = ort_node_ints(p->node, "scales", &count);
-    upsample_state *s = ort_prep_state(p, sizeof *s);
-    int found = -1;
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    for (int i = 0; i < 3; i++)
-        found = strcmp(modes[i], mode) ? found : i;
-    s->linear = !strcmp(kind, "linear");
-    if (count != 4 || found < 0 || (!s->linear && strcmp(kind, "nearest")))
-        return ort_prep_fail(p, err, "mode '%s' with coordinates '%s' isn't implemented", kind,
-                             mode);
-    s->mode = (unsigned)found;
+    upsample_state *s = p->state;
     s->inner = ort_blocked_inner(p->node);
     s->block = ort_blocked_size(p->node, p->graph);
     if (!ort_blocked_kernels_of(p->k, s->block))
         return ort_prep_fail(p, err, "blocks of %lld channels aren't known", (long long)s->block);
-    s->scale[0] = scales[2];
-    s->scale[1] = scales[3];
+    s->scale[0] = s->scales.ptr[2];
+    s->scale[1] = s->scales.ptr[3];
     return ORT_OK;
 }
 
@@ -145,7 +137,8 @@ static ort_status upsample_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl upsample_impl = {
-    .infer = upsample_infer, .prepare = upsample_prepare, .run = upsample_run,
+    .state = sizeof(upsample_state), .bind = upsample_bind, .infer = upsample_infer,
+    .prepare = upsample_prepare, .run = upsample_run,
 };
 
 #define UPSAMPLE_ATTRS "coordinate_transformation_mode:s=asymmetric mode:s=nearest scales:is"

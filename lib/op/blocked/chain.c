@@ -22,9 +22,14 @@ typedef struct chain_step {
 } chain_step;
 
 typedef struct chain_state {
+    ort_ints program;
+    ort_floats params;
     int count;
     chain_step steps[ORT_CHAIN_STEPS];
 } chain_state;
+
+static const ort_bind chain_bind[] = {
+    ORT_BIND(chain_state, program), ORT_BIND(chain_state, params), {0}};
 
 typedef struct chain_job {
     const chain_state *state;
@@ -37,18 +42,15 @@ typedef struct chain_job {
 
 static ort_status chain_prepare(ort_prep *p, ort_error *err)
 {
-    size_t words = 0, numbers = 0;
-    const int64_t *program = ort_node_ints(p->node, "program", &words);
-    const float *params = ort_node_floats(p->node, "params", &numbers);
-    chain_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
+    chain_state *s = p->state;
+    const size_t words = s->program.count, numbers = s->params.count;
     if (words % 2 || words / 2 > ORT_CHAIN_STEPS || numbers != words)
         return ort_prep_fail(p, err, "the program has %zu words and %zu numbers", words, numbers);
     for (size_t i = 0; i < words; i += 2) {
         chain_step *step = &s->steps[s->count++];
-        int64_t code = program[i], binary = code % 1000;
-        *step = (chain_step){.input = (int)program[i + 1], .a = params[i], .b = params[i + 1]};
+        int64_t code = s->program.ptr[i], binary = code % 1000;
+        *step = (chain_step){.input = (int)s->program.ptr[i + 1], .a = s->params.ptr[i],
+                             .b = s->params.ptr[i + 1]};
         if (code >= 0 && code < ORT_UNARY_COUNT)
             step->unary = p->k->math.unary[code];
         else if (code >= ORT_CHAIN_LEFT && code < ORT_CHAIN_RIGHT + 1000 &&
@@ -203,8 +205,8 @@ static void chain_cost(const ort_infer *x, ort_cost *cost)
 }
 
 static const ort_op_impl chain_impl = {
-    .infer = ort_infer_same, .prepare = chain_prepare, .shape = chain_shape, .run = chain_run,
-    .cost = chain_cost,
+    .state = sizeof(chain_state), .bind = chain_bind, .infer = ort_infer_same,
+    .prepare = chain_prepare, .shape = chain_shape, .run = chain_run, .cost = chain_cost,
 };
 
 const ort_op ort_ops_chain[] = {

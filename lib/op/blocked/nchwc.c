@@ -105,15 +105,16 @@ typedef struct reorder_job {
     float *to;
 } reorder_job;
 
+enum { REORDER_INPUT, REORDER_OUTPUT };
+
+static const ort_bind reorder_bind[] = {ORT_BIND_AS(reorder_state, last, "channels_last"), {0}};
+
 static ort_status reorder_prepare(ort_prep *p, ort_error *err)
 {
-    reorder_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
+    reorder_state *s = p->state;
     s->block = ort_nchwc_block(p->graph);
     s->k = ort_blocked_kernels_of(p->k, s->block);
-    s->last = ort_node_int(p->node, "channels_last", 0) != 0;
-    s->out = !strcmp(p->node->op_type, "ReorderOutput");
+    s->out = p->op->variant == REORDER_OUTPUT;
     return ORT_OK;
 }
 
@@ -169,22 +170,27 @@ static ort_status reorder_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl conv_impl = {
-    .infer = conv_infer, .prepare = ort_blocked_conv_prepare, .shape = ort_blocked_conv_shape,
+    .state = sizeof(ort_blocked_state), .bind = ort_blocked_conv_bind, .infer = conv_infer,
+    .prepare = ort_blocked_conv_prepare, .shape = ort_blocked_conv_shape,
     .run = ort_blocked_conv_run, .cost = ort_blocked_conv_cost,
 };
 static const ort_op_impl window_impl = {
-    .infer = window_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_window_shape,
+    .state = sizeof(ort_blocked_state), .bind = ort_blocked_pool_bind, .infer = window_infer,
+    .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_window_shape,
     .run = ort_blocked_window_run, .cost = ort_window_cost,
 };
 static const ort_op_impl global_impl = {
-    .infer = global_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_global_shape,
+    .state = sizeof(ort_blocked_state), .bind = ort_blocked_pool_bind, .infer = global_infer,
+    .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_global_shape,
     .run = ort_blocked_global_run, .cost = ort_reduction_cost,
 };
 static const ort_op_impl input_impl = {
-    .infer = input_infer, .prepare = reorder_prepare, .run = reorder_run,
+    .state = sizeof(reorder_state), .bind = reorder_bind, .infer = input_infer,
+    .prepare = reorder_prepare, .run = reorder_run,
 };
 static const ort_op_impl output_impl = {
-    .infer = output_infer, .prepare = reorder_prepare, .run = reorder_run,
+    .state = sizeof(reorder_state), .bind = reorder_bind, .infer = output_infer,
+    .prepare = reorder_prepare, .run = reorder_run,
 };
 
 #define POOL_ATTRS                                                                                 \
@@ -195,13 +201,15 @@ const ort_op ort_ops_nchwc[] = {
      "activation:s activation_params:fs auto_pad:s=NOTSET dilations:is group:i=1 kernel_shape:is "
      "pads:is strides:is",
      ORT_TRAIT_PACKS_UNALIGNED, &conv_impl},
-    {NCHWC, "MaxPool", 1, "X:T -> Y:T", "T:f32", POOL_ATTRS " storage_order:i=0", 0, &window_impl},
+    {NCHWC, "MaxPool", 1, "X:T -> Y:T", "T:f32", POOL_ATTRS " storage_order:i=0", 0, &window_impl,
+     NULL, ORT_BLOCKED_MAX},
     {NCHWC, "AveragePool", 1, "X:T -> Y:T", "T:f32", "count_include_pad:i=0 " POOL_ATTRS, 0,
      &window_impl},
-    {NCHWC, "GlobalMaxPool", 1, "X:T -> Y:T", "T:f32", "", 0, &global_impl},
+    {NCHWC, "GlobalMaxPool", 1, "X:T -> Y:T", "T:f32", "", 0, &global_impl, NULL,
+     ORT_BLOCKED_MAX},
     {NCHWC, "GlobalAveragePool", 1, "X:T -> Y:T", "T:f32", "", 0, &global_impl},
     {NCHWC, "ReorderInput", 1, "X:T -> Y:T", "T:f32", "channels_last:i=0", 0, &input_impl},
     {NCHWC, "ReorderOutput", 1, "X:T -> Y:T", "T:f32", "channels:i=0 channels_last:i=0", 0,
-     &output_impl},
+     &output_impl, NULL, REORDER_OUTPUT},
     {0},
 };

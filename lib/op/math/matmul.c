@@ -118,29 +118,28 @@ static const ort_bind matmul_bind[] = {
     ORT_BIND_AS(matmul_state, trans_batch_a, "transBatchA", ORT_MAYBE),
     ORT_BIND_AS(matmul_state, trans_batch_b, "transBatchB", ORT_MAYBE),
     ORT_BIND(matmul_state, alpha, ORT_ELSE(1)),
-    ORT_BIND(matmul_state, beta, ORT_ELSE(1)), {0}};
+    ORT_BIND(matmul_state, beta, ORT_ELSE(1)),
+    ORT_BIND(matmul_state, activation, ORT_MAYBE), ORT_BIND_EPILOGUE(matmul_state), {0}};
 
 static ort_status matmul_prepare(ort_prep *p, ort_error *err)
 {
     matmul_state *state = p->state;
     state->gemm = p->op->variant == GEMM;
-    state->epilogue = ort_epilogue_none();
     state->epilogue.alpha = state->alpha;
-    ORT_TRY(ort_epilogue_read(p, &state->epilogue, err));
     switch (ort_prep_dtype(p, 0)) {
     case ORT_DTYPE_FLOAT:
     case ORT_DTYPE_FLOAT16:
     case ORT_DTYPE_BFLOAT16:
         return pack_constant(p, state, err);
     case ORT_DTYPE_DOUBLE:
-        if (ort_node_string(p->node, "activation", "")[0])
-            return ort_prep_unsupported_dtype(p, 0, err);
-        return pack_constant(p, state, err);
+        if (state->activation.length == 0)
+            return pack_constant(p, state, err);
+        break;
     case ORT_DTYPE_INT32:
     case ORT_DTYPE_UINT32:
     case ORT_DTYPE_INT64:
     case ORT_DTYPE_UINT64:
-        if (!ort_node_string(p->node, "activation", "")[0])
+        if (state->activation.length == 0)
             return ORT_OK;
         break;
     default:

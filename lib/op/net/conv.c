@@ -35,14 +35,12 @@ static ort_status widen_constant(ort_prep *p, int input, const float **wide, ort
     return ORT_OK;
 }
 
-static const ort_bind conv_bind[] = {ORT_BIND(conv_state, group), {0}};
+static const ort_bind conv_bind[] = {
+    ORT_BIND(conv_state, group), ORT_BIND_WINDOW(conv_state), ORT_BIND_EPILOGUE(conv_state), {0}};
 
 static ort_status conv_prepare(ort_prep *p, ort_error *err)
 {
     conv_state *state = p->state;
-    ORT_TRY(ort_window_read(p->node, &state->spec, err));
-    state->epilogue = ort_epilogue_none();
-    ORT_TRY(ort_epilogue_read(p, &state->epilogue, err));
     switch (ort_prep_dtype(p, 0)) {
     case ORT_DTYPE_FLOAT:
     case ORT_DTYPE_DOUBLE:

@@ -27,7 +27,8 @@ typedef struct transpose_state {
 static const ort_bind transpose_bind[] = {
     ORT_BIND(transpose_state, group, ORT_FROM(1)),
     ORT_BIND(transpose_state, output_shape, ORT_MAYBE),
-    ORT_BIND_AS(transpose_state, given_padding, "output_padding"), {0}};
+    ORT_BIND_AS(transpose_state, given_padding, "output_padding"),
+    ORT_BIND_WINDOW(transpose_state), {0}};
 
 typedef struct transpose_plan {
     int64_t n, channels, maps, group, group_channels, group_maps, taps, in_plane, out_plane;
@@ -45,7 +46,6 @@ static ort_status read_spec(const ort_op *op, const ort_node *node, transpose_st
     bool dynamic = op->variant == DYNAMIC_PADS;
     s->pads = dynamic ? 2 : -1;
     s->bias = dynamic ? 3 : 2;
-    ORT_TRY(ort_window_read(node, &s->spec, err));
     if (!padding.ptr && ort_node_has(node, "output_padding"))
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "attribute output_padding is an empty list: it needs a number for "

@@ -16,7 +16,8 @@ typedef struct deform_state {
 } deform_state;
 
 static const ort_bind deform_bind[] = {
-    ORT_BIND(deform_state, group), ORT_BIND(deform_state, offset_group), {0}};
+    ORT_BIND(deform_state, group), ORT_BIND(deform_state, offset_group),
+    ORT_BIND_WINDOW(deform_state), {0}};
 
 typedef struct deform_run {
     const ort_call *call;
@@ -36,8 +37,6 @@ static ort_status deform_infer(ort_infer *x, ort_error *err)
 
 static ort_status deform_prepare(ort_prep *p, ort_error *err)
 {
-    deform_state *s = p->state;
-    ORT_TRY(ort_window_read(p->node, &s->spec, err));
     return ort_prep_need_real(p, 0, err);
 }
 

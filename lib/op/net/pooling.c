@@ -43,14 +43,13 @@ static ort_status pool_infer(ort_infer *x, ort_error *err)
 static const ort_bind pool_bind[] = {
     ORT_BIND_AS(pool_state, include_pad, "count_include_pad", ORT_MAYBE),
     ORT_BIND_AS(pool_state, column_major, "storage_order", ORT_MAYBE),
-    ORT_BIND(pool_state, p, ORT_MAYBE), {0}};
+    ORT_BIND(pool_state, p, ORT_MAYBE), ORT_BIND_WINDOW(pool_state), {0}};
 
 static ort_status pool_prepare(ort_prep *p, ort_error *err)
 {
     pool_state *state = p->state;
     ort_dtype dtype = ort_prep_dtype(p, 0);
     state->kind = (pool_kind)p->op->variant;
-    ORT_TRY(ort_window_read(p->node, &state->spec, err));
     if (state->kind == POOL_MAX && (dtype == ORT_DTYPE_INT8 || dtype == ORT_DTYPE_UINT8))
         return ORT_OK;
     return ort_prep_need_real(p, 0, err);

@@ -32,10 +32,11 @@ static ort_status masked_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status masked_prepare(ort_prep *p, ort_error *err)
-{
-    return ort_window_read(p->node, p->state, err);
-}
+typedef struct masked_state {
+    ort_window_spec spec;
+} masked_state;
+
+static const ort_bind masked_bind[] = {ORT_BIND_WINDOW(masked_state), {0}};
 
 static ort_status check_mask(const ort_shape *x, const ort_shape *m, ort_error *err)
 {
@@ -131,8 +132,8 @@ static ort_status masked_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl masked_impl = {
-    .state = sizeof(ort_window_spec),
-    .infer = masked_infer, .prepare = masked_prepare, .shape = masked_shape, .run = masked_run,
+    .state = sizeof(masked_state), .bind = masked_bind,
+    .infer = masked_infer, .shape = masked_shape, .run = masked_run,
 };
 
 const ort_op ort_ops_pooling_masked[] = {

@@ -58,22 +58,23 @@ bool ort_epilogue_activate(ort_epilogue *e, const char *name, const float *param
     return false;
 }
 
-ort_status ort_epilogue_read(const ort_prep *p, ort_epilogue *e, ort_error *err)
+ort_status ort_epilogue_bind(const ort_node *node, void *epilogue, ort_error *err)
 {
-    const char *name = ort_node_string(p->node, "activation", "");
+    static const char *const names[] = {"activation_alpha", "activation_beta", "activation_gamma"};
+    const ort_attr *name = ort_node_attr_of(node, "activation", ORT_ATTR_STRING), *number;
     size_t count = 0;
-    const float *list = ort_node_floats(p->node, "activation_params", &count);
+    const float *list = ort_node_floats(node, "activation_params", &count);
+    ort_epilogue *e = epilogue;
     float single[3];
     if (!list) {
-        static const char *const names[] = {"activation_alpha", "activation_beta",
-                                            "activation_gamma"};
-        for (count = 0; count < 3 && ort_node_has(p->node, names[count]); count++)
-            single[count] = ort_node_float(p->node, names[count], 0.0f);
+        while (count < 3 && (number = ort_node_attr_of(node, names[count], ORT_ATTR_FLOAT)))
+            single[count++] = number->f;
         list = single;
     }
-    if (!ort_epilogue_activate(e, name, list, count))
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
-                             "activation '%s' isn't implemented; known are Relu, Clip, LeakyRelu, "
-                             "Sigmoid, Tanh, HardSigmoid, Elu and their kin", name);
-    return ORT_OK;
+    *e = ort_epilogue_none();
+    if (!name || ort_epilogue_activate(e, name->s.ptr, list, count))
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
+                         "activation '%s' isn't implemented; known are Relu, Clip, LeakyRelu, "
+                         "Sigmoid, Tanh, HardSigmoid, Elu and their kin", name->s.ptr);
 }

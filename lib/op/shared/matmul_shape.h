@@ -11,6 +11,7 @@
 typedef struct matmul_state {
     bool gemm, trans_a, trans_b, trans_batch_a, trans_batch_b;
     float alpha, beta;
+    ort_string activation;  /* of the epilogue */
     ort_epilogue epilogue;  /* alpha, clamp and activation; additions are known at run */
     const void *packed;     /* constant B, one packed matrix per batch entry; NULL */
     ort_dtype form;         /* its numbers: float, float16, bfloat16 (or double) */

@@ -38,13 +38,11 @@ static ort_status read_list(const ort_node *node, const char *name, int64_t *out
     return ORT_OK;
 }
 
+/* In the order of ort_auto_pad. */
+static const char auto_pads[] = "NOTSET| VALID SAME_UPPER SAME_LOWER";
+
 ort_status ort_window_read(const ort_node *node, ort_window_spec *spec, ort_error *err)
 {
-    static const struct {
-        const char *name;
-        ort_auto_pad value;
-    } modes[] = {{"NOTSET", ORT_PAD_EXPLICIT}, {"", ORT_PAD_EXPLICIT}, {"VALID", ORT_PAD_VALID},
-                 {"SAME_UPPER", ORT_PAD_SAME_UPPER}, {"SAME_LOWER", ORT_PAD_SAME_LOWER}};
     size_t rank = 0;
     bool present;
     int64_t pads[2 * ORT_WINDOW_MAX];
@@ -60,15 +58,19 @@ ort_status ort_window_read(const ort_node *node, ort_window_spec *spec, ort_erro
         spec->end[i] = pads[rank + i];
     }
     spec->rank = (int)rank;
-    spec->ceil_mode = ort_node_int(node, "ceil_mode", 0) != 0;
-    const char *mode = ort_node_string(node, "auto_pad", "NOTSET");
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
-        if (!strcmp(mode, modes[i].name)) {
-            spec->auto_pad = modes[i].value;
-            return ORT_OK;
-        }
-    return ort_error_set(err, ORT_ERROR_MODEL,
-                         "auto_pad '%s' isn't one of NOTSET, VALID, SAME_UPPER, SAME_LOWER", mode);
+    spec->ceil_mode = ort_node_attr_int(node, "ceil_mode") != 0;
+    const ort_attr *mode = ort_node_attr_of(node, "auto_pad", ORT_ATTR_STRING);
+    int word = mode ? ort_word_find(auto_pads, mode->s.ptr, mode->s.length) : ORT_PAD_EXPLICIT;
+    spec->auto_pad = (ort_auto_pad)word;
+    return word >= 0 ? ORT_OK
+                     : ort_error_set(err, ORT_ERROR_MODEL,
+                                     "auto_pad '%s' isn't one of NOTSET, VALID, SAME_UPPER, "
+                                     "SAME_LOWER", mode->s.ptr);
+}
+
+ort_status ort_window_bind(const ort_node *node, void *spec, ort_error *err)
+{
+    return ort_window_read(node, spec, err);
 }
 
 /* One axis with known numbers; also says how much padding there is. */

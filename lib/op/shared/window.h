@@ -32,6 +32,9 @@ typedef struct ort_window {
 } ort_window;
 
 ort_status ort_window_read(const ort_node *node, ort_window_spec *spec, ort_error *err);
+/* The binding of member `spec` of a state (bind.h). */
+#define ORT_BIND_WINDOW(state) ORT_BIND_BY(state, spec, "strides", ort_window_bind)
+ort_status ort_window_bind(const ort_node *node, void *spec, ort_error *err);
 /* ORT_ERROR_MODEL where attribute kernel_shape is there and isn't the weight's. */
 ort_status ort_window_check_kernel(const ort_infer *x, const ort_window_spec *spec, int rank,
                                    const ort_dim *kernel, ort_error *err);
