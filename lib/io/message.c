@@ -27,19 +27,15 @@ static void arena_free(void *arg, void *pointer)
 {
 }
 
-static const ProtobufCMessageDescriptor *descriptor(ort_wire_root root)
-{
-    switch (root) {
-    case ORT_WIRE_MODEL: return &onnx__model_proto__descriptor;
-    case ORT_WIRE_TENSOR: return &onnx__tensor_proto__descriptor;
-    case ORT_WIRE_SPARSE: return &onnx__sparse_tensor_proto__descriptor;
-    case ORT_WIRE_SEQUENCE: return &onnx__sequence_proto__descriptor;
-    case ORT_WIRE_MAP: return &onnx__map_proto__descriptor;
-    case ORT_WIRE_OPTIONAL: return &onnx__optional_proto__descriptor;
-    case ORT_WIRE_FUNCTION: return &onnx__function_proto__descriptor;
-    }
-    return NULL;
-}
+static const ProtobufCMessageDescriptor *const descriptors[] = {
+    [ORT_WIRE_MODEL] = &onnx__model_proto__descriptor,
+    [ORT_WIRE_TENSOR] = &onnx__tensor_proto__descriptor,
+    [ORT_WIRE_SPARSE] = &onnx__sparse_tensor_proto__descriptor,
+    [ORT_WIRE_SEQUENCE] = &onnx__sequence_proto__descriptor,
+    [ORT_WIRE_MAP] = &onnx__map_proto__descriptor,
+    [ORT_WIRE_OPTIONAL] = &onnx__optional_proto__descriptor,
+    [ORT_WIRE_FUNCTION] = &onnx__function_proto__descriptor,
+};
 
 ort_status ort_message_unpack(ort_wire_root root, const uint8_t *bytes, size_t count, bool strict,
                               ort_arena *arena, ort_message *message, ort_error *err)
@@ -49,7 +45,7 @@ ort_status ort_message_unpack(ort_wire_root root, const uint8_t *bytes, size_t c
     ORT_TRY(ort_wire_split(root, bytes, count, strict, &wire, err));
     allocations made = {arena, 0};
     ProtobufCAllocator allocator = {arena_alloc, arena_free, &made};
-    message->root = protobuf_c_message_unpack(descriptor(root), &allocator, wire.skeleton_count,
+    message->root = protobuf_c_message_unpack(descriptors[root], &allocator, wire.skeleton_count,
                                               wire.skeleton);
     size_t payload_bytes = wire.payloads.count * sizeof *wire.payloads.data;
     ort_wire_payload *payloads = ort_arena_alloc(arena, payload_bytes);

@@ -252,62 +252,36 @@ ort_status ort_pack_verify(const ort_pack *pack, ort_pool *pool, ort_error *err)
 
 /* ---- stamps */
 
-typedef struct field { /* one field of a message: its number, and its bytes when it has any */
-    uint64_t number;
-    const uint8_t *bytes;
-    size_t count;
-} field;
-
-/* The next field of a well-formed message (the wire walker wrote it); false at its end. */
-static bool next_field(const uint8_t *bytes, size_t count, size_t *at, field *f)
+/* The value of a metadata property, where it is the digest's. */
+static bool read_digest(const uint8_t *bytes, size_t count, uint64_t *digest)
 {
-    uint64_t key, value = 0;
-    assert(*at <= count);
-    if (*at >= count || !ort_wire_varint(bytes, count, at, &key))
-        return false;
-    *f = (field){.number = key >> 3};
-    switch (key & 7) {
-    case 0: return ort_wire_varint(bytes, count, at, &value);
-    case 1: value = 8; break;
-    case 5: value = 4; break;
-    case 2:
-        if (!ort_wire_varint(bytes, count, at, &value))
-            return false;
-        break;
-    default: return false;
+    ort_wire_field part, key = {0}, value = {0};
+    char text[32];
+    for (size_t at = 0; ort_wire_next(bytes, count, &at, &part);) {
+        if (part.tag >> 3 == KEY_FIELD)
+            key = part;
+        if (part.tag >> 3 == VALUE_FIELD)
+            value = part;
     }
-    if (value > count - *at)
+    size_t length = value.end - value.value;
+    if (key.end - key.value != strlen(ORT_PACK_DIGEST_KEY) ||
+        memcmp(bytes + key.value, ORT_PACK_DIGEST_KEY, key.end - key.value) || !value.end ||
+        length >= sizeof text)
         return false;
-    f->bytes = bytes + *at;
-    f->count = (size_t)value;
-    *at += (size_t)value;
+    memcpy(text, bytes + value.value, length);
+    text[length] = '\0';
+    *digest = strtoull(text, NULL, 16);
     return true;
 }
 
 /* The digest that a skeleton's metadata states; 0 when none does. */
 static uint64_t stated_weights(const uint8_t *bytes, size_t count)
 {
-    field property, part;
+    ort_wire_field property;
     uint64_t digest = 0;
-    for (size_t at = 0; next_field(bytes, count, &at, &property);) {
-        field key = {0}, value = {0};
-        char text[32];
-        if (property.number != METADATA_FIELD || !property.bytes)
-            continue;
-        for (size_t in = 0; next_field(property.bytes, property.count, &in, &part);) {
-            if (part.number == KEY_FIELD)
-                key = part;
-            if (part.number == VALUE_FIELD)
-                value = part;
-        }
-        if (!key.bytes || key.count != strlen(ORT_PACK_DIGEST_KEY) ||
-            memcmp(key.bytes, ORT_PACK_DIGEST_KEY, key.count) || !value.bytes ||
-            value.count >= sizeof text)
-            continue;
-        memcpy(text, value.bytes, value.count);
-        text[value.count] = '\0';
-        digest = strtoull(text, NULL, 16);
-    }
+    for (size_t at = 0; ort_wire_next(bytes, count, &at, &property);)
+        if (property.tag >> 3 == METADATA_FIELD)
+            read_digest(bytes + property.value, property.end - property.value, &digest);
     return digest;
 }
 

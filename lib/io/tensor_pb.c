@@ -257,26 +257,11 @@ static ort_status read_as(ort_wire_root root, bool strict, const void *bytes, si
  * another, which protobuf would merge without a word. */
 static bool is_several(const uint8_t *bytes, size_t count)
 {
+    ort_wire_field field;
     size_t at = 0, seen = 0;
-    uint64_t tag, v;
-    while (at < count && ort_wire_varint(bytes, count, &at, &tag)) {
-        seen += tag >> 3 == 2;
-        switch (tag & 7) {
-        case 0:
-            if (!ort_wire_varint(bytes, count, &at, &v))
-                return false;
-            break;
-        case 1: at += 8; break;
-        case 5: at += 4; break;
-        case 2:
-            if (!ort_wire_varint(bytes, count, &at, &v) || v > count - at)
-                return false;
-            at += (size_t)v;
-            break;
-        default: return false;
-        }
-    }
-    return seen > 1;
+    while (ort_wire_next(bytes, count, &at, &field))
+        seen += field.tag >> 3 == 2;
+    return at == count && seen > 1;
 }
 
 ort_status ort_tensor_pb_read(const void *bytes, size_t count, bool optional, ort_value **value,

@@ -41,6 +41,34 @@ bool ort_wire_varint(const uint8_t *bytes, size_t count, size_t *at, uint64_t *v
     return false;
 }
 
+bool ort_wire_next(const uint8_t *bytes, size_t count, size_t *at, ort_wire_field *f)
+{
+    uint64_t length = 0;
+    *f = (ort_wire_field){.at = *at};
+    if (!ort_wire_varint(bytes, count, at, &f->tag))
+        return false;
+    f->length_at = *at;
+    switch (f->tag & 7) {
+    case VARINT:
+        if (!ort_wire_varint(bytes, count, at, &f->number))
+            return false;
+        break;
+    case FIXED64: length = 8; break;
+    case FIXED32: length = 4; break;
+    case BYTES:
+        if (!ort_wire_varint(bytes, count, at, &length))
+            return false;
+        break;
+    default: return false;
+    }
+    if (length > count - *at)
+        return false;
+    f->value = *at;
+    *at += (size_t)length;
+    f->end = *at;
+    return true;
+}
+
 void ort_wire_put_varint(ort_strbuf *out, uint64_t value)
 {
     while (value >= 0x80) {
@@ -304,17 +332,6 @@ static ort_status split_piece(splitter *s, const field_row *f, unsigned wire, si
                        (ort_wire_payload){s->bytes + begin, end - begin, elements, f->number});
 }
 
-/* A list of strings has thousands of them in a row: those that follow with the same tag of one byte
- * and a length of one byte are like the first. */
-static size_t skip_short_texts(const uint8_t *bytes, size_t at, size_t end, uint8_t tag)
-{
-    assert(at <= end);
-    while (!(tag & 0x80) && end - at >= 2 && bytes[at] == tag && bytes[at + 1] < 0x80 &&
-           bytes[at + 1] <= end - at - 2)
-        at += 2 + (size_t)bytes[at + 1];
-    return at;
-}
-
 static ort_status split_message(splitter *s, message_id message, size_t begin, size_t end,
                                 int depth)
 {
@@ -345,7 +362,7 @@ static ort_status split_message(splitter *s, message_id message, size_t begin, s
         ORT_TRY(scan_value(s, message, f, wire, &at, end, &value, &count));
         ORT_TRY(check_wire(s, message, f, wire, field_at, value, count));
         if (f && wire == BYTES && !f->message && !f->packed && !f->bulk) {
-            at = skip_short_texts(s->bytes, at, end, s->bytes[field_at]);
+            at = ort_wire_skip_like(s->bytes, at, end, tag);
             continue;
         }
         if (f && f->bulk == LIST) {
@@ -395,70 +412,26 @@ typedef struct joiner {
     ort_error *err;
 } joiner;
 
-/* Messages that can hold a tensor: only these are entered. */
-static bool holds_tensors(unsigned message)
+/* The message that the field holds, where it is one that can hold a tensor: only these are entered.
+ * M_NONE: it holds none. */
+static message_id entered(message_id message, const ort_wire_field *f)
 {
-    switch (message) {
+    const field_row *row = find_field(message, (uint32_t)(f->tag >> 3));
+    switch (row ? row->message : M_NONE) {
     case M_GRAPH: case M_NODE: case M_ATTRIBUTE: case M_TENSOR: case M_SPARSE: case M_FUNCTION:
     case M_TRAINING: case M_SEQUENCE: case M_MAP: case M_OPTIONAL:
-        return true;
+        return (message_id)row->message;
     default:
-        return false;
+        return M_NONE;
     }
 }
 
-typedef struct join_field {
-    const field_row *row;
-    uint64_t tag;
-    size_t at, length_at, value, end; /* of the field, its length varint, its value */
-    uint64_t number;                  /* of a varint */
-} join_field;
-
-static ort_status next_field(joiner *j, message_id message, size_t *at, size_t end, join_field *f)
+static ort_status next_field(joiner *j, size_t *at, size_t end, ort_wire_field *f)
 {
-    uint64_t v = 0;
-    f->at = *at;
-    bool ok = ort_wire_varint(j->bytes, end, at, &f->tag);
-    f->row = ok ? find_field(message, (uint32_t)(f->tag >> 3)) : NULL;
-    f->length_at = f->value = *at;
-    switch (f->tag & 7) {
-    case VARINT: ok = ok && ort_wire_varint(j->bytes, end, at, &f->number); break;
-    case FIXED64: *at += 8; break;
-    case FIXED32: *at += 4; break;
-    case BYTES:
-        ok = ok && ort_wire_varint(j->bytes, end, at, &v) && v <= end - *at;
-        f->value = *at;
-        *at += ok ? (size_t)v : 0;
-        break;
-    default: ok = false;
-    }
-    f->end = *at;
-    return ok && *at <= end ? ORT_OK
-                            : ort_error_set(j->err, ORT_ERROR_MODEL,
-                                            "internal: the packed message is broken at byte %zu",
-                                            f->at);
-}
-
-/* Behind the fields at `at` that are like f: lists of numbers are stored one field each. */
-static size_t skip_like(const joiner *j, const join_field *f, size_t at, size_t end)
-{
-    const uint8_t *bytes = j->bytes;
-    unsigned wire = (unsigned)(f->tag & 7);
-    size_t fixed = wire == FIXED32 ? 4 : wire == FIXED64 ? 8 : 0;
-    if (f->tag >= 0x80)
-        return at;
-    if (wire == BYTES)
-        return skip_short_texts(bytes, at, end, (uint8_t)f->tag);
-    while (at < end && bytes[at] == f->tag) {
-        size_t next = fixed ? at + 1 + fixed : at + 1;
-        while (!fixed && next < end && (bytes[next] & 0x80))
-            next++;
-        next += !fixed;
-        if (next > end)
-            break;
-        at = next;
-    }
-    return at;
+    return ort_wire_next(j->bytes, end, at, f)
+               ? ORT_OK
+               : ort_error_set(j->err, ORT_ERROR_MODEL,
+                               "internal: the packed message is broken at byte %zu", f->at);
 }
 
 static ort_status payload_at(joiner *j, uint64_t index, const ort_wire_payload **payload)
@@ -474,22 +447,23 @@ static ort_status measure(joiner *j, message_id message, size_t begin, size_t en
 {
     *size = end - begin;
     for (size_t at = begin; at < end;) {
-        join_field f;
-        ORT_TRY(next_field(j, message, &at, end, &f));
+        ort_wire_field f;
+        ORT_TRY(next_field(j, &at, end, &f));
+        message_id inner = entered(message, &f);
         if (is_payload(message, f.tag)) {
             const ort_wire_payload *p = NULL;
             ORT_TRY(payload_at(j, f.number, &p));
             *size += p->count + (p->elements ? 0 : 1 + varint_width(p->count)) - (f.end - f.at);
-        } else if (f.row && holds_tensors(f.row->message)) {
+        } else if (inner) {
             size_t slot = j->sizes.count;
-            uint64_t inner = 0;
+            uint64_t bytes = 0;
             if (!ort_vec_push(&j->sizes, 0))
                 return ort_error_memory(j->err, slot * sizeof *j->sizes.data);
-            ORT_TRY(measure(j, f.row->message, f.value, f.end, &inner));
-            j->sizes.data[slot] = inner;
-            *size += varint_width(inner) + inner - (f.end - f.length_at);
+            ORT_TRY(measure(j, inner, f.value, f.end, &bytes));
+            j->sizes.data[slot] = bytes;
+            *size += varint_width(bytes) + bytes - (f.end - f.length_at);
         } else {
-            at = skip_like(j, &f, at, end);
+            at = ort_wire_skip_like(j->bytes, at, end, f.tag);
         }
     }
     return ORT_OK;
@@ -514,8 +488,9 @@ static ort_status emit_varint(joiner *j, uint64_t value)
 static ort_status emit(joiner *j, message_id message, size_t begin, size_t end)
 {
     for (size_t at = begin; at < end;) {
-        join_field f;
-        ORT_TRY(next_field(j, message, &at, end, &f));
+        ort_wire_field f;
+        ORT_TRY(next_field(j, &at, end, &f));
+        message_id inner = entered(message, &f);
         if (is_payload(message, f.tag)) {
             const ort_wire_payload *p = NULL;
             ORT_TRY(payload_at(j, f.number, &p));
@@ -526,14 +501,14 @@ static ort_status emit(joiner *j, message_id message, size_t begin, size_t end)
             }
             ORT_TRY(p->count ? j->sink(j->arg, p->bytes, p->count, j->err) : ORT_OK);
             j->copied = f.end;
-        } else if (f.row && holds_tensors(f.row->message)) {
+        } else if (inner) {
             assert(j->next < j->sizes.count);
             ORT_TRY(emit_until(j, f.length_at));
             ORT_TRY(emit_varint(j, j->sizes.data[j->next++]));
             j->copied = f.value;
-            ORT_TRY(emit(j, f.row->message, f.value, f.end));
+            ORT_TRY(emit(j, inner, f.value, f.end));
         } else {
-            at = skip_like(j, &f, at, end);
+            at = ort_wire_skip_like(j->bytes, at, end, f.tag);
         }
     }
     return emit_until(j, end);

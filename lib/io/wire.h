@@ -67,6 +67,15 @@ ort_status ort_wire_join(ort_wire_root root, const uint8_t *skeleton, size_t cou
 /* Base-128 varint at *at; false at the end of the bytes or beyond ten bytes. */
 bool ort_wire_varint(const uint8_t *bytes, size_t count, size_t *at, uint64_t *value);
 
+/* One field of a message whose kind isn't known. */
+typedef struct ort_wire_field {
+    uint64_t tag;                     /* its number, three bits of wire type below it */
+    uint64_t number;                  /* of a varint */
+    size_t at, length_at, value, end; /* of the field, its length varint, its value */
+} ort_wire_field;
+/* The field at *at, which moves behind it; false where none begins, or it isn't whole. */
+bool ort_wire_next(const uint8_t *bytes, size_t count, size_t *at, ort_wire_field *field);
+
 /* Writing fields by hand (tensor files). */
 void ort_wire_put_varint(ort_strbuf *out, uint64_t value);
 void ort_wire_put_int(ort_strbuf *out, uint32_t field, int64_t value);

@@ -49,10 +49,11 @@ static const uint8_t *scan_varints(const uint8_t *in, const uint8_t *stop, size_
     return in;
 }
 
-static const uint8_t *scan_floats(const uint8_t *in, const uint8_t *stop, size_t *elements)
+static const uint8_t *scan_fixed(const uint8_t *in, const uint8_t *stop, size_t width,
+                                 size_t *elements)
 {
     const uint8_t tag = *in;
-    for (; stop - in >= 5 && *in == tag; in += 5)
+    for (; (size_t)(stop - in) > width && *in == tag; in += 1 + width)
         ++*elements;
     return in;
 }
@@ -68,19 +69,38 @@ static const uint8_t *scan_texts(const uint8_t *in, const uint8_t *stop, size_t 
     return in;
 }
 
+/* To the end of a run of fields with the tag at `in`, which is of one byte. */
+static const uint8_t *scan(const uint8_t *in, const uint8_t *stop, size_t *elements)
+{
+    *elements = 0;
+    switch (*in & 7) {
+    case 0: return scan_varints(in, stop, elements);
+    case 1: return scan_fixed(in, stop, 8, elements);
+    case 2: return scan_texts(in, stop, elements);
+    case 5: return scan_fixed(in, stop, 4, elements);
+    default: return in;
+    }
+}
+
 size_t ort_wire_list_scan(const uint8_t *bytes, size_t at, size_t end, size_t *elements)
 {
     const uint8_t *in = bytes + at, *stop = bytes + end;
     assert(at < end); /* its tag is there */
     *elements = 0;
-    switch (*in) {
-    case ORT_WIRE_FLOATS << 3 | 5: in = scan_floats(in, stop, elements); break;
-    case ORT_WIRE_INTS << 3 | 0: in = scan_varints(in, stop, elements); break;
-    case ORT_WIRE_STRINGS << 3 | 2: in = scan_texts(in, stop, elements); break;
-    default: break;
-    }
+    if (*in == (ORT_WIRE_FLOATS << 3 | 5) || *in == (ORT_WIRE_INTS << 3 | 0) ||
+        *in == (ORT_WIRE_STRINGS << 3 | 2))
+        in = scan(in, stop, elements);
     assert(in <= stop);
     return (size_t)(in - bytes);
+}
+
+size_t ort_wire_skip_like(const uint8_t *bytes, size_t at, size_t end, uint64_t tag)
+{
+    size_t elements;
+    assert(at <= end);
+    if (tag >= 0x80 || at == end || bytes[at] != tag)
+        return at;
+    return (size_t)(scan(bytes + at, bytes + end, &elements) - bytes);
 }
 
 size_t ort_wire_list_count(uint32_t field, const uint8_t *value, size_t count, bool packed)
@@ -123,7 +143,6 @@ static const uint8_t *read_small(const uint8_t *in, const uint8_t *stop, int64_t
         to[3] = (int64_t)(word >> 56);
     }
     *out = to;
-#else
 #endif
     return in;
 }

@@ -11,6 +11,9 @@
 /* The end of the run of like fields at `at` < end, each a tag of one byte and an element; *elements
  * counts them. It ends before what isn't of the field, is broken, or is rare. */
 size_t ort_wire_list_scan(const uint8_t *bytes, size_t at, size_t end, size_t *elements);
+/* Behind the run of fields at `at` with this tag: lists that stay in the skeleton have thousands of
+ * elements in a row too, a field each. */
+size_t ort_wire_skip_like(const uint8_t *bytes, size_t at, size_t end, uint64_t tag);
 /* The elements of the value of one field, a packed one or not, which is whole. */
 size_t ort_wire_list_count(uint32_t field, const uint8_t *value, size_t count, bool packed);
 
