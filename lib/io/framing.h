@@ -25,7 +25,8 @@ bool ort_frame_take(ort_frame *f, uint64_t count);
 /* Appends all that is left. */
 void ort_frame_take_rest(ort_frame *f);
 
-ort_frame_fn ort_frame_image, ort_frame_json;
+ort_frame_fn ort_frame_json, ort_frame_png, ort_frame_jpeg, ort_frame_riff, ort_frame_bmp,
+    ort_frame_pnm, ort_frame_tiff, ort_frame_jp2, ort_frame_j2k;
 
 /* The bytes of one record, which the caller frees; *behind of them lie behind it. */
 ort_status ort_frame_read(ort_input *in, ort_frame_fn *fn, unsigned char **bytes, size_t *count,

@@ -6,13 +6,8 @@
 #include "io/framing.h"
 #include "io/image.h"
 
-static uint32_t big32(const unsigned char *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 /* Length, type, data and checksum of each chunk, to IEND (ISO/IEC 15948, 5.3). */
-static void frame_png(ort_frame *f)
+void ort_frame_png(ort_frame *f)
 {
     bool more = ort_frame_take(f, 8);
     while (more) {
@@ -20,7 +15,7 @@ static void frame_png(ort_frame *f)
         if (!ort_frame_take(f, 8))
             return;
         more = memcmp(f->bytes + at + 4, "IEND", 4);
-        if (!ort_frame_take(f, (uint64_t)big32(f->bytes + at) + 4))
+        if (!ort_frame_take(f, (uint64_t)ort_load_word(f->bytes + at, 4, true) + 4))
             return;
     }
 }
@@ -65,15 +60,6 @@ static bool take_marker(ort_frame *f, unsigned char *marker)
     return true;
 }
 
-static unsigned word(const unsigned char *p, int bytes, bool big)
-{
-    unsigned value = 0;
-    assert(bytes > 0 && bytes <= 4);
-    for (int i = 0; i < bytes; i++)
-        value |= (unsigned)p[i] << (8 * (big ? bytes - 1 - i : i));
-    return value;
-}
-
 /* Cameras put previews behind the picture, in the same file: the index in its second application
  * segment says where they lie (CIPA DC-007, 5.2.3: MPEntry, from the segment's own start). Returns
  * the end of the last one, or 0. */
@@ -84,28 +70,20 @@ static uint64_t end_of_previews(const unsigned char *p, size_t count, uint64_t s
     p += 4;
     count -= 4;
     bool big = p[0] == 'M';
-    size_t at = word(p + 4, 4, big);
-    if (at > count || count - at < 2)
-        return 0;
-    unsigned entries = word(p + at, 2, big);
-    at += 2;
-    assert(at <= count);
-    for (unsigned i = 0; i < entries && count - at >= 12; i++, at += 12) {
-        size_t bytes = word(p + at + 4, 4, big), list = word(p + at + 8, 4, big);
-        uint64_t end = 0;
-        if (word(p + at, 2, big) != 0xb002)
-            continue;
-        for (; bytes >= 16 && list <= count && count - list >= 16; bytes -= 16, list += 16) {
-            uint64_t offset = word(p + list + 8, 4, big), size = word(p + list + 4, 4, big);
-            uint64_t last = offset ? start + 4 + offset + size : 0;
-            end = last > end ? last : end;
-        }
-        return end; /* there is one such list */
+    size_t at = ort_tiff_entry(p, count, 0xb002);
+    size_t bytes = at ? ort_load_word(p + at + 4, 4, big) : 0;
+    size_t list = at ? ort_load_word(p + at + 8, 4, big) : 0;
+    uint64_t end = 0;
+    for (; bytes >= 16 && list <= count && count - list >= 16; bytes -= 16, list += 16) {
+        uint64_t size = ort_load_word(p + list + 4, 4, big);
+        uint64_t offset = ort_load_word(p + list + 8, 4, big);
+        uint64_t last = offset ? start + 4 + offset + size : 0;
+        end = last > end ? last : end;
     }
-    return 0;
+    return end;
 }
 
-static void frame_jpeg(ort_frame *f)
+void ort_frame_jpeg(ort_frame *f)
 {
     enum { EOI = 0xd9, SOS = 0xda, APP2 = 0xe2 };
     unsigned char marker;
@@ -131,7 +109,7 @@ static void frame_jpeg(ort_frame *f)
         ort_frame_take(f, previews - f->count);
 }
 
-static void frame_riff(ort_frame *f)
+void ort_frame_riff(ort_frame *f)
 {
     if (!ort_frame_take(f, 8))
         return;
@@ -139,7 +117,7 @@ static void frame_riff(ort_frame *f)
     ort_frame_take(f, (uint64_t)size + size % 2);
 }
 
-static void frame_bmp(ort_frame *f)
+void ort_frame_bmp(ort_frame *f)
 {
     if (!ort_frame_take(f, 14))
         return;
@@ -190,7 +168,7 @@ static void take_text_samples(ort_frame *f, char kind, uint64_t count)
         ort_frame_take(f, 1);
 }
 
-static void frame_pnm(ort_frame *f)
+void ort_frame_pnm(ort_frame *f)
 {
     uint64_t width, height, largest = 1;
     if (!ort_frame_take(f, 2))
@@ -216,21 +194,21 @@ static void frame_pnm(ort_frame *f)
 }
 
 /* Boxes (ISO/IEC 15444-1, I.4) up to the signature box of the next file. */
-static void frame_jp2(ort_frame *f)
+void ort_frame_jp2(ort_frame *f)
 {
     while (ort_input_peek(f->in, 8) == 8) {
         const unsigned char *head = f->in->peeked;
         bool box = isalnum(head[4]) && isalnum(head[5]);
         if (!box || (f->count > 0 && !memcmp(head + 4, "jP  ", 4)))
             return;
-        uint64_t size = big32(head), taken = 8;
+        uint64_t size = ort_load_word(head, 4, true), taken = 8;
         if (!ort_frame_take(f, 8))
             return;
         if (size == 1) {
             if (!ort_frame_take(f, 8))
                 return;
             const unsigned char *wide = f->bytes + f->count - 8;
-            size = (uint64_t)big32(wide) << 32 | big32(wide + 4);
+            size = (uint64_t)ort_load_word(wide, 4, true) << 32 | ort_load_word(wide + 4, 4, true);
             taken = 16;
         }
         if (size < taken) {
@@ -243,7 +221,7 @@ static void frame_jp2(ort_frame *f)
 }
 
 /* Its parts lie anywhere: only with all bytes at hand can it be said where the last one ends. */
-static void frame_tiff(ort_frame *f)
+void ort_frame_tiff(ort_frame *f)
 {
     ort_frame_take_rest(f);
     size_t extent = ort_tiff_extent(f->bytes, f->count);
@@ -252,7 +230,7 @@ static void frame_tiff(ort_frame *f)
 }
 
 /* Tile parts, whose headers tell their lengths, to the end marker (ISO/IEC 15444-1, A.4). */
-static void frame_j2k(ort_frame *f)
+void ort_frame_j2k(ort_frame *f)
 {
     enum { SOT = 0x90, EOC = 0xd9 };
     bool more = ort_frame_take(f, 2);
@@ -262,29 +240,8 @@ static void frame_j2k(ort_frame *f)
             return;
         more = f->bytes[at] == 0xff && take_segment(f, &payload, &length);
         uint32_t part = more && f->bytes[at + 1] == SOT && length == 8
-                            ? big32(f->bytes + payload + 2) : 12;
+                            ? ort_load_word(f->bytes + payload + 2, 4, true) : 12;
         more = more && part >= 12 && ort_frame_take(f, part - 12);
     }
-    ort_frame_take_rest(f);
-}
-
-void ort_frame_image(ort_frame *f)
-{
-    static const struct {
-        const char *magic;
-        size_t length;
-        ort_frame_fn *fn;
-    } framers[] = {
-        {"\x89PNG", 4, frame_png}, {"\xff\xd8", 2, frame_jpeg}, {"RIFF", 4, frame_riff},
-        {"BM", 2, frame_bmp}, {"\0\0\0\x0cjP  ", 8, frame_jp2}, {"P", 1, frame_pnm},
-        {"\xff\x4f\xff\x51", 4, frame_j2k}, {"II*\0", 4, frame_tiff}, {"MM\0*", 4, frame_tiff},
-    };
-    size_t seen = ort_input_peek(f->in, 8);
-    for (size_t i = 0; i < sizeof framers / sizeof *framers; i++)
-        if (seen >= framers[i].length &&
-            !memcmp(f->in->peeked, framers[i].magic, framers[i].length)) {
-            framers[i].fn(f);
-            return;
-        }
     ort_frame_take_rest(f);
 }

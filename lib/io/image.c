@@ -54,39 +54,48 @@ static ort_status to_value(const ort_image *image, ort_value **value, ort_error 
 typedef struct codec_row {
     const char *names; /* space-separated; the first is used when nothing is said */
     const char *magic;
-    size_t magic_length;
+    size_t decisive, whole; /* bytes of it: that make a file one for this codec; that all have */
     ort_image_read_fn *read;
+    ort_frame_fn *frame;
     ort_image_write_fn *write;
     bool quality; /* the encoder takes one */
 } codec_row;
 
 static const codec_row codecs[] = {
-    {"png", "\x89PNG", 4, ort_png_decode, ort_png_encode, false},
-    {"jpeg jpg", "\xff\xd8", 2, ort_jpeg_decode, ort_jpeg_encode, true},
-    {"webp", "RIFF", 4, ort_webp_decode, ort_webp_encode, true},
-    {"bmp", "BM", 2, ort_bmp_decode, ort_bmp_encode, false},
-    {"ppm pgm pnm pbm", "P", 1, ort_pnm_decode, ort_pnm_encode, false},
-    {"tiff tif", "II*\0", 4, ort_tiff_decode, NULL, false},
-    {"tiff tif", "MM\0*", 4, ort_tiff_decode, NULL, false},
-    {"jp2", "\0\0\0\x0cjP  ", 8, ort_jp2_decode, NULL, false},
-    {"j2k", "\xff\x4f\xff\x51", 4, ort_jp2_decode, NULL, false},
+    {"png", "\x89PNG\r\n\x1a\n", 4, 8, ort_png_decode, ort_frame_png, ort_png_encode, false},
+    {"jpeg jpg", "\xff\xd8\xff", 2, 3, ort_jpeg_decode, ort_frame_jpeg, ort_jpeg_encode, true},
+    {"webp", "RIFF", 4, 4, ort_webp_decode, ort_frame_riff, ort_webp_encode, true},
+    {"bmp", "BM", 2, 2, ort_bmp_decode, ort_frame_bmp, ort_bmp_encode, false},
+    {"ppm pgm pnm pbm", "P", 1, 1, ort_pnm_decode, ort_frame_pnm, ort_pnm_encode, false},
+    {"tiff tif", "II*\0", 4, 4, ort_tiff_decode, ort_frame_tiff, NULL, false},
+    {"tiff tif", "MM\0*", 4, 4, ort_tiff_decode, ort_frame_tiff, NULL, false},
+    {"jp2", "\0\0\0\x0cjP  ", 8, 8, ort_jp2_decode, ort_frame_jp2, NULL, false},
+    {"j2k", "\xff\x4f\xff\x51", 4, 4, ort_jp2_decode, ort_frame_j2k, NULL, false},
 };
 enum { CODEC_COUNT = sizeof codecs / sizeof codecs[0] };
+
+static const codec_row *find_codec(const unsigned char *bytes, size_t count)
+{
+    for (size_t i = 0; i < CODEC_COUNT; i++)
+        if (ort_starts_with(bytes, count, codecs[i].magic, codecs[i].decisive))
+            return &codecs[i];
+    return NULL;
+}
 
 ort_status ort_image_decode(const unsigned char *bytes, size_t count, ort_image *image,
                             ort_error *err)
 {
-    for (size_t i = 0; i < CODEC_COUNT; i++)
-        if (count >= codecs[i].magic_length &&
-            !memcmp(bytes, codecs[i].magic, codecs[i].magic_length))
-            return codecs[i].read(bytes, count, image, err);
-    return ort_error_set(err, ORT_ERROR_DATA,
-                         "is no PNG, JPEG, JPEG 2000, WebP, BMP, PNM or TIFF image");
+    const codec_row *codec = find_codec(bytes, count);
+    return codec ? codec->read(bytes, count, image, err)
+                 : ort_error_set(err, ORT_ERROR_DATA, "is no PNG, JPEG, JPEG 2000, WebP, BMP, PNM "
+                                 "or TIFF image");
 }
 
-static bool is_tiff(const unsigned char *bytes, size_t count)
+/* Where an image of a stream ends: `cat *.jpg`, a camera. */
+static void frame_image(ort_frame *f)
 {
-    return count >= 4 && (!memcmp(bytes, "II*\0", 4) || !memcmp(bytes, "MM\0*", 4));
+    const codec_row *codec = find_codec(f->in->peeked, ort_input_peek(f->in, 8));
+    (codec ? codec->frame : ort_frame_take_rest)(f);
 }
 
 static ort_status add_picture(const ort_image *image, const char *name, ort_tensors *tensors,
@@ -131,7 +140,8 @@ static ort_status read_pages(const unsigned char *bytes, size_t count, ort_tenso
 static ort_status read_file(const unsigned char *bytes, size_t count,
                             const ort_read_options *options, ort_tensors *tensors, ort_error *err)
 {
-    if (is_tiff(bytes, count))
+    const codec_row *codec = find_codec(bytes, count);
+    if (codec && codec->read == ort_tiff_decode)
         return read_pages(bytes, count, tensors, err);
     ort_image image = {0};
     ort_status status = ort_image_decode(bytes, count, &image, err);
@@ -189,16 +199,13 @@ static ort_status write_file(const ort_tensors *tensors, FILE *stream,
 
 static bool matches(const unsigned char *bytes, size_t count)
 {
-    if (ort_starts_with(bytes, count, "\x89PNG\r\n\x1a\n", 8) ||
-        ort_starts_with(bytes, count, "\xff\xd8\xff", 3) ||
-        ort_starts_with(bytes, count, "BM", 2) || is_tiff(bytes, count) ||
-        ort_starts_with(bytes, count, "\0\0\0\x0cjP  ", 8) ||
-        ort_starts_with(bytes, count, "\xff\x4f\xff\x51", 4))
-        return true;
-    if (ort_starts_with(bytes, count, "RIFF", 4) && count >= 12)
-        return !memcmp(bytes + 8, "WEBP", 4);
-    return count >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' &&
-           strchr(" \t\r\n#", bytes[2]) && bytes[2];
+    const codec_row *codec = find_codec(bytes, count);
+    if (!codec || !ort_starts_with(bytes, count, codec->magic, codec->whole))
+        return false;
+    if (codec->read == ort_webp_decode)
+        return count >= 12 && !memcmp(bytes + 8, "WEBP", 4);
+    return codec->read != ort_pnm_decode ||
+           (count >= 3 && bytes[1] >= '1' && bytes[1] <= '6' && memchr(" \t\r\n#", bytes[2], 5));
 }
 
 static unsigned traits_of(const char *ending)
@@ -223,7 +230,7 @@ const ort_format_row ort_format_row_image = {
     .traits_of = traits_of,
     .matches = matches,
     .read = read_file,
-    .frame = ort_frame_image,
+    .frame = frame_image,
     .settle = settle,
     .write = write_file,
 };

@@ -27,6 +27,9 @@ enum { ORT_IMAGE_MOST_PIXELS = 1 << 29 }; /* of one picture, or of all pages of 
 ort_status ort_image_alloc(ort_image *image, uint64_t width, uint64_t height, ort_error *err);
 /* Orientation in a TIFF block ("II*\0..." or "MM\0*..."); 0 when it has none. */
 int ort_image_orientation(const unsigned char *exif, size_t count);
+/* Where the first directory of a TIFF block has the entry of this tag, 12 bytes long; 0: it has
+ * none. */
+size_t ort_tiff_entry(const unsigned char *block, size_t count, unsigned tag);
 
 /* A library that is opened at first use. */
 typedef struct ort_image_library {
@@ -40,11 +43,17 @@ typedef struct ort_image_library {
 ort_status ort_image_library_open(const ort_image_library *library, void **handle, ort_error *err);
 /* The symbol, or NULL with *missing set to its name. */
 void *ort_image_symbol(void *handle, const char *name, const char **missing);
+/* After the last symbol; missing: NULL when all are there. */
+ort_status ort_image_library_check(const ort_image_library *library, const char *missing,
+                                   ort_error *err);
+/* What a codec calls is a list X(name) ...; these make its pointers, as the library's own header
+ * declares the functions, and fill those of `lib`. */
+#define ORT_IMAGE_MEMBER(name) __typeof__(name) *name;
 #ifdef ORT_IMAGES_LINKED
-#define ORT_IMAGE_FUNCTION(handle, name, missing) (&(name))
+#define ORT_IMAGE_FILL(name) lib->name = &(name);
 #else
-#define ORT_IMAGE_FUNCTION(handle, name, missing)                                                  \
-    ((__typeof__(name) *)ort_image_symbol(handle, #name, missing))
+#define ORT_IMAGE_FILL(name)                                                                       \
+    lib->name = (__typeof__(name) *)ort_image_symbol(handle, #name, &missing);
 #endif
 
 typedef ort_status ort_image_read_fn(const unsigned char *bytes, size_t count, ort_image *image,

@@ -206,12 +206,6 @@ ort_status ort_bmp_decode(const unsigned char *bytes, size_t count, ort_image *i
     return b.offset <= count ? read_runs(&b, image, err) : truncated(&b, err);
 }
 
-static void put_u32(unsigned char *p, uint32_t value)
-{
-    for (int i = 0; i < 4; i++)
-        p[i] = (unsigned char)(value >> (8 * i));
-}
-
 ort_status ort_bmp_encode(const ort_image *image, int quality, FILE *stream, ort_error *err)
 {
     size_t stride = ((size_t)image->width * 3 + 3) / 4 * 4, bytes = stride * (size_t)image->height;
@@ -223,13 +217,13 @@ ort_status ort_bmp_encode(const ort_image *image, int quality, FILE *stream, ort
         return ort_error_set(err, ORT_ERROR_DATA, "BMP is written with 1 or 3 channels and up to "
                              "4 GB; PNG holds this");
     }
-    put_u32(head + 2, (uint32_t)(sizeof head + bytes));
-    put_u32(head + 10, sizeof head);
-    put_u32(head + 14, 40);
-    put_u32(head + 18, (uint32_t)image->width);
-    put_u32(head + 22, (uint32_t)image->height);
-    put_u32(head + 26, 1 | 24 << 16);
-    put_u32(head + 34, (uint32_t)bytes);
+    ort_store_u32(head + 2, (uint32_t)(sizeof head + bytes));
+    ort_store_u32(head + 10, sizeof head);
+    ort_store_u32(head + 14, 40);
+    ort_store_u32(head + 18, (uint32_t)image->width);
+    ort_store_u32(head + 22, (uint32_t)image->height);
+    ort_store_u32(head + 26, 1 | 24 << 16);
+    ort_store_u32(head + 34, (uint32_t)bytes);
     fwrite(head, 1, sizeof head, stream);
     for (int64_t y = image->height - 1; y >= 0; y--) {
         const uint8_t *from = image->pixels + y * image->width * image->channels;

@@ -19,9 +19,7 @@
     X(opj_image_destroy)
 
 typedef struct jp2_library {
-#define X(name) __typeof__(name) *name;
-    JP2_FUNCTIONS(X)
-#undef X
+    JP2_FUNCTIONS(ORT_IMAGE_MEMBER)
 } jp2_library;
 
 typedef struct jp2_source {
@@ -36,12 +34,8 @@ static ort_status open_library(jp2_library *lib, ort_error *err)
     void *handle;
     const char *missing = NULL;
     ORT_TRY(ort_image_library_open(&library, &handle, err));
-#define X(name) lib->name = ORT_IMAGE_FUNCTION(handle, name, &missing);
-    JP2_FUNCTIONS(X)
-#undef X
-    return missing ? ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s lacks %s", library.names[0],
-                                   missing)
-                   : ORT_OK;
+    JP2_FUNCTIONS(ORT_IMAGE_FILL)
+    return ort_image_library_check(&library, missing, err);
 }
 
 /* ---- the bytes, as the library asks for them */

@@ -20,9 +20,7 @@
     X(jpeg_finish_compress)
 
 typedef struct jpeg_library {
-#define X(name) __typeof__(name) *name;
-    JPEG_FUNCTIONS(X)
-#undef X
+    JPEG_FUNCTIONS(ORT_IMAGE_MEMBER)
 } jpeg_library;
 
 typedef struct jpeg_job {
@@ -50,12 +48,8 @@ static ort_status open_library(jpeg_library *lib, ort_error *err)
     void *handle;
     const char *missing = NULL;
     ORT_TRY(ort_image_library_open(&library, &handle, err));
-#define X(name) lib->name = ORT_IMAGE_FUNCTION(handle, name, &missing);
-    JPEG_FUNCTIONS(X)
-#undef X
-    return missing ? ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s lacks %s", library.names[0],
-                                   missing)
-                   : ORT_OK;
+    JPEG_FUNCTIONS(ORT_IMAGE_FILL)
+    return ort_image_library_check(&library, missing, err);
 }
 
 static void on_error(j_common_ptr info)

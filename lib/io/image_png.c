@@ -21,9 +21,7 @@
     X(png_set_IHDR) X(png_write_info) X(png_write_row) X(png_write_end)
 
 typedef struct png_library {
-#define X(name) __typeof__(name) *name;
-    PNG_FUNCTIONS(X)
-#undef X
+    PNG_FUNCTIONS(ORT_IMAGE_MEMBER)
 } png_library;
 
 typedef struct png_job {
@@ -46,12 +44,8 @@ static ort_status open_library(png_library *lib, ort_error *err)
     void *handle;
     const char *missing = NULL;
     ORT_TRY(ort_image_library_open(&library, &handle, err));
-#define X(name) lib->name = ORT_IMAGE_FUNCTION(handle, name, &missing);
-    PNG_FUNCTIONS(X)
-#undef X
-    return missing ? ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s lacks %s", library.names[0],
-                                   missing)
-                   : ORT_OK;
+    PNG_FUNCTIONS(ORT_IMAGE_FILL)
+    return ort_image_library_check(&library, missing, err);
 }
 
 /* libpng hands its callbacks a png_struct whose getters are in the library itself: the job that is

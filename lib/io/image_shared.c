@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "io/image.h"
+#include "io/input.h"
 
 ort_status ort_image_alloc(ort_image *image, uint64_t width, uint64_t height, ort_error *err)
 {
@@ -47,15 +48,31 @@ void *ort_image_symbol(void *handle, const char *name, const char **missing)
     return symbol;
 }
 
+ort_status ort_image_library_check(const ort_image_library *library, const char *missing,
+                                   ort_error *err)
+{
+    return missing ? ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s lacks %s", library->names[0],
+                                   missing)
+                   : ORT_OK;
+}
+
 /* ------------------------------------------------------------------------- EXIF orientation -- */
 
-static unsigned tiff_word(const unsigned char *p, int bytes, bool big)
+size_t ort_tiff_entry(const unsigned char *block, size_t count, unsigned tag)
 {
-    unsigned value = 0;
-    assert(bytes > 0 && bytes <= 4);
-    for (int i = 0; i < bytes; i++)
-        value |= (unsigned)p[i] << (8 * (big ? bytes - 1 - i : i));
-    return value;
+    if (count < 8)
+        return 0;
+    bool big = block[0] == 'M';
+    size_t at = ort_load_word(block + 4, 4, big);
+    if (at > count || count - at < 2)
+        return 0;
+    unsigned entries = ort_load_word(block + at, 2, big);
+    at += 2;
+    assert(at <= count);
+    for (unsigned i = 0; i < entries && count - at >= 12; i++, at += 12)
+        if (ort_load_word(block + at, 2, big) == tag)
+            return at;
+    return 0;
 }
 
 int ort_image_orientation(const unsigned char *exif, size_t count)
@@ -66,18 +83,7 @@ int ort_image_orientation(const unsigned char *exif, size_t count)
     }
     if (count < 8 || (memcmp(exif, "II*\0", 4) && memcmp(exif, "MM\0*", 4)))
         return 0;
-    bool big = exif[0] == 'M';
-    size_t at = tiff_word(exif + 4, 4, big);
-    if (at > count || count - at < 2)
-        return 0;
-    unsigned entries = tiff_word(exif + at, 2, big);
-    at += 2;
-    assert(at <= count);
-    for (unsigned i = 0; i < entries && count - at >= 12; i++, at += 12) {
-        if (tiff_word(exif + at, 2, big) != 0x0112)
-            continue;
-        unsigned value = tiff_word(exif + at + 8, 2, big);
-        return value >= 1 && value <= 8 ? (int)value : 0;
-    }
-    return 0;
+    size_t at = ort_tiff_entry(exif, count, 0x0112);
+    unsigned value = at ? ort_load_word(exif + at + 8, 2, exif[0] == 'M') : 0;
+    return value <= 8 ? (int)value : 0;
 }

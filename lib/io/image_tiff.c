@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include "io/image.h"
+#include "io/input.h"
 
 enum { TAG_SUBFILE = 254, TAG_WIDTH = 256, TAG_HEIGHT = 257, TAG_BITS = 258, TAG_COMPRESSION = 259,
        TAG_PHOTOMETRIC = 262, TAG_STRIP_OFFSETS = 273, TAG_ORIENTATION = 274, TAG_SAMPLES = 277,
@@ -44,11 +45,8 @@ static ort_status damaged(ort_error *err)
 
 static uint32_t load(const tiff *t, size_t at, int size)
 {
-    uint32_t value = 0;
     assert(size <= 4 && at <= t->count && (size_t)size <= t->count - at);
-    for (int i = 0; i < size; i++)
-        value = value << 8 | t->bytes[at + (size_t)(t->big ? i : size - 1 - i)];
-    return value;
+    return ort_load_word(t->bytes + at, size, t->big);
 }
 
 static int type_size(uint32_t type)

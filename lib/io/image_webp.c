@@ -13,9 +13,7 @@
     X(WebPGetInfo) X(WebPDecodeRGBInto) X(WebPEncodeRGB) X(WebPEncodeRGBA) X(WebPFree)
 
 typedef struct webp_library {
-#define X(name) __typeof__(name) *name;
-    WEBP_FUNCTIONS(X)
-#undef X
+    WEBP_FUNCTIONS(ORT_IMAGE_MEMBER)
 } webp_library;
 
 enum { WEBP_DEFAULT_QUALITY = 80, WEBP_LARGEST_SIDE = 16383 };
@@ -27,12 +25,8 @@ static ort_status open_library(webp_library *lib, ort_error *err)
     void *handle;
     const char *missing = NULL;
     ORT_TRY(ort_image_library_open(&library, &handle, err));
-#define X(name) lib->name = ORT_IMAGE_FUNCTION(handle, name, &missing);
-    WEBP_FUNCTIONS(X)
-#undef X
-    return missing ? ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s lacks %s", library.names[0],
-                                   missing)
-                   : ORT_OK;
+    WEBP_FUNCTIONS(ORT_IMAGE_FILL)
+    return ort_image_library_check(&library, missing, err);
 }
 
 static int find_orientation(const unsigned char *bytes, size_t count)

@@ -41,9 +41,27 @@ static inline uint32_t ort_load_u32(const unsigned char *p)
 {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
+/* Up to four bytes, of either order. */
+static inline uint32_t ort_load_word(const unsigned char *p, int bytes, bool big)
+{
+    uint32_t value = 0;
+    for (int i = 0; i < bytes; i++)
+        value = value << 8 | p[big ? i : bytes - 1 - i];
+    return value;
+}
 static inline uint64_t ort_load_u64(const unsigned char *p)
 {
     return (uint64_t)ort_load_u32(p) | (uint64_t)ort_load_u32(p + 4) << 32;
+}
+static inline void ort_store_u16(unsigned char *p, unsigned value)
+{
+    p[0] = (unsigned char)value;
+    p[1] = (unsigned char)(value >> 8);
+}
+static inline void ort_store_u32(unsigned char *p, uint32_t value)
+{
+    ort_store_u16(p, value & 0xffff);
+    ort_store_u16(p + 2, value >> 16);
 }
 
 #endif

@@ -108,18 +108,6 @@ static ort_status read_wave(const unsigned char *bytes, size_t count,
     return ort_tensors_add_take(tensors, "", value, err);
 }
 
-static void put_u16(unsigned char *p, unsigned value)
-{
-    p[0] = (unsigned char)value;
-    p[1] = (unsigned char)(value >> 8);
-}
-
-static void put_u32(unsigned char *p, uint32_t value)
-{
-    put_u16(p, value & 0xffff);
-    put_u16(p + 2, value >> 16);
-}
-
 static ort_status write_wave(const ort_tensors *tensors, FILE *stream,
                              const ort_write_options *options, ort_error *err)
 {
@@ -143,17 +131,17 @@ static ort_status write_wave(const ort_tensors *tensors, FILE *stream,
     uint32_t rate = options && options->sample_rate > 0 ? (uint32_t)options->sample_rate : 16000;
     unsigned char head[44];
     memcpy(head, "RIFF", 4);
-    put_u32(head + 4, (uint32_t)(36 + bytes + bytes % 2));
+    ort_store_u32(head + 4, (uint32_t)(36 + bytes + bytes % 2));
     memcpy(head + 8, "WAVEfmt ", 8);
-    put_u32(head + 16, 16);
-    put_u16(head + 20, code);
-    put_u16(head + 22, (unsigned)channels);
-    put_u32(head + 24, rate);
-    put_u32(head + 28, rate * (uint32_t)channels * width);
-    put_u16(head + 32, (unsigned)channels * width);
-    put_u16(head + 34, width * 8);
+    ort_store_u32(head + 16, 16);
+    ort_store_u16(head + 20, code);
+    ort_store_u16(head + 22, (unsigned)channels);
+    ort_store_u32(head + 24, rate);
+    ort_store_u32(head + 28, rate * (uint32_t)channels * width);
+    ort_store_u16(head + 32, (unsigned)channels * width);
+    ort_store_u16(head + 34, width * 8);
     memcpy(head + 36, "data", 4);
-    put_u32(head + 40, (uint32_t)bytes);
+    ort_store_u32(head + 40, (uint32_t)bytes);
     fwrite(head, 1, sizeof head, stream);
     if (bytes)
         fwrite(t->data, 1, bytes, stream);
