@@ -76,6 +76,8 @@ ort_status ort_format_single(const ort_tensors *tensors, const char *format,
                              const ort_tensor **tensor, ort_error *err);
 /* "X holds tensors only", and which formats hold more. */
 ort_status ort_format_tensors_only(ort_error *err, const char *format);
+/* has_dtype of formats that lack none. */
+bool ort_format_any_dtype(ort_dtype dtype);
 /* "X has no NAME; A, B have it". */
 ort_status ort_format_lacks(ort_error *err, const char *format, ort_dtype dtype);
 

@@ -8,7 +8,8 @@
 /* A length that a hostile header claims costs no memory before its bytes are there. */
 enum { STEP = 1 << 20 };
 
-bool ort_frame_reserve(ort_frame *f, size_t more)
+/* Room behind the bytes; false without memory. */
+static bool reserve(ort_frame *f, size_t more)
 {
     assert(f->count <= f->capacity);
     if (f->failed)
@@ -32,7 +33,7 @@ bool ort_frame_take(ort_frame *f, uint64_t count)
 {
     while (count > 0) {
         size_t part = count < STEP ? (size_t)count : STEP;
-        if (!ort_frame_reserve(f, part))
+        if (!reserve(f, part))
             return false;
         size_t got = ort_input_read(f->in, f->bytes + f->count, part);
         f->count += got;

@@ -18,8 +18,6 @@ typedef struct ort_frame {
 
 typedef void ort_frame_fn(ort_frame *f);
 
-/* Room behind the bytes; false without memory. */
-bool ort_frame_reserve(ort_frame *f, size_t more);
 /* Appends up to `count` bytes of the input; false when there were fewer. */
 bool ort_frame_take(ort_frame *f, uint64_t count);
 /* Appends all that is left. */

@@ -86,11 +86,7 @@ static size_t pull_member(void *arg, void *bytes, size_t count)
     member *m = arg;
     size_t done = m->method == METHOD_DEFLATED ? pull_deflated(m, bytes, count)
                                                : pull_stored(m, bytes, count);
-    for (size_t at = 0; at < done;) {
-        uInt part = done - at > (1u << 30) ? 1u << 30 : (uInt)(done - at);
-        m->crc_done = (uint32_t)crc32(m->crc_done, (const Bytef *)bytes + at, part);
-        at += part;
-    }
+    m->crc_done = (uint32_t)crc32_z(m->crc_done, bytes, done);
     m->size_done += done;
     return done;
 }
@@ -144,7 +140,6 @@ static ort_status open_member(ort_input *archive, member *m, ort_error *err)
     if (m->method != METHOD_STORED && m->method != METHOD_DEFLATED)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "member '%s' is compressed by method %u; "
                              "only stored and deflated members are read", m->name, m->method);
-    m->crc_done = (uint32_t)crc32(0, NULL, 0);
     if (m->method == METHOD_DEFLATED && inflateInit2(&m->z, -MAX_WBITS) != Z_OK)
         return ort_error_memory(err, CHUNK);
     return ORT_OK;
@@ -220,19 +215,11 @@ typedef struct archive_reader {
     ort_tensors *tensors;
     ort_hashmap members; /* name to index of its value, or NO_VALUE */
     ort_arena names;
-    char *types;         /* text of __ort__.json, or NULL */
+    unsigned char *types; /* text of __ort__.json, or NULL */
     size_t types_length;
 } archive_reader;
 
 static const uint64_t NO_VALUE = UINT64_MAX;
-
-static ort_status read_text(ort_input *in, char **text, size_t *length, ort_error *err)
-{
-    unsigned char *bytes = NULL;
-    ORT_TRY(ort_input_all(in, &bytes, length, err));
-    *text = (char *)bytes;
-    return ORT_OK;
-}
 
 static ort_status read_content(archive_reader *r, member *m, ort_input *in, ort_value **value,
                                ort_error *err)
@@ -240,14 +227,15 @@ static ort_status read_content(archive_reader *r, member *m, ort_input *in, ort_
     if (!strcmp(m->name, TYPES_MEMBER)) {
         free(r->types);
         r->types = NULL;
-        return read_text(in, &r->types, &r->types_length, err);
+        return ort_input_all(in, &r->types, &r->types_length, err);
     }
     if (!has_suffix(m->name, ".json"))
         return ort_npy_read_value(in, r->options->dtype, value, err);
-    char *text = NULL;
+    unsigned char *text = NULL;
     size_t length;
-    ORT_TRY(read_text(in, &text, &length, err));
-    ort_status status = ort_tensor_json_parse(text, length, ORT_DTYPE_UNDEFINED, value, err);
+    ORT_TRY(ort_input_all(in, &text, &length, err));
+    ort_status status = ort_tensor_json_parse((const char *)text, length, ORT_DTYPE_UNDEFINED,
+                                              value, err);
     free(text);
     return status;
 }
@@ -343,20 +331,6 @@ static ort_status retype(ort_tensor *t, struct json_object *entry, const char *n
     return ORT_OK;
 }
 
-static ort_status apply_sources(archive_reader *r, struct json_object *root, ort_error *err)
-{
-    struct json_object *list;
-    if (!json_object_object_get_ex(root, "sources", &list) ||
-        !json_object_is_type(list, json_type_array))
-        return ORT_OK;
-    for (size_t i = 0; i < json_object_array_length(list); i++) {
-        struct json_object *name = json_object_array_get_idx(list, i);
-        if (json_object_is_type(name, json_type_string))
-            ORT_TRY(ort_tensors_add_source(r->tensors, json_object_get_string(name), err));
-    }
-    return ORT_OK;
-}
-
 static ort_status move_column(ort_tensors *tensors, const char *name, ort_error *err)
 {
     for (size_t i = 0; i < tensors->list.count; i++) {
@@ -368,59 +342,52 @@ static ort_status move_column(ort_tensors *tensors, const char *name, ort_error 
                          " names a column", name);
 }
 
-static ort_status apply_columns(archive_reader *r, struct json_object *root, ort_error *err)
+/* Each name of the list `key`, if there is one. */
+static ort_status apply_names(archive_reader *r, struct json_object *root, const char *key,
+                              ort_status (*apply)(ort_tensors *, const char *, ort_error *),
+                              ort_error *err)
 {
     struct json_object *list;
-    if (!json_object_object_get_ex(root, "columns", &list) ||
-        !json_object_is_type(list, json_type_array))
-        return ORT_OK;
-    for (size_t i = 0; i < json_object_array_length(list); i++) {
+    bool there = json_object_object_get_ex(root, key, &list) &&
+                 json_object_is_type(list, json_type_array);
+    for (size_t i = 0; there && i < json_object_array_length(list); i++) {
         struct json_object *name = json_object_array_get_idx(list, i);
         if (json_object_is_type(name, json_type_string))
-            ORT_TRY(move_column(r->tensors, json_object_get_string(name), err));
+            ORT_TRY(apply(r->tensors, json_object_get_string(name), err));
     }
     return ORT_OK;
+}
+
+static ort_status apply_root(archive_reader *r, struct json_object *root, ort_error *err)
+{
+    struct json_object *members;
+    if (!root || !json_object_object_get_ex(root, "members", &members) ||
+        !json_object_is_type(members, json_type_object))
+        return ort_error_set(err, ORT_ERROR_DATA, TYPES_MEMBER " is not the JSON object it should "
+                             "be");
+    json_object_object_foreach(members, name, entry) {
+        char member_name[600];
+        uint64_t index;
+        snprintf(member_name, sizeof member_name, "%.500s.npy", name);
+        if (!ort_hashmap_get_str(&r->members, member_name, &index))
+            return ort_error_set(err, ORT_ERROR_DATA, "member '%s' is missing, which "
+                                 TYPES_MEMBER " names", member_name);
+        assert(index < r->tensors->list.count); /* a member .npy is a tensor */
+        ort_value *value = r->tensors->list.data[index].value;
+        assert(value->kind == ORT_KIND_TENSOR);
+        ORT_TRY(retype(&value->tensor, entry, name, err));
+    }
+    ORT_TRY(apply_names(r, root, "sources", ort_tensors_add_source, err));
+    return apply_names(r, root, "columns", move_column, err);
 }
 
 static ort_status apply_types(archive_reader *r, ort_error *err)
 {
     if (!r->types)
         return ORT_OK;
-    struct json_object *root = NULL, *members;
-    if (r->types_length < INT32_MAX) {
-        struct json_tokener *tokener = json_tokener_new();
-        if (!tokener)
-            return ort_error_memory(err, 1024);
-        root = json_tokener_parse_ex(tokener, r->types, (int)r->types_length);
-        json_tokener_free(tokener);
-    }
-    ort_status status = ORT_OK;
-    if (!root || !json_object_object_get_ex(root, "members", &members) ||
-        !json_object_is_type(members, json_type_object)) {
-        status = ort_error_set(err, ORT_ERROR_DATA, TYPES_MEMBER " is not the JSON object it "
-                               "should be");
-    } else {
-        json_object_object_foreach(members, name, entry) {
-            char member_name[600];
-            uint64_t index;
-            snprintf(member_name, sizeof member_name, "%.500s.npy", name);
-            if (!ort_hashmap_get_str(&r->members, member_name, &index)) {
-                status = ort_error_set(err, ORT_ERROR_DATA, "member '%s' is missing, which "
-                                       TYPES_MEMBER " names", member_name);
-                break;
-            }
-            assert(index < r->tensors->list.count); /* a member .npy is a tensor */
-            ort_value *value = r->tensors->list.data[index].value;
-            assert(value->kind == ORT_KIND_TENSOR);
-            status = retype(&value->tensor, entry, name, err);
-            if (status != ORT_OK)
-                break;
-        }
-        if (status == ORT_OK)
-            status = apply_sources(r, root, err);
-        if (status == ORT_OK)
-            status = apply_columns(r, root, err);
-    }
+    struct json_object *root;
+    ORT_TRY(ort_json_parse_object(r->types, r->types_length, &root, err));
+    ort_status status = apply_root(r, root, err);
     json_object_put(root);
     return status;
 }
@@ -512,17 +479,12 @@ static bool matches(const unsigned char *bytes, size_t count)
            ort_starts_with(bytes, count, "PK\x05\x06", 4);
 }
 
-static bool has_dtype(ort_dtype dtype)
-{
-    return dtype != ORT_DTYPE_UNDEFINED;
-}
-
 const ort_format_row ort_format_row_npz = {
     .format = ORT_FORMAT_NPZ,
     .name = "npz",
     .endings = "npz",
     .traits = ORT_FORMAT_MANY | ORT_FORMAT_NESTED | ORT_FORMAT_COLUMNS,
-    .has_dtype = has_dtype,
+    .has_dtype = ort_format_any_dtype,
     .matches = matches,
     .read_record = read_record,
     .write = ort_npz_write,

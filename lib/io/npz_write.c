@@ -14,6 +14,7 @@ typedef struct archive_writer {
     uint64_t offset;
     ort_strbuf directory;
     uint64_t count;
+    ort_strbuf name; /* of the present member */
 } archive_writer;
 
 static void add_u16(ort_strbuf *out, unsigned value)
@@ -32,16 +33,6 @@ static void add_u64(ort_strbuf *out, uint64_t value)
 {
     add_u32(out, (uint32_t)value);
     add_u32(out, (uint32_t)(value >> 32));
-}
-
-static uint32_t checksum(uint32_t crc, const void *bytes, size_t count)
-{
-    for (size_t at = 0; at < count;) {
-        uInt part = count - at > (1u << 30) ? 1u << 30 : (uInt)(count - at);
-        crc = (uint32_t)crc32(crc, (const Bytef *)bytes + at, part);
-        at += part;
-    }
-    return crc;
 }
 
 /* Fields from "version needed" to the name length, the same in both headers. Times are those of
@@ -77,11 +68,12 @@ static ort_status write_member(archive_writer *w, const char *name, const void *
     if (name_length > 0xffff)
         return ort_error_set(err, ORT_ERROR_DATA, "the name of a value has %zu bytes, .npz allows "
                              "65535", name_length);
-    uint32_t crc = checksum(checksum((uint32_t)crc32(0, NULL, 0), first, first_size), second,
-                            second_size);
+    uLong crc = crc32_z(0, first, first_size);
+    if (second_size)
+        crc = crc32_z(crc, second, second_size);
     ort_strbuf head = {0};
     add_u32(&head, SIG_LOCAL);
-    add_common(&head, crc, size, wide, name_length);
+    add_common(&head, (uint32_t)crc, size, wide, name_length);
     add_u16(&head, wide ? 20 : 0);
     ort_strbuf_add_bytes(&head, name, name_length);
     if (wide) {
@@ -93,7 +85,7 @@ static ort_status write_member(archive_writer *w, const char *name, const void *
     unsigned extra = (wide ? 16 : 0) + (far ? 8 : 0);
     add_u32(d, SIG_CENTRAL);
     add_u16(d, wide || far ? 45 : 20);
-    add_common(d, crc, size, wide, name_length);
+    add_common(d, (uint32_t)crc, size, wide, name_length);
     add_u16(d, extra ? extra + 4 : 0);
     add_u64(d, 0); /* comment length, disk, internal attributes, half of the external ones */
     add_u16(d, 0);
@@ -167,16 +159,6 @@ static bool needs_json(const ort_value *value)
     return false;
 }
 
-/* Name of value `index` inside the archive, without its extension. */
-static void entry_name(const ort_tensors *tensors, size_t index, ort_strbuf *name)
-{
-    ort_strbuf_clear(name);
-    if (tensors->list.data[index].name[0])
-        ort_strbuf_add(name, tensors->list.data[index].name);
-    else
-        ort_strbuf_addf(name, "arr_%zu", index);
-}
-
 static void add_sources(ort_json *json, const ort_tensors *tensors)
 {
     ort_json_key(json, "sources");
@@ -197,8 +179,9 @@ static void add_columns(ort_json *json, const ort_tensors *tensors)
 
 static ort_status write_types(archive_writer *w, const ort_tensors *tensors, ort_error *err)
 {
-    ort_strbuf text = {0}, name = {0};
+    ort_strbuf text = {0};
     ort_json json;
+    char number[32];
     bool any = tensors->sources.count > 0 || tensors->columns.count > 0;
     ort_json_init(&json, &text, 0);
     ort_json_begin_object(&json);
@@ -211,16 +194,9 @@ static ort_status write_types(archive_writer *w, const ort_tensors *tensors, ort
         if (needs_json(value) || ort_dtype_get(value->tensor.dtype)->numpy)
             continue;
         any = true;
-        entry_name(tensors, i, &name);
-        ort_json_key(&json, ort_strbuf_text(&name));
+        ort_json_key(&json, ort_tensors_full_name(tensors, i, number));
         ort_json_begin_object(&json);
-        ort_json_key(&json, "dtype");
-        ort_json_string(&json, ort_dtype_name(value->tensor.dtype));
-        ort_json_key(&json, "shape");
-        ort_json_begin_array(&json);
-        for (int k = 0; k < value->tensor.shape.rank; k++)
-            ort_json_int(&json, value->tensor.shape.dim[k]);
-        ort_json_end_array(&json);
+        ort_tensor_json_add_type(&json, ort_dtype_name(value->tensor.dtype), &value->tensor.shape);
         ort_json_end_object(&json);
     }
     ort_json_end_object(&json);
@@ -229,11 +205,10 @@ static ort_status write_types(archive_writer *w, const ort_tensors *tensors, ort
     if (tensors->columns.count)
         add_columns(&json, tensors);
     ort_json_end_object(&json);
-    ort_status status = text.failed || name.failed ? ort_error_memory(err, text.length) : ORT_OK;
+    ort_status status = text.failed ? ort_error_memory(err, text.length) : ORT_OK;
     if (status == ORT_OK && any)
         status = write_member(w, TYPES_MEMBER, text.data, text.length, NULL, 0, err);
     ort_strbuf_release(&text);
-    ort_strbuf_release(&name);
     return status;
 }
 
@@ -251,18 +226,19 @@ static ort_status write_json_member(archive_writer *w, const char *name, const o
     return status;
 }
 
-static ort_status write_value(archive_writer *w, ort_strbuf *name, const ort_value *value,
+static ort_status write_value(archive_writer *w, const char *name, const ort_value *value,
                               ort_error *err)
 {
     bool as_json = needs_json(value);
-    ort_strbuf_add(name, as_json ? ".json" : ".npy");
-    if (name->failed)
-        return ort_error_memory(err, 64);
+    ort_strbuf_clear(&w->name);
+    ort_strbuf_addf(&w->name, "%s%s", name, as_json ? ".json" : ".npy");
+    if (w->name.failed)
+        return ort_error_memory(err, strlen(name));
     if (as_json)
-        return write_json_member(w, ort_strbuf_text(name), value, err);
+        return write_json_member(w, ort_strbuf_text(&w->name), value, err);
     ort_npy_bytes bytes;
     ORT_TRY(ort_npy_encode(&value->tensor, true, &bytes, err));
-    ort_status status = write_member(w, ort_strbuf_text(name), bytes.header.data,
+    ort_status status = write_member(w, ort_strbuf_text(&w->name), bytes.header.data,
                                      bytes.header.length, bytes.payload, bytes.payload_bytes, err);
     ort_npy_release(&bytes);
     return status;
@@ -272,20 +248,17 @@ ort_status ort_npz_write(const ort_tensors *tensors, FILE *stream, const ort_wri
                          ort_error *err)
 {
     archive_writer w = {.stream = stream};
-    ort_strbuf name = {0};
+    char number[32];
     ort_status status = write_types(&w, tensors, err);
-    for (size_t i = 0; i < tensors->list.count && status == ORT_OK; i++) {
-        entry_name(tensors, i, &name);
-        status = write_value(&w, &name, tensors->list.data[i].value, err);
-    }
-    for (size_t i = 0; i < tensors->columns.count && status == ORT_OK; i++) {
-        ort_strbuf_clear(&name);
-        ort_strbuf_add(&name, tensors->columns.data[i].name);
-        status = write_value(&w, &name, tensors->columns.data[i].value, err);
-    }
+    for (size_t i = 0; i < tensors->list.count && status == ORT_OK; i++)
+        status = write_value(&w, ort_tensors_full_name(tensors, i, number),
+                             tensors->list.data[i].value, err);
+    for (size_t i = 0; i < tensors->columns.count && status == ORT_OK; i++)
+        status = write_value(&w, tensors->columns.data[i].name, tensors->columns.data[i].value,
+                             err);
     if (status == ORT_OK)
         status = write_end(&w, err);
-    ort_strbuf_release(&name);
+    ort_strbuf_release(&w.name);
     ort_strbuf_release(&w.directory);
     return status;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "io/format.h"
+#include "io/tensor_json.h"
 
 static ort_dtype find_dtype(const char *name)
 {
@@ -80,16 +81,11 @@ static ort_status read_file(const unsigned char *bytes, size_t count,
         return ort_error_set(err, ORT_ERROR_DATA, "truncated at byte %zu: the header of a "
                              ".safetensors file needs %llu more bytes", count,
                              (unsigned long long)(count < 8 ? 8 - count : length - (count - 8)));
-    struct json_tokener *tokener = json_tokener_new();
-    if (!tokener)
-        return ort_error_memory(err, 1024);
-    struct json_object *root = json_tokener_parse_ex(tokener, (const char *)bytes + 8, (int)length);
-    json_tokener_free(tokener);
+    struct json_object *root;
+    ORT_TRY(ort_json_parse_object(bytes + 8, (size_t)length, &root, err));
     ort_status status = ORT_OK;
-    if (!root || !json_object_is_type(root, json_type_object)) {
-        json_object_put(root);
+    if (!root)
         return ort_error_set(err, ORT_ERROR_DATA, "the header is no JSON object");
-    }
     json_object_object_foreach(root, name, entry) {
         if (!strcmp(name, "__metadata__"))
             continue;
@@ -114,24 +110,17 @@ static ort_status add_header(const ort_tensors *tensors, ort_strbuf *header, ort
     ort_json_init(&json, header, 0);
     ort_json_begin_object(&json);
     for (size_t i = 0; i < tensors->list.count; i++) {
-        const ort_tensors_entry *entry = &tensors->list.data[i];
-        if (!entry->value || entry->value->kind != ORT_KIND_TENSOR)
+        const ort_value *value = tensors->list.data[i].value;
+        if (!value || value->kind != ORT_KIND_TENSOR)
             return ort_format_tensors_only(err, ".safetensors");
-        const ort_tensor *t = &entry->value->tensor;
+        const ort_tensor *t = &value->tensor;
         const char *code = ort_dtype_get(t->dtype)->safetensors;
         if (!code)
             return ort_format_lacks(err, ".safetensors", t->dtype);
         char number[32];
-        snprintf(number, sizeof number, "arr_%zu", i);
-        ort_json_key(&json, entry->name[0] ? entry->name : number);
+        ort_json_key(&json, ort_tensors_full_name(tensors, i, number));
         ort_json_begin_object(&json);
-        ort_json_key(&json, "dtype");
-        ort_json_string(&json, code);
-        ort_json_key(&json, "shape");
-        ort_json_begin_array(&json);
-        for (int k = 0; k < t->shape.rank; k++)
-            ort_json_int(&json, t->shape.dim[k]);
-        ort_json_end_array(&json);
+        ort_tensor_json_add_type(&json, code, &t->shape);
         ort_json_key(&json, "data_offsets");
         ort_json_begin_array(&json);
         ort_json_uint(&json, offset);
@@ -153,8 +142,8 @@ static ort_status write_file(const ort_tensors *tensors, FILE *stream,
     ort_status status = add_header(tensors, &header, err);
     if (status == ORT_OK) {
         unsigned char length[8];
-        for (int i = 0; i < 8; i++)
-            length[i] = (unsigned char)((uint64_t)header.length >> (8 * i));
+        ort_store_u32(length, (uint32_t)header.length);
+        ort_store_u32(length + 4, (uint32_t)((uint64_t)header.length >> 32));
         fwrite(length, 1, sizeof length, stream);
         fwrite(header.data, 1, header.length, stream);
         for (size_t i = 0; i < tensors->list.count; i++) {
@@ -179,28 +168,22 @@ static bool has_dtype(ort_dtype dtype)
     return ort_dtype_get(dtype)->safetensors != NULL;
 }
 
-/* The largest second number of "data_offsets": [begin, end] in the header. The reader parses it;
- * here strings are passed over, so that no name can pose as a key. */
-static uint64_t data_size(const char *text, size_t length)
+/* The largest second number of "data_offsets": [begin, end] in the header. */
+static uint64_t data_size(const unsigned char *text, size_t length)
 {
-    static const char key[] = "data_offsets";
-    uint64_t largest = 0;
-    assert(text[length] == '\0'); /* what strspn and strtoull stop at */
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] != '"')
-            continue;
-        size_t begin = ++i;
-        while (i < length && text[i] != '"')
-            i += text[i] == '\\' ? 2 : 1;
-        if (i >= length || i - begin != sizeof key - 1 || memcmp(text + begin, key, i - begin))
-            continue;
-        size_t at = i + 1 + strspn(text + i + 1, " \t\r\n:[0123456789");
-        if (text[at] != ',')
-            continue;
-        uint64_t end = strtoull(text + at + 1, NULL, 10);
-        largest = end > largest ? end : largest;
+    struct json_object *root;
+    int64_t largest = 0;
+    if (ort_json_parse_object(text, length, &root, NULL) != ORT_OK || !root)
+        return 0;
+    json_object_object_foreach(root, name, entry) {
+        struct json_object *offsets = get_array(entry, "data_offsets");
+        (void)name;
+        bool pair = offsets && json_object_array_length(offsets) == 2;
+        if (pair && item(offsets, 1) > largest)
+            largest = item(offsets, 1);
     }
-    return largest;
+    json_object_put(root);
+    return (uint64_t)largest;
 }
 
 static void frame_file(ort_frame *f)
@@ -208,10 +191,8 @@ static void frame_file(ort_frame *f)
     if (!ort_frame_take(f, 8))
         return;
     uint64_t length = ort_load_u64(f->bytes);
-    if (!ort_frame_take(f, length) || !ort_frame_reserve(f, 1))
-        return;
-    f->bytes[f->count] = '\0';
-    ort_frame_take(f, data_size((const char *)f->bytes + 8, (size_t)length));
+    if (ort_frame_take(f, length))
+        ort_frame_take(f, data_size(f->bytes + 8, (size_t)length));
 }
 
 const ort_format_row ort_format_row_safetensors = {

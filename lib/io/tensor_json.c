@@ -279,14 +279,6 @@ static ort_status read_sequence(json_object_node *items, ort_dtype dtype, int de
     return ORT_OK;
 }
 
-static ort_status make_map(ort_value *keys, ort_value *values, ort_value **value, ort_error *err)
-{
-    ort_status status = ort_value_new_map(keys, values, value, err);
-    ort_value_free(keys);
-    ort_value_free(values);
-    return status;
-}
-
 static ort_status read_map(json_object_node *keys_node, json_object_node *values_node,
                            ort_dtype dtype, int depth, ort_value **value, ort_error *err)
 {
@@ -300,7 +292,7 @@ static ort_status read_map(json_object_node *keys_node, json_object_node *values
         ort_value_free(keys);
         return status;
     }
-    return make_map(keys, values, value, err);
+    return ort_value_new_map_take(keys, values, value, err);
 }
 
 /* Integers as they are written, so that nothing is lost by reading them as int64. */
@@ -353,7 +345,7 @@ static ort_status read_plain_map(json_object_node *node, ort_dtype dtype, ort_va
         status = read_array(list, dtype, NULL, &values, err);
     json_object_put(list);
     if (status == ORT_OK)
-        return make_map(keys, values, value, err);
+        return ort_value_new_map_take(keys, values, value, err);
     ort_value_free(keys);
     return status;
 }
@@ -457,6 +449,24 @@ static ort_status parse(const char *text, size_t length, json_object_node **root
                                                          : json_tokener_error_desc(problem));
 }
 
+ort_status ort_json_parse_object(const void *text, size_t length, json_object_node **root,
+                                 ort_error *err)
+{
+    *root = NULL;
+    if (length > INT_MAX)
+        return ORT_OK;
+    struct json_tokener *tokener = json_tokener_new();
+    if (!tokener)
+        return ort_error_memory(err, 1024);
+    *root = json_tokener_parse_ex(tokener, text, (int)length);
+    json_tokener_free(tokener);
+    if (!json_object_is_type(*root, json_type_object)) {
+        json_object_put(*root);
+        *root = NULL;
+    }
+    return ORT_OK;
+}
+
 ort_status ort_tensor_json_parse(const char *text, size_t length, ort_dtype dtype,
                                  ort_value **value, ort_error *err)
 {
@@ -550,18 +560,13 @@ static unsigned traits_of(const char *ending)
     return ort_format_has_word("jsonl ndjson", ending) ? ORT_FORMAT_LINES : 0;
 }
 
-static bool has_dtype(ort_dtype dtype)
-{
-    return dtype != ORT_DTYPE_UNDEFINED;
-}
-
 const ort_format_row ort_format_row_json = {
     .format = ORT_FORMAT_JSON,
     .name = "json",
     .endings = "json jsonl ndjson",
     .traits = ORT_FORMAT_MANY | ORT_FORMAT_NESTED | ORT_FORMAT_COLUMNS | ORT_FORMAT_TAKES_PLAIN,
     .traits_of = traits_of,
-    .has_dtype = has_dtype,
+    .has_dtype = ort_format_any_dtype,
     .matches = matches,
     .read = read_file,
     .frame = ort_frame_json,

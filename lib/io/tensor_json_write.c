@@ -67,24 +67,34 @@ static void add_nested(ort_strbuf *out, const ort_tensor *t, int axis, int64_t *
     ort_strbuf_add_char(out, ']');
 }
 
-static void add_tensor(ort_json *json, const ort_tensor *t)
+static void add_plain_tensor(ort_json *json, const ort_tensor *t)
 {
     ort_strbuf data = {0};
     int64_t index = 0;
-    ort_json_begin_object(json);
-    ort_json_key(json, "dtype");
-    ort_json_string(json, ort_dtype_name(t->dtype));
-    ort_json_key(json, "shape");
-    ort_json_begin_array(json);
-    for (int i = 0; i < t->shape.rank; i++)
-        ort_json_int(json, t->shape.dim[i]);
-    ort_json_end_array(json);
-    ort_json_key(json, "data");
     add_nested(&data, t, 0, &index);
     assert(data.failed || index == ort_tensor_count(t));
     ort_json_raw(json, ort_strbuf_text(&data), data.length);
     json->out->failed |= data.failed;
     ort_strbuf_release(&data);
+}
+
+void ort_tensor_json_add_type(ort_json *json, const char *dtype, const ort_shape *shape)
+{
+    ort_json_key(json, "dtype");
+    ort_json_string(json, dtype);
+    ort_json_key(json, "shape");
+    ort_json_begin_array(json);
+    for (int i = 0; i < shape->rank; i++)
+        ort_json_int(json, shape->dim[i]);
+    ort_json_end_array(json);
+}
+
+static void add_tensor(ort_json *json, const ort_tensor *t)
+{
+    ort_json_begin_object(json);
+    ort_tensor_json_add_type(json, ort_dtype_name(t->dtype), &t->shape);
+    ort_json_key(json, "data");
+    add_plain_tensor(json, t);
     ort_json_end_object(json);
 }
 
@@ -136,16 +146,6 @@ static void add_plain_map(ort_json *json, const ort_value *value)
     ort_json_end_object(json);
     json->out->failed |= text.failed;
     ort_strbuf_release(&text);
-}
-
-static void add_plain_tensor(ort_json *json, const ort_tensor *t)
-{
-    ort_strbuf data = {0};
-    int64_t index = 0;
-    add_nested(&data, t, 0, &index);
-    ort_json_raw(json, ort_strbuf_text(&data), data.length);
-    json->out->failed |= data.failed;
-    ort_strbuf_release(&data);
 }
 
 static void add_plainly(ort_json *json, const ort_value *value)
@@ -201,9 +201,7 @@ static void add_named(ort_json *json, const ort_tensors *tensors, bool plain)
     }
     for (size_t i = 0; i < tensors->list.count; i++) {
         char number[32];
-        snprintf(number, sizeof number, "arr_%zu", i);
-        const char *name = tensors->list.data[i].name;
-        ort_json_key(json, name[0] ? name : number);
+        ort_json_key(json, ort_tensors_full_name(tensors, i, number));
         add_one(json, tensors->list.data[i].value, plain);
     }
     if (wrap)

@@ -452,17 +452,12 @@ static ort_status claims(const ort_format_guess *guess, bool *mine, ort_error *e
     return ORT_OK;
 }
 
-static bool has_dtype(ort_dtype dtype)
-{
-    return dtype != ORT_DTYPE_UNDEFINED;
-}
-
 const ort_format_row ort_format_row_pb = {
     .format = ORT_FORMAT_PB,
     .name = "pb",
     .endings = "pb",
     .traits = ORT_FORMAT_NESTED,
-    .has_dtype = has_dtype,
+    .has_dtype = ort_format_any_dtype,
     .claims = claims,
     .read = read_file,
     .write = write_file,

@@ -2,6 +2,7 @@
 #include "io/tensors.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,13 @@ ort_value *ort_tensors_value(const ort_tensors *tensors, size_t index)
     return index < ort_tensors_count(tensors) ? tensors->list.data[index].value : NULL;
 }
 
+const char *ort_tensors_full_name(const ort_tensors *tensors, size_t index, char text[32])
+{
+    assert(index < tensors->list.count);
+    snprintf(text, 32, "arr_%zu", index);
+    return tensors->list.data[index].name[0] ? tensors->list.data[index].name : text;
+}
+
 /* A file may name hundreds of thousands; a few are found faster without an index. */
 enum { FEW = 16 };
 
@@ -67,6 +75,18 @@ static ort_tensors_entry *find_entry(ort_tensors *tensors, const char *name, boo
     return &list[at];
 }
 
+/* Adds to the values or the columns. */
+static ort_status add_entry(ort_tensors *tensors, bool column, const char *name, ort_value *value,
+                            ort_error *err)
+{
+    ort_tensors_entry entry = {ort_arena_strdup(&tensors->names, name), value};
+    if (entry.name && (column ? ort_vec_push(&tensors->columns, entry)
+                              : ort_vec_push(&tensors->list, entry)))
+        return ORT_OK;
+    ort_value_free(value);
+    return ort_error_memory(err, sizeof entry);
+}
+
 ort_status ort_tensors_add_take(ort_tensors *tensors, const char *name, ort_value *value,
                                 ort_error *err)
 {
@@ -81,11 +101,7 @@ ort_status ort_tensors_add_take(ort_tensors *tensors, const char *name, ort_valu
         entry->value = value;
         return ORT_OK;
     }
-    const char *copy = ort_arena_strdup(&tensors->names, name ? name : "");
-    if (copy && ort_vec_push(&tensors->list, (ort_tensors_entry){copy, value}))
-        return ORT_OK;
-    ort_value_free(value);
-    return ort_error_memory(err, sizeof(ort_tensors_entry));
+    return add_entry(tensors, false, name ? name : "", value, err);
 }
 
 ort_value *ort_tensors_take_at(ort_tensors *tensors, size_t at)
@@ -118,11 +134,7 @@ ort_status ort_tensors_add_source(ort_tensors *tensors, const char *name, ort_er
 ort_status ort_tensors_add_column_take(ort_tensors *tensors, const char *name, ort_value *value,
                                        ort_error *err)
 {
-    const char *copy = ort_arena_strdup(&tensors->names, name);
-    if (copy && ort_vec_push(&tensors->columns, (ort_tensors_entry){copy, value}))
-        return ORT_OK;
-    ort_value_free(value);
-    return ort_error_memory(err, sizeof(ort_tensors_entry));
+    return add_entry(tensors, true, name, value, err);
 }
 
 ort_status ort_tensors_add_column(ort_tensors *tensors, const char *name, ort_value *value,

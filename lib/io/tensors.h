@@ -28,6 +28,8 @@ ort_status ort_tensors_add_take(ort_tensors *tensors, const char *name, ort_valu
                                 ort_error *err);
 ort_status ort_tensors_add_column_take(ort_tensors *tensors, const char *name, ort_value *value,
                                        ort_error *err);
+/* What value `index` is called where each needs a name: its own, or numpy's arr_INDEX in `text`. */
+const char *ort_tensors_full_name(const ort_tensors *tensors, size_t index, char text[32]);
 /* Takes entry `at` out of the list; its value is the caller's. */
 ort_value *ort_tensors_take_at(ort_tensors *tensors, size_t at);
 
