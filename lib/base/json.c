@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 void ort_json_init(ort_json *json, ort_strbuf *out, int indent)
 {
     memset(json, 0, sizeof *json);
@@ -89,20 +91,11 @@ void ort_json_end_array(ort_json *json)
 /* Length of the well-formed UTF-8 sequence at `p` (of `left` bytes), 0 when malformed. */
 static size_t utf8_length(const unsigned char *p, size_t left)
 {
-    static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t used;
     if (p[0] < 0x80)
         return 1;
-    size_t length = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-    if (p[0] < 0xc2 || p[0] > 0xf4 || length > left)
-        return 0;
-    uint32_t code = p[0] & (0xffu >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (p[i] & 0x3f);
-    }
-    bool surrogate = code >= 0xd800 && code < 0xe000;
-    return code < smallest[length] || code > 0x10ffff || surrogate ? 0 : length;
+    uint32_t code = ort_utf8_decode((const char *)p, left, &used);
+    return code == 0xfffd && used == 1 ? 0 : used;
 }
 
 bool ort_json_is_text(const char *text, size_t length)

@@ -7,21 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -------------------------------------------------------------------------------- encodings -- */
+#include "base/utf8.h"
 
-static size_t put_utf8(char *out, uint32_t code)
-{
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    assert(code <= 0x10ffff);
-    size_t length = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    for (size_t i = length - 1; i > 0; i--, code >>= 6)
-        out[i] = (char)(0x80 | (code & 0x3f));
-    out[0] = (char)((length == 2 ? 0xc0 : length == 3 ? 0xe0 : 0xf0) | code);
-    return length;
-}
+/* -------------------------------------------------------------------------------- encodings -- */
 
 static bool is_high(uint32_t unit) { return unit >= 0xd800 && unit < 0xdc00; }
 static bool is_low(uint32_t unit) { return unit >= 0xdc00 && unit < 0xe000; }
@@ -56,7 +44,7 @@ ort_status ort_csv_decode(const unsigned char *bytes, size_t count, char **text,
             code = 0x10000 + ((code - 0xd800) << 10) + (next - 0xdc00);
             i++;
         }
-        used += put_utf8(out + used, code);
+        used += ort_utf8_encode(code, out + used);
     }
     assert(used <= units * 3);
     *text = out;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/utf8.h"
 #include "io/format.h"
 
 enum { LONGEST_HEADER = 1 << 20, HEADER_ALIGNMENT = 64 };
@@ -181,31 +182,6 @@ static ort_status transpose(void *data, const ort_shape *shape, size_t size, ort
     return ORT_OK;
 }
 
-static size_t utf8_encode(uint32_t code, char *out)
-{
-    assert(code <= 0x10ffff);
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xc0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 0x3f));
-        return 2;
-    }
-    if (code < 0x10000) {
-        out[0] = (char)(0xe0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 0x3f));
-        out[2] = (char)(0x80 | (code & 0x3f));
-        return 3;
-    }
-    out[0] = (char)(0xf0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 0x3f));
-    out[2] = (char)(0x80 | (code >> 6 & 0x3f));
-    out[3] = (char)(0x80 | (code & 0x3f));
-    return 4;
-}
-
 static ort_status add_utf32(ort_value *value, int64_t index, const unsigned char *unit,
                             size_t units, ort_error *err)
 {
@@ -220,7 +196,7 @@ static ort_status add_utf32(ort_value *value, int64_t index, const unsigned char
             return ort_error_set(err, ORT_ERROR_DATA, "string %lld holds 0x%x, which is no Unicode "
                                  "character", (long long)index, (unsigned)code);
         }
-        ort_strbuf_add_bytes(&text, bytes, utf8_encode(code, bytes));
+        ort_strbuf_add_bytes(&text, bytes, ort_utf8_encode(code, bytes));
     }
     ort_status status = text.failed ? ort_error_memory(err, units * 4)
                                     : ort_value_set_string_(value, index, ort_strbuf_text(&text),

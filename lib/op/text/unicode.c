@@ -1,4 +1,4 @@
-/* unicode.c - UTF-8 and the simple case mappings of Unicode 14.0.0 (UnicodeData.txt, fields 12 and
+/* unicode.c - the simple case mappings of Unicode 14.0.0 (UnicodeData.txt, fields 12 and
  * 13): one code point to one code point, independent of any locale. A range row says: every
  * `step`-th code point from first to last maps to itself plus delta. Rows are sorted by first and
  * disjoint.
@@ -158,40 +158,4 @@ uint32_t ort_unicode_upper(uint32_t c)
     if (c < 0x80)
         return c >= 'a' && c <= 'z' ? c - 32 : c;
     return map_case(to_upper, sizeof to_upper / sizeof *to_upper, c);
-}
-
-uint32_t ort_utf8_decode(const char *text, size_t length, size_t *used)
-{
-    const unsigned char *s = (const unsigned char *)text;
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3
-               : s[0] < 0xf5 ? 4 : 0;
-    *used = 1;
-    if (n == 1)
-        return s[0];
-    if (n == 0 || n > length)
-        return 0xfffd;
-    uint32_t c = s[0] & (0xffu >> (n + 1));
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0xfffd;
-        c = c << 6 | (s[i] & 0x3fu);
-    }
-    if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-        return 0xfffd;
-    *used = n;
-    return c;
-}
-
-size_t ort_utf8_encode(uint32_t c, char *out)
-{
-    if (c < 0x80) {
-        out[0] = (char)c;
-        return 1;
-    }
-    size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (size_t i = n - 1; i > 0; i--, c >>= 6)
-        out[i] = (char)(0x80 | (c & 0x3f));
-    out[0] = (char)((0xf00u >> n & 0xf0u) | c);
-    return n;
 }
