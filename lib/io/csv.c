@@ -166,7 +166,7 @@ static ort_status fill(ort_csv_table *t, ort_error *err)
             size_t line = scan.line;
             ORT_TRY(ort_csv_next(&scan, &cell, &last, err));
             assert(c < t->columns);
-            uint32_t part = t->part_of ? t->part_of[c] : 0;
+            uint32_t part = t->part_of[c];
             if (part < t->parts.count && row >= t->header)
                 ORT_TRY(fill_cell(t, &t->parts.data[part], &cell, line, c, err));
         }
@@ -209,25 +209,17 @@ static void release(ort_csv_table *t)
     ort_strbuf_release(&t->scratch);
 }
 
-static ort_status read_text(const char *text, size_t length, const ort_read_options *options,
-                            ort_tensors *tensors, ort_error *err)
+static ort_status read_table(ort_csv_table *t, const char *text, size_t length,
+                             ort_tensors *tensors, ort_error *err)
 {
-    ort_csv_table t = {.options = options};
-    ort_status status = ort_csv_scan_init(&t.start, text, length, err);
-    if (status == ORT_OK)
-        status = count_rows(&t, err);
-    if (status == ORT_OK)
-        status = ort_csv_choose(&t, err);
-    if (status == ORT_OK && t.rows == t.header)
-        status = ort_error_set(err, ORT_ERROR_DATA, "holds a header and no row below it");
-    if (status == ORT_OK)
-        status = make_parts(&t, err);
-    if (status == ORT_OK)
-        status = fill(&t, err);
-    if (status == ORT_OK)
-        status = give_parts(&t, tensors, err);
-    release(&t);
-    return status;
+    ORT_TRY(ort_csv_scan_init(&t->start, text, length, err));
+    ORT_TRY(count_rows(t, err));
+    ORT_TRY(ort_csv_choose(t, err));
+    if (t->rows == t->header)
+        return ort_error_set(err, ORT_ERROR_DATA, "holds a header and no row below it");
+    ORT_TRY(make_parts(t, err));
+    ORT_TRY(fill(t, err));
+    return give_parts(t, tensors, err);
 }
 
 static ort_status read_file(const unsigned char *bytes, size_t count,
@@ -236,7 +228,9 @@ static ort_status read_file(const unsigned char *bytes, size_t count,
     char *text = NULL;
     size_t length = count;
     ORT_TRY(ort_csv_decode(bytes, count, &text, &length, err));
-    ort_status status = read_text(text ? text : (const char *)bytes, length, options, tensors, err);
+    ort_csv_table t = {.options = options};
+    ort_status status = read_table(&t, text ? text : (const char *)bytes, length, tensors, err);
+    release(&t);
     free(text);
     return status;
 }

@@ -17,16 +17,29 @@
 /* Columns that become tensors by themselves: as many as a spreadsheet can have. */
 enum { MOST_SINGLE = 16384 };
 
-static bool add_part(ort_csv_table *t, const char *name, ort_dtype dtype, const ort_type_info *type)
+/* A part of so many columns. */
+static ort_status add_part(ort_csv_table *t, const char *name, ort_dtype dtype, size_t width,
+                           ort_error *err)
 {
-    ort_csv_part part = {.name = ort_arena_strdup(&t->names, name), .dtype = dtype, .type = type};
-    return part.name && ort_vec_push(&t->parts, part);
+    ort_csv_part part = {.name = ort_arena_strdup(&t->names, name), .dtype = dtype, .width = width};
+    return part.name && ort_vec_push(&t->parts, part) ? ORT_OK
+                                                      : ort_error_memory(err, sizeof part);
 }
 
 static ort_csv_part *last_part(ort_csv_table *t)
 {
     assert(t->parts.count > 0);
     return &t->parts.data[t->parts.count - 1];
+}
+
+/* The same of an input of the model, as `name`. */
+static ort_status add_input(ort_csv_table *t, const ort_purpose *input, const char *name,
+                            size_t width, ort_error *err)
+{
+    ort_dtype dtype = ort_purpose_dtype(t->options, input);
+    ORT_TRY(add_part(t, name, dtype ? dtype : ORT_DTYPE_FLOAT, width, err));
+    last_part(t)->type = input->type;
+    return ORT_OK;
 }
 
 /* ---------------------------------------------------------------------------- the first row -- */
@@ -65,6 +78,14 @@ static bool is_open(const ort_csv_table *t, size_t column)
     return !t->part_of || t->part_of[column] == ORT_CSV_OPEN;
 }
 
+static bool next_open(head *h, const ort_csv_table *t)
+{
+    while (head_next(h))
+        if (is_open(t, h->column))
+            return true;
+    return false;
+}
+
 static const char *name_of(ort_csv_table *t, const ort_csv_cell *cell, size_t column)
 {
     size_t length;
@@ -88,9 +109,7 @@ const char *ort_csv_label(ort_csv_table *t, size_t column)
 static void list_open(ort_csv_table *t, const char *quote, const char *between, ort_strbuf *out)
 {
     head h = head_of(t);
-    for (size_t count = 0; head_next(&h);) {
-        if (!is_open(t, h.column))
-            continue;
+    for (size_t count = 0; next_open(&h, t);) {
         if (count++ > 0)
             ort_strbuf_add(out, between);
         if (out->length > 300) {
@@ -121,14 +140,12 @@ static void list_purposes(const ort_read_options *o, ort_strbuf *out)
 
 /* ------------------------------------------------------------------------- kept and dropped -- */
 
-static bool open_all(ort_csv_table *t)
+static ort_status open_all(ort_csv_table *t, ort_error *err)
 {
-    if (t->part_of)
-        return true;
-    t->part_of = malloc(t->columns * sizeof *t->part_of);
+    t->part_of = malloc((t->columns + 1) * sizeof *t->part_of);
     for (size_t c = 0; t->part_of && c < t->columns; c++)
         t->part_of[c] = ORT_CSV_OPEN;
-    return t->part_of != NULL;
+    return t->part_of ? ORT_OK : ort_error_memory(err, t->columns * sizeof *t->part_of);
 }
 
 /* A number from 1 on, else a name; false: there is no such column. */
@@ -173,8 +190,6 @@ static ort_status drop_columns(ort_csv_table *t, ort_error *err)
 {
     for (size_t i = 0; t->options->drop && t->options->drop[i]; i++) {
         size_t column;
-        if (!open_all(t))
-            return ort_error_memory(err, t->columns * sizeof *t->part_of);
         if (!find_column(t, t->options->drop[i], &column))
             return no_column(t, t->options->drop[i], err);
         t->part_of[column] = ORT_CSV_DROPPED;
@@ -188,8 +203,8 @@ static ort_status keep_columns(ort_csv_table *t, ort_error *err)
     ort_status status = ORT_OK;
     for (size_t i = 0; t->options->keep && t->options->keep[i] && status == ORT_OK; i++) {
         size_t column;
-        if (!open_all(t) || !ort_vec_reserve(&found, found.count + 1))
-            status = ort_error_memory(err, t->columns * sizeof *t->part_of);
+        if (!ort_vec_reserve(&found, found.count + 1))
+            status = ort_error_memory(err, sizeof column);
         else if (!find_column(t, t->options->keep[i], &column))
             status = no_column(t, t->options->keep[i], err);
         else if (t->part_of[column] == ORT_CSV_DROPPED)
@@ -200,12 +215,12 @@ static ort_status keep_columns(ort_csv_table *t, ort_error *err)
             ort_vec_push(&found, column);
         }
     }
-    for (size_t i = 0; i < found.count && status == ORT_OK; i++) {
-        if (!add_part(t, "", ORT_DTYPE_STRING, NULL))
-            status = ort_error_memory(err, sizeof(ort_csv_part));
-        else
-            *last_part(t) = (ort_csv_part){.name = "", .dtype = ORT_DTYPE_STRING, .width = 1,
-                                           .kept = true, .column = found.data[i]};
+    for (size_t i = 0; status == ORT_OK && i < found.count; i++) {
+        status = add_part(t, "", ORT_DTYPE_STRING, 1, err);
+        if (status != ORT_OK)
+            break;
+        last_part(t)->kept = true;
+        last_part(t)->column = found.data[i];
     }
     ort_vec_release(&found);
     return status;
@@ -218,7 +233,7 @@ typedef struct matcher {
     uint32_t *parts;   /* [purposes] */
 } matcher;
 
-static bool open_matcher(const ort_read_options *o, matcher *m)
+static ort_status open_matcher(const ort_read_options *o, matcher *m, ort_error *err)
 {
     *m = (matcher){.parts = malloc((o->purpose_count + 1) * sizeof *m->parts)};
     bool ok = m->parts != NULL;
@@ -226,7 +241,7 @@ static bool open_matcher(const ort_read_options *o, matcher *m)
         m->parts[i] = ORT_CSV_OPEN;
         ok = !o->purposes[i].name[0] || ort_hashmap_put_str(&m->names, o->purposes[i].name, i);
     }
-    return ok;
+    return ok ? ORT_OK : ort_error_memory(err, o->purpose_count * sizeof *m->parts);
 }
 
 static void close_matcher(matcher *m)
@@ -265,11 +280,9 @@ ort_status ort_csv_names_purpose(ort_csv_table *t, bool *named, ort_error *err)
     uint64_t purpose;
     size_t index;
     *named = false;
-    ort_status status = open_matcher(t->options, &m)
-                            ? ORT_OK
-                            : ort_error_memory(err, t->options->purpose_count * sizeof *m.parts);
-    for (head h = head_of(t); status == ORT_OK && !*named && head_next(&h);) {
-        *named = is_open(t, h.column) && match(t, &m, &h.cell, &purpose, &index);
+    ort_status status = open_matcher(t->options, &m, err);
+    for (head h = head_of(t); status == ORT_OK && !*named && next_open(&h, t);) {
+        *named = match(t, &m, &h.cell, &purpose, &index);
         if (t->scratch.failed)
             status = ort_error_memory(err, h.cell.length);
     }
@@ -283,10 +296,8 @@ static ort_status take_column(ort_csv_table *t, matcher *m, const head *h, uint6
     assert(purpose < t->options->purpose_count && h->column < t->columns);
     const ort_purpose *p = &t->options->purposes[purpose];
     if (m->parts[purpose] == ORT_CSV_OPEN) {
-        ort_dtype dtype = ort_purpose_dtype(t->options, p);
         m->parts[purpose] = (uint32_t)t->parts.count;
-        if (!add_part(t, p->name, dtype ? dtype : ORT_DTYPE_FLOAT, p->type))
-            return ort_error_memory(err, sizeof(ort_csv_part));
+        ORT_TRY(add_input(t, p, p->name, 0, err));
     }
     assert(m->parts[purpose] < t->parts.count);
     ort_csv_part *part = &t->parts.data[m->parts[purpose]];
@@ -327,14 +338,10 @@ static ort_status take_named(ort_csv_table *t, ort_error *err)
     matcher m;
     size_t strays = 0;
     t->header = t->named = true;
-    ort_status status = open_matcher(t->options, &m) && open_all(t)
-                            ? ORT_OK
-                            : ort_error_memory(err, t->columns * sizeof *t->part_of);
-    for (head h = head_of(t); status == ORT_OK && head_next(&h);) {
+    ort_status status = open_matcher(t->options, &m, err);
+    for (head h = head_of(t); status == ORT_OK && next_open(&h, t);) {
         uint64_t purpose;
         size_t index;
-        if (!is_open(t, h.column))
-            continue;
         if (match(t, &m, &h.cell, &purpose, &index))
             status = take_column(t, &m, &h, purpose, index, err);
         else
@@ -350,8 +357,8 @@ static ort_status take_named(ort_csv_table *t, ort_error *err)
 
 static size_t count_open(const ort_csv_table *t)
 {
-    size_t open = t->part_of ? 0 : t->columns;
-    for (size_t c = 0; t->part_of && c < t->columns; c++)
+    size_t open = 0;
+    for (size_t c = 0; c < t->columns; c++)
         open += t->part_of[c] == ORT_CSV_OPEN;
     return open;
 }
@@ -398,28 +405,19 @@ static ort_status unnamed_inputs(ort_csv_table *t, ort_error *err)
 
 static ort_status take_by_position(ort_csv_table *t, ort_error *err)
 {
-    const ort_read_options *o = t->options;
     size_t open = count_open(t), takers = count_takers(t, open), first = t->parts.count;
     for (size_t i = 0; i < takers; i++) {
-        const ort_purpose *p = &o->purposes[i];
-        ort_dtype dtype = ort_purpose_dtype(o, p);
-        if (!add_part(t, takers > 1 ? p->name : "", dtype ? dtype : ORT_DTYPE_FLOAT, p->type))
-            return ort_error_memory(err, sizeof(ort_csv_part));
-        last_part(t)->width = takers > 1 ? width_of(p->type) : open;
+        const ort_purpose *p = &t->options->purposes[i];
+        ORT_TRY(takers > 1 ? add_input(t, p, p->name, width_of(p->type), err)
+                           : add_input(t, p, "", open, err));
     }
     size_t at = first, left = t->parts.data[first].width;
-    for (head h = head_of(t); head_next(&h);) {
-        if (!is_open(t, h.column))
-            continue;
+    for (head h = head_of(t); next_open(&h, t);) {
         while (left == 0 && at + 1 < t->parts.count)
             left = t->parts.data[++at].width;
         assert(left > 0); /* the takers take exactly the open columns */
         t->header |= t->parts.data[at].dtype != ORT_DTYPE_STRING && is_text(&h.cell);
-        if (t->part_of || takers > 1) {
-            if (!open_all(t))
-                return ort_error_memory(err, t->columns * sizeof *t->part_of);
-            t->part_of[h.column] = (uint32_t)at;
-        }
+        t->part_of[h.column] = (uint32_t)at;
         left--;
     }
     if (t->header && takers > 1) {
@@ -452,8 +450,13 @@ static ort_status look_at_kinds(const ort_csv_table *t, unsigned char *kinds, or
     return ORT_OK;
 }
 
-static ort_status check_name(ort_csv_table *t, const char *name, size_t column, ort_error *err)
+/* The name of a column that becomes a value by itself: no two of them have the same. */
+static ort_status take_name(ort_csv_table *t, const ort_csv_cell *cell, size_t column,
+                            const char **taken, ort_error *err)
 {
+    const char *name = name_of(t, cell, column);
+    if (!name)
+        return ort_error_memory(err, cell->length);
     if (!ort_json_is_text(name, strlen(name)))
         return ort_error_set(err, ORT_ERROR_DATA, "line %zu, column %zu: the name is not UTF-8; "
                              "save the table as 'CSV UTF-8'", t->start.line, column + 1);
@@ -463,9 +466,10 @@ static ort_status check_name(ort_csv_table *t, const char *name, size_t column, 
     if (ok && ort_hashmap_get_str(&t->taken, name, NULL))
         return ort_error_set(err, ORT_ERROR_DATA, "column %zu: '%s' is there twice; the names "
                              "of a table's columns differ", column + 1, name);
-    return ok && ort_hashmap_put_str(&t->taken, name, column)
-               ? ORT_OK
-               : ort_error_memory(err, sizeof(ort_hashmap_entry));
+    if (!ok || !ort_hashmap_put_str(&t->taken, name, column))
+        return ort_error_memory(err, sizeof(ort_hashmap_entry));
+    *taken = name;
+    return ORT_OK;
 }
 
 /* Columns of different kinds: each is a tensor by itself. */
@@ -476,20 +480,12 @@ static ort_status take_singly(ort_csv_table *t, const unsigned char *kinds, ort_
         return ort_error_set(err, ORT_ERROR_DATA, "%zu columns of numbers and of text are too many "
                              "to become tensors of their own, which %d can", count_open(t),
                              MOST_SINGLE);
-    if (!open_all(t))
-        return ort_error_memory(err, t->columns * sizeof *t->part_of);
-    for (head h = head_of(t); head_next(&h);) {
-        if (!is_open(t, h.column))
-            continue;
-        const char *name = name_of(t, &h.cell, h.column);
-        if (!name)
-            return ort_error_memory(err, h.cell.length);
-        ORT_TRY(check_name(t, name, h.column, err));
+    for (head h = head_of(t); next_open(&h, t);) {
+        const char *name;
+        ORT_TRY(take_name(t, &h.cell, h.column, &name, err));
         bool text = kinds[h.column] & BODY_TEXT;
         t->part_of[h.column] = (uint32_t)t->parts.count;
-        if (!add_part(t, name, text ? ORT_DTYPE_STRING : number, NULL))
-            return ort_error_memory(err, sizeof(ort_csv_part));
-        last_part(t)->width = 1;
+        ORT_TRY(add_part(t, name, text ? ORT_DTYPE_STRING : number, 1, err));
     }
     return ORT_OK;
 }
@@ -497,20 +493,11 @@ static ort_status take_singly(ort_csv_table *t, const unsigned char *kinds, ort_
 static ort_status take_all(ort_csv_table *t, ort_dtype dtype, ort_error *err)
 {
     uint32_t index = (uint32_t)t->parts.count;
-    if (!add_part(t, "", dtype, NULL))
-        return ort_error_memory(err, sizeof(ort_csv_part));
-    last_part(t)->width = count_open(t);
-    for (head h = head_of(t); t->part_of && head_next(&h);) {
-        if (t->part_of[h.column] != ORT_CSV_OPEN)
-            continue;
+    ORT_TRY(add_part(t, "", dtype, count_open(t), err));
+    for (head h = head_of(t); next_open(&h, t);) {
         t->part_of[h.column] = index;
-        if (!t->header || last_part(t)->width > 1)
-            continue;
-        const char *name = name_of(t, &h.cell, h.column); /* the only one beside those */
-        if (!name)
-            return ort_error_memory(err, h.cell.length);
-        ORT_TRY(check_name(t, name, h.column, err));
-        last_part(t)->name = name;
+        if (t->header && last_part(t)->width == 1) /* the only one beside those */
+            ORT_TRY(take_name(t, &h.cell, h.column, &last_part(t)->name, err));
     }
     return ORT_OK;
 }
@@ -558,10 +545,8 @@ static ort_status name_kept(ort_csv_table *t, ort_error *err)
         while (head_next(&h) && h.column < t->parts.data[i].column)
             continue;
         const ort_csv_cell none = {.text = ""};
-        const char *name = name_of(t, t->header ? &h.cell : &none, t->parts.data[i].column);
-        if (!name)
-            return ort_error_memory(err, h.cell.length);
-        ORT_TRY(check_name(t, name, t->parts.data[i].column, err));
+        const char *name;
+        ORT_TRY(take_name(t, t->header ? &h.cell : &none, h.column, &name, err));
         t->parts.data[i].name = name;
     }
     return ORT_OK;
@@ -569,6 +554,7 @@ static ort_status name_kept(ort_csv_table *t, ort_error *err)
 
 ort_status ort_csv_choose(ort_csv_table *t, ort_error *err)
 {
+    ORT_TRY(open_all(t, err));
     ORT_TRY(drop_columns(t, err));
     ORT_TRY(keep_columns(t, err));
     bool named;

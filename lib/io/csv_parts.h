@@ -27,7 +27,7 @@ typedef struct ort_csv_table {
     const ort_read_options *options;
     bool header;            /* the first row is no data */
     bool named;             /* it names inputs */
-    uint32_t *part_of;      /* [columns] index of a part, or ORT_CSV_*; NULL: all are of part 0 */
+    uint32_t *part_of;      /* [columns] index of a part, or ORT_CSV_*; NULL: all are open */
     ORT_VEC(ort_csv_part) parts;
     ort_arena names;
     ort_hashmap taken;      /* names of columns that are tensors, of the first `indexed` parts */
