@@ -23,6 +23,8 @@ ort_status ort_image_decode(const unsigned char *bytes, size_t count, ort_image 
                             ort_error *err);
 
 enum { ORT_IMAGE_MOST_PIXELS = 1 << 29 }; /* of one picture, or of all pages of a file */
+/* "truncated at byte N: the FORMAT data is not complete" */
+ort_status ort_image_truncated(size_t count, const char *format, ort_error *err);
 /* Pixels for checked sizes (three channels, zeroed). */
 ort_status ort_image_alloc(ort_image *image, uint64_t width, uint64_t height, ort_error *err);
 /* Orientation in a TIFF block ("II*\0..." or "MM\0*..."); 0 when it has none. */

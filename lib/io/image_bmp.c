@@ -22,12 +22,6 @@ typedef struct bitmap {
     uint32_t mask[3];
 } bitmap;
 
-static ort_status truncated(const bitmap *b, ort_error *err)
-{
-    return ort_error_set(err, ORT_ERROR_DATA, "truncated at byte %zu: the BMP data is not complete",
-                         b->count);
-}
-
 static void set_masks(bitmap *b, uint32_t red, uint32_t green, uint32_t blue)
 {
     b->mask[0] = red;
@@ -39,10 +33,10 @@ static ort_status read_info(bitmap *b, ort_error *err)
 {
     const unsigned char *info = b->bytes + FILE_HEADER;
     if (b->count < FILE_HEADER + 12)
-        return truncated(b, err);
+        return ort_image_truncated(b->count, "BMP", err);
     uint32_t size = ort_load_u32(info), used = 0;
     if (size > b->count - FILE_HEADER)
-        return truncated(b, err);
+        return ort_image_truncated(b->count, "BMP", err);
     b->offset = ort_load_u32(b->bytes + 10);
     if (size == 12) { /* OS/2 */
         b->width = ort_load_u16(info + 4);
@@ -67,7 +61,7 @@ static ort_status read_info(bitmap *b, ort_error *err)
               b->bits == 16 ? 0x1f : 0xff);
     if (b->compression == BI_BITFIELDS) {
         if (b->count < FILE_HEADER + 52)
-            return truncated(b, err);
+            return ort_image_truncated(b->count, "BMP", err);
         set_masks(b, ort_load_u32(info + 40), ort_load_u32(info + 44), ort_load_u32(info + 48));
         at += size == 40 ? 12 : 0;
     }
@@ -75,7 +69,7 @@ static ort_status read_info(bitmap *b, ort_error *err)
         b->colours = used && used < 1u << b->bits ? used : (size_t)1 << b->bits;
         b->palette = b->bytes + at;
         if (at > b->count || (b->count - at) / b->palette_entry < b->colours)
-            return truncated(b, err);
+            return ort_image_truncated(b->count, "BMP", err);
     }
     return ORT_OK;
 }
@@ -129,7 +123,7 @@ static ort_status read_rows(const bitmap *b, ort_image *image, ort_error *err)
 {
     uint64_t stride = ((uint64_t)b->width * b->bits + 31) / 32 * 4;
     if (b->offset > b->count || (b->count - b->offset) / stride < (uint64_t)b->height)
-        return truncated(b, err);
+        return ort_image_truncated(b->count, "BMP", err);
     for (int64_t y = 0; y < b->height; y++) {
         uint8_t *out = row_of(b, image, y);
         for (int64_t x = 0; x < b->width; x++)
@@ -182,7 +176,7 @@ static ort_status read_runs(const bitmap *b, ort_image *image, ort_error *err)
         if (size % 2 && p > end)
             break;
     }
-    return truncated(b, err);
+    return ort_image_truncated(b->count, "BMP", err);
 }
 
 ort_status ort_bmp_decode(const unsigned char *bytes, size_t count, ort_image *image,
@@ -203,7 +197,7 @@ ort_status ort_bmp_decode(const unsigned char *bytes, size_t count, ort_image *i
     ORT_TRY(ort_image_alloc(image, (uint64_t)b.width, (uint64_t)b.height, err));
     if (!runs)
         return read_rows(&b, image, err);
-    return b.offset <= count ? read_runs(&b, image, err) : truncated(&b, err);
+    return b.offset <= count ? read_runs(&b, image, err) : ort_image_truncated(count, "BMP", err);
 }
 
 ort_status ort_bmp_encode(const ort_image *image, int quality, FILE *stream, ort_error *err)

@@ -76,12 +76,23 @@ static void on_output(j_common_ptr info)
 {
 }
 
-static void set_errors(jpeg_job *job)
+static ort_status open_job(jpeg_job **made, ort_error *err)
 {
+    jpeg_job *job = *made = calloc(1, sizeof *job);
+    if (!job)
+        return ort_error_memory(err, sizeof *job);
+    ort_status status = open_library(&job->lib, err);
+    if (status != ORT_OK) {
+        free(job);
+        return status;
+    }
     job->lib.jpeg_std_error(&job->errors);
     job->errors.error_exit = on_error;
     job->errors.emit_message = on_message;
     job->errors.output_message = on_output;
+    job->in.err = job->out.err = &job->errors;
+    job->err = err;
+    return ORT_OK;
 }
 
 static void find_orientation(const jpeg_job *job, ort_image *image)
@@ -146,23 +157,15 @@ static bool decode(jpeg_job *job, const unsigned char *bytes, size_t count)
 ort_status ort_jpeg_decode(const unsigned char *bytes, size_t count, ort_image *image,
                            ort_error *err)
 {
-    jpeg_job *job = calloc(1, sizeof *job);
-    if (!job)
-        return ort_error_memory(err, sizeof *job);
+    jpeg_job *job;
+    ORT_TRY(open_job(&job, err));
     job->image = image;
-    job->err = err;
-    job->status = open_library(&job->lib, err);
-    if (job->status == ORT_OK) {
-        set_errors(job);
-        job->in.err = &job->errors;
-        if (!decode(job, bytes, count))
-            job->status = ort_error_set(err, ORT_ERROR_DATA, "the JPEG data is damaged: %s",
-                                        job->message);
-        else if (job->status == ORT_OK && job->truncated)
-            job->status = ort_error_set(err, ORT_ERROR_DATA, "truncated at byte %zu: the JPEG data "
-                                        "is not complete", count);
-        job->lib.jpeg_destroy_decompress(&job->in);
-    }
+    if (!decode(job, bytes, count))
+        job->status = ort_error_set(err, ORT_ERROR_DATA, "the JPEG data is damaged: %s",
+                                    job->message);
+    else if (job->status == ORT_OK && job->truncated)
+        job->status = ort_image_truncated(count, "JPEG", err);
+    job->lib.jpeg_destroy_decompress(&job->in);
     ort_status status = job->status;
     free(job->row);
     free(job);
@@ -198,18 +201,13 @@ ort_status ort_jpeg_encode(const ort_image *image, int quality, FILE *stream, or
     if (image->channels == 4)
         return ort_error_set(err, ORT_ERROR_DATA, "JPEG has no transparency; write PNG or WebP, or "
                              "slice off the fourth channel");
-    jpeg_job *job = calloc(1, sizeof *job);
-    if (!job)
-        return ort_error_memory(err, sizeof *job);
-    ort_status status = open_library(&job->lib, err);
-    if (status == ORT_OK) {
-        set_errors(job);
-        job->out.err = &job->errors;
-        /* A full disk is the stream's error and reported as such by whoever owns it. */
-        if (!encode(job, image, quality, stream) && !ferror(stream))
-            status = ort_error_set(err, ORT_ERROR_RUN, "can't encode JPEG: %s", job->message);
-        job->lib.jpeg_destroy_compress(&job->out);
-    }
+    jpeg_job *job;
+    ORT_TRY(open_job(&job, err));
+    ort_status status = ORT_OK;
+    /* A full disk is the stream's error and reported as such by whoever owns it. */
+    if (!encode(job, image, quality, stream) && !ferror(stream))
+        status = ort_error_set(err, ORT_ERROR_RUN, "can't encode JPEG: %s", job->message);
+    job->lib.jpeg_destroy_compress(&job->out);
     free(job);
     return status;
 }

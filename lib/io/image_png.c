@@ -123,8 +123,7 @@ static bool read_pixels(png_job *job, ort_image *image)
 static ort_status damaged(const png_job *job, ort_error *err)
 {
     if (job->truncated)
-        return ort_error_set(err, ORT_ERROR_DATA, "truncated at byte %zu: the PNG data is not "
-                             "complete", job->count);
+        return ort_image_truncated(job->count, "PNG", err);
     return ort_error_set(err, ORT_ERROR_DATA, "the PNG data is damaged near byte %zu: %s", job->at,
                          job->message);
 }

@@ -23,17 +23,11 @@ static void skip_space(scanner *s)
     }
 }
 
-static ort_status truncated(const scanner *s, ort_error *err)
-{
-    return ort_error_set(err, ORT_ERROR_DATA, "truncated at byte %zu: the PNM data is not complete",
-                         (size_t)(s->end - s->start));
-}
-
 static ort_status read_number(scanner *s, unsigned *number, ort_error *err)
 {
     skip_space(s);
     if (s->p >= s->end)
-        return truncated(s, err);
+        return ort_image_truncated((size_t)(s->end - s->start), "PNM", err);
     if (!isdigit(*s->p))
         return ort_error_set(err, ORT_ERROR_DATA, "at byte %zu: a number is expected",
                              (size_t)(s->p - s->start));
@@ -60,7 +54,7 @@ static ort_status read_sample(scanner *s, char kind, unsigned largest, uint8_t *
     if (kind == '1') {
         skip_space(s);
         if (s->p >= s->end)
-            return truncated(s, err);
+            return ort_image_truncated((size_t)(s->end - s->start), "PNM", err);
         *sample = *s->p++ == '0' ? 255 : 0;
         return ORT_OK;
     }
@@ -69,7 +63,7 @@ static ort_status read_sample(scanner *s, char kind, unsigned largest, uint8_t *
     } else {
         int bytes = largest > 255 ? 2 : 1;
         if (s->end - s->p < bytes)
-            return truncated(s, err);
+            return ort_image_truncated((size_t)(s->end - s->start), "PNM", err);
         value = bytes == 2 ? (unsigned)s->p[0] << 8 | s->p[1] : s->p[0];
         s->p += bytes;
     }
@@ -84,7 +78,7 @@ static ort_status read_bits(scanner *s, ort_image *image, ort_error *err)
     for (int64_t y = 0; y < image->height; y++, s->p += stride) {
         assert(s->p <= s->end);
         if (s->end - s->p < stride)
-            return truncated(s, err);
+            return ort_image_truncated((size_t)(s->end - s->start), "PNM", err);
         for (int64_t x = 0; x < image->width; x++, out += 3)
             memset(out, s->p[x / 8] >> (7 - x % 8) & 1 ? 0 : 255, 3);
     }

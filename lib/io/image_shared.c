@@ -8,6 +8,12 @@
 #include "io/image.h"
 #include "io/input.h"
 
+ort_status ort_image_truncated(size_t count, const char *format, ort_error *err)
+{
+    return ort_error_set(err, ORT_ERROR_DATA, "truncated at byte %zu: the %s data is not complete",
+                         count, format);
+}
+
 ort_status ort_image_alloc(ort_image *image, uint64_t width, uint64_t height, ort_error *err)
 {
     if (width == 0 || height == 0 || width > ORT_IMAGE_MOST_PIXELS ||
