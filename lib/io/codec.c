@@ -15,10 +15,11 @@ static const char *name_of(const Onnx__TensorProto *proto)
     return proto->name ? proto->name : "";
 }
 
-static void *alloc(ort_codec *codec, size_t bytes, bool zero)
+/* Memory for `bytes` of decoded data, 64-byte aligned; NULL when exhausted. */
+static void *alloc(ort_codec *codec, size_t bytes)
 {
     if (bytes <= ORT_CODEC_SMALL_BYTES)
-        return ort_arena_alloc_aligned(codec->arena, bytes, 64, zero);
+        return ort_arena_alloc_aligned(codec->arena, bytes, 64, 0);
     if (bytes > SIZE_MAX - 64)
         return NULL;
     ort_account *account = ort_account_of_work();
@@ -37,12 +38,6 @@ static void *alloc(ort_codec *codec, size_t bytes, bool zero)
         return NULL;
     }
     return data;
-}
-
-/* Memory for `bytes` of decoded data, 64-byte aligned; NULL when exhausted. */
-static void *codec_alloc(ort_codec *codec, size_t bytes)
-{
-    return alloc(codec, bytes, true);
 }
 
 void ort_codec_release(ort_codec *codec)
@@ -128,7 +123,7 @@ static ort_status use_bytes(ort_codec *codec, const uint8_t *bytes, size_t count
     t->data = (void *)(uintptr_t)bytes;
     if (ort_tensor_aligned(t) || (codec->as_stored && count > ORT_CODEC_SMALL_BYTES))
         return ORT_OK;
-    t->data = alloc(codec, count, false);
+    t->data = alloc(codec, count);
     if (!t->data)
         return ort_error_memory(err, count);
     assert(ort_tensor_aligned(t));
@@ -161,7 +156,7 @@ static ort_status read_fixed(ort_codec *codec, const stored *s, ort_tensor *t, s
         return use_bytes(codec, s->only->bytes, need, t, err);
     if (!s->payload_pieces)
         return use_bytes(codec, values, need, t, err);
-    uint8_t *out = codec_alloc(codec, need);
+    uint8_t *out = alloc(codec, need);
     if (!out)
         return ort_error_memory(err, need);
     t->data = out;
@@ -244,7 +239,7 @@ static ort_status read_varints(ort_codec *codec, const stored *s, ort_tensor *t,
                           "values at most", err);
     if (codec->skeleton && need > ORT_CODEC_SMALL_BYTES)
         return ORT_OK;
-    uint8_t *out = codec_alloc(codec, need);
+    uint8_t *out = alloc(codec, need);
     if (!out)
         return ort_error_memory(err, need);
     if (six)
@@ -272,7 +267,7 @@ static ort_status read_strings(ort_codec *codec, const Onnx__TensorProto *proto,
         return wrong_size(proto, t, "string_data", proto->n_string_data, count, "values", err);
     if (!count)
         return ORT_OK;
-    ort_string *out = codec_alloc(codec, count * sizeof *out);
+    ort_string *out = alloc(codec, count * sizeof *out);
     if (!out)
         return ort_error_memory(err, count * sizeof *out);
     for (size_t i = 0; i < count; i++)
@@ -433,7 +428,7 @@ ort_status ort_codec_sparse(ort_codec *codec, const Onnx__SparseTensorProto *pro
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
                              "sparse tensor '%s' has %zu bytes when dense, the most is %zu",
                              name_of(proto->values), need, SPARSE_LIMIT_BYTES);
-    uint8_t *out = codec_alloc(codec, need);
+    uint8_t *out = alloc(codec, need);
     if (!out)
         return ort_error_memory(err, need);
     memset(out, 0, need);

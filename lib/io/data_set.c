@@ -10,8 +10,8 @@
 
 #include "base/options.h"
 #include "io/format.h"
-#include "io/tensor_json.h"
 #include "io/purpose.h"
+#include "io/tensor_json.h"
 
 typedef struct numbered {
     long number;
@@ -58,7 +58,7 @@ static ort_status read_json_value(const char *path, const ort_read_options *opti
     ort_input in;
     FILE *stream = fopen(path, "rbe");
     if (!stream)
-        return ort_error_set(err, ORT_ERROR_IO, "can't open: %s", strerror(errno));
+        return ort_error_set(err, ORT_ERROR_IO, "%s: can't open: %s", path, strerror(errno));
     ort_input_init_stream(&in, stream);
     ort_status status = ort_input_all(&in, &bytes, &count, err);
     if (status == ORT_OK && ferror(stream))
@@ -69,7 +69,8 @@ static ort_status read_json_value(const char *path, const ort_read_options *opti
         status = ort_tensor_json_parse((const char *)bytes, count,
                                        ort_purpose_dtype(options, purpose), &value, err);
     free(bytes);
-    ORT_TRY(status);
+    if (status != ORT_OK)
+        return ort_error_wrap(err, status, "%s", path);
     ort_purpose_fit_single(purpose, value);
     status = ort_tensors_new(one, err);
     if (status == ORT_OK)
@@ -87,10 +88,9 @@ static ort_status read_numbered(const data_set *set, const char *path, size_t nu
         options.purposes = &set->options->purposes[number];
         options.purpose_count = 1;
     }
-    if (ort_format_of_path(path) != ORT_FORMAT_JSON)
-        return ort_tensors_load(path, &options, one, err);
-    ort_status status = read_json_value(path, &options, one, err);
-    return status == ORT_OK ? ORT_OK : ort_error_wrap(err, status, "%s", path);
+    return ort_format_of_path(path) == ORT_FORMAT_JSON
+               ? read_json_value(path, &options, one, err)
+               : ort_tensors_load(path, &options, one, err);
 }
 
 static ort_status add_numbered(data_set *set, const char *path, size_t number,

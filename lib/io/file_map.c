@@ -2,7 +2,6 @@
  * that are never looked at are never read: a summary of a 10 GB model costs a few pages. */
 #include "io/file_map.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "io/input.h"
 
 static ort_status too_large(const char *label, size_t bytes, size_t limit, ort_error *err)
 {
@@ -20,43 +20,46 @@ static ort_status too_large(const char *label, size_t bytes, size_t limit, ort_e
                          label, bytes, limit);
 }
 
+typedef struct descriptor {
+    int fd, error;
+    size_t taken, most; /* most 0: no limit */
+} descriptor;
+
+static size_t pull_descriptor(void *arg, void *bytes, size_t count)
+{
+    descriptor *d = arg;
+    size_t done = 0;
+    while (done < count && (!d->most || d->taken <= d->most)) {
+        ssize_t got = read(d->fd, (char *)bytes + done, count - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        d->error = got < 0 ? errno : 0;
+        if (got <= 0)
+            break;
+        done += (size_t)got;
+        d->taken += (size_t)got;
+    }
+    return done;
+}
+
 static ort_status read_stream(int fd, const char *label, size_t max_bytes, ort_blob **blob,
                               ort_error *err)
 {
-    size_t used = 0, capacity = (size_t)1 << 16;
-    uint8_t *data = malloc(capacity);
-    if (!data)
-        return ort_error_memory(err, capacity);
-    for (;;) {
-        if (used == capacity) {
-            uint8_t *larger = capacity <= SIZE_MAX / 2 ? realloc(data, capacity * 2) : NULL;
-            if (!larger) {
-                free(data);
-                return ort_error_memory(err, capacity);
-            }
-            data = larger;
-            capacity *= 2;
-        }
-        ssize_t got = read(fd, data + used, capacity - used);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0) {
-            int saved = errno;
-            free(data);
-            return ort_error_set(err, ORT_ERROR_IO, "%s: can't be read: %s", label,
-                                 strerror(saved));
-        }
-        if (got == 0)
-            break;
-        used += (size_t)got;
-        assert(used <= capacity);
-        if (max_bytes && used > max_bytes) {
-            free(data);
-            return too_large(label, used, max_bytes, err);
-        }
+    descriptor d = {.fd = fd, .most = max_bytes};
+    ort_input in;
+    unsigned char *data;
+    size_t count;
+    ort_input_init(&in, pull_descriptor, &d);
+    ORT_TRY(ort_input_all(&in, &data, &count, err));
+    bool large = max_bytes && count > max_bytes;
+    if (d.error || large) {
+        free(data);
+        return large ? too_large(label, count, max_bytes, err)
+                     : ort_error_set(err, ORT_ERROR_IO, "%s: can't be read: %s", label,
+                                     strerror(d.error));
     }
-    uint8_t *fitted = realloc(data, used ? used : 1);
-    return ort_blob_new(ORT_BLOB_HEAP, fitted ? fitted : data, used, blob, err);
+    uint8_t *fitted = realloc(data, count ? count : 1);
+    return ort_blob_new(ORT_BLOB_HEAP, fitted ? fitted : data, count, blob, err);
 }
 
 ort_status ort_file_map_fd(int fd, const char *label, size_t max_bytes, ort_blob **blob,

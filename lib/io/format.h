@@ -41,8 +41,8 @@ typedef struct ort_format_row {
     /* Formats that parse as they read take one record from a stream; the others get its bytes. */
     ort_status (*read_record)(ort_input *in, const ort_read_options *options, ort_tensors *tensors,
                               ort_error *err);
-    /* Of formats with both: do the options say where a record of a stream ends? */
-    bool (*sized)(const ort_read_options *options);
+    /* Of formats with both: as long as the options say that a record is; 0: they don't. */
+    size_t (*record_bytes)(const ort_read_options *options);
     ort_status (*read)(const unsigned char *bytes, size_t count, const ort_read_options *options,
                        ort_tensors *tensors, ort_error *err);
     ort_frame_fn *frame; /* of those: where the bytes of a record end; NULL: with the stream */
@@ -61,6 +61,10 @@ const ort_format_row *ort_format_detect(const unsigned char *bytes, size_t count
 /* By what the caller asks for; NULL when nobody claims the bytes. */
 ort_status ort_format_claimed(const ort_format_guess *guess, const ort_format_row **row,
                               ort_error *err);
+/* target.c: the row that writes to `path` (NULL: a stream), and the settings filled in by the
+ * name. */
+ort_status ort_target_format(const char *path, ort_write_options *settings,
+                             const ort_format_row **row, ort_error *err);
 /* Extension of a path without its dot, "" when it has none. */
 const char *ort_path_extension(const char *path);
 /* Is `word` one of `words`, whatever its case? */

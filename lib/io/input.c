@@ -15,9 +15,7 @@ static size_t pull_stream(void *arg, void *bytes, size_t count)
 
 void ort_input_init(ort_input *in, ort_input_fn *pull, void *arg)
 {
-    memset(in, 0, sizeof *in);
-    in->pull = pull;
-    in->arg = arg;
+    *in = (ort_input){.pull = pull, .arg = arg};
 }
 
 void ort_input_init_stream(ort_input *in, FILE *stream)

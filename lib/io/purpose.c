@@ -5,19 +5,7 @@
 
 #include <string.h>
 
-ort_purpose_type ort_purpose_parse(const ort_type_info *type)
-{
-    ort_purpose_type t = {.rank = -1};
-    if (!type)
-        return t;
-    t.optional = type->kind == ORT_TYPE_OPTIONAL;
-    t.tensor = type->kind == ORT_TYPE_TENSOR;
-    t.rank = t.tensor ? type->rank : -1;
-    while (type->element)
-        type = type->element;
-    t.dtype = type->dtype;
-    return t;
-}
+#include "base/error.h"
 
 const ort_purpose *ort_purpose_find(const ort_read_options *options, const char *name,
                                     size_t position)
@@ -30,19 +18,43 @@ const ort_purpose *ort_purpose_find(const ort_read_options *options, const char 
 
 ort_dtype ort_purpose_dtype(const ort_read_options *options, const ort_purpose *purpose)
 {
-    if (options->dtype != ORT_DTYPE_UNDEFINED || !purpose)
+    const ort_type_info *type = purpose ? purpose->type : NULL;
+    if (options->dtype != ORT_DTYPE_UNDEFINED || !type)
         return options->dtype;
-    return ort_purpose_parse(purpose->type).dtype;
+    while (type->element) /* of elements, items or a map's values */
+        type = type->element;
+    return type->dtype;
 }
 
 void ort_purpose_fit_single(const ort_purpose *purpose, ort_value *value)
 {
-    if (!purpose || !value || value->kind != ORT_KIND_TENSOR)
+    const ort_type_info *type = purpose ? purpose->type : NULL;
+    if (!type || !value || value->kind != ORT_KIND_TENSOR || type->kind != ORT_TYPE_TENSOR ||
+        ort_tensor_count(&value->tensor) != 1 || type->rank < 0 || type->rank > ORT_MAX_RANK)
         return;
-    ort_purpose_type type = ort_purpose_parse(purpose->type);
-    if (ort_tensor_count(&value->tensor) != 1 || type.rank < 0 || type.rank > ORT_MAX_RANK)
-        return;
-    value->tensor.shape.rank = type.rank;
-    for (int i = 0; i < type.rank; i++)
+    value->tensor.shape.rank = type->rank;
+    for (int i = 0; i < type->rank; i++)
         value->tensor.shape.dim[i] = 1;
+}
+
+ort_status ort_purpose_shape(const ort_read_options *options, int64_t count, ort_shape *shape,
+                             ort_error *err)
+{
+    int64_t product = 1;
+    int open = -1;
+    if (options->rank > ORT_MAX_RANK)
+        return ort_error_set(err, ORT_ERROR_USAGE, "a shape has at most %d sizes", ORT_MAX_RANK);
+    *shape = options->rank < 0 ? (ort_shape){1, {count}}
+                               : ort_shape_make(options->rank, options->dims);
+    for (int i = 0; i < shape->rank; i++) {
+        if (shape->dim[i] == -1 && open >= 0)
+            return ort_error_set(err, ORT_ERROR_USAGE, "only one size of a shape can be -1");
+        if (shape->dim[i] == -1)
+            open = i;
+        else if (shape->dim[i] < 0 || __builtin_mul_overflow(product, shape->dim[i], &product))
+            return ort_error_set(err, ORT_ERROR_USAGE, "the shape has an impossible size");
+    }
+    if (open >= 0)
+        shape->dim[open] = product ? count / product : 0;
+    return ORT_OK;
 }

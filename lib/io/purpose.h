@@ -7,15 +7,6 @@
 
 #include "tensor/tensor.h"
 
-typedef struct ort_purpose_type {
-    bool optional; /* the outermost */
-    bool tensor;             /* neither a sequence nor a map */
-    ort_dtype dtype;         /* of elements, items or a map's values; UNDEFINED: unknown */
-    int rank;                /* of a tensor; -1: unknown */
-} ort_purpose_type;
-
-/* NULL is unknown. */
-ort_purpose_type ort_purpose_parse(const ort_type_info *type);
 /* The purpose of that name, else (of values without a name) that of `position`; NULL: none. */
 const ort_purpose *ort_purpose_find(const ort_read_options *options, const char *name,
                                     size_t position);
@@ -23,5 +14,8 @@ const ort_purpose *ort_purpose_find(const ort_read_options *options, const char 
 ort_dtype ort_purpose_dtype(const ort_read_options *options, const ort_purpose *purpose);
 /* One element may be written without the brackets that its rank asks for, or with more. */
 void ort_purpose_fit_single(const ort_purpose *purpose, ort_value *value);
+/* The shape that the caller asks for, its open size filled in for `count` elements. */
+ort_status ort_purpose_shape(const ort_read_options *options, int64_t count, ort_shape *shape,
+                             ort_error *err);
 
 #endif

@@ -3,50 +3,21 @@
 #include <string.h>
 
 #include "io/format.h"
-
-/* The shape asked for, its open size filled in from the number of elements. */
-static ort_status find_shape(const ort_read_options *options, size_t count, ort_shape *shape,
-                             ort_error *err)
-{
-    if (options->rank > ORT_MAX_RANK)
-        return ort_error_set(err, ORT_ERROR_USAGE, "a shape has at most %d sizes", ORT_MAX_RANK);
-    if (options->rank < 0) {
-        *shape = (ort_shape){1, {-1}};
-        /* Sub-byte types fill their last byte. */
-        size_t bits = (size_t)ort_dtype_bits(options->dtype);
-        assert(bits > 0);
-        shape->dim[0] = (int64_t)(count / bits * 8 + count % bits * 8 / bits);
-        return ORT_OK;
-    }
-    *shape = ort_shape_make(options->rank, options->dims);
-    int open = -1;
-    for (int i = 0; i < shape->rank; i++) {
-        if (shape->dim[i] != -1)
-            continue;
-        if (open >= 0)
-            return ort_error_set(err, ORT_ERROR_USAGE, "only one size of a shape can be -1");
-        open = i;
-        shape->dim[i] = 1;
-    }
-    if (open < 0)
-        return ORT_OK;
-    ORT_TRY(ort_shape_check(shape, options->dtype, err));
-    size_t one = 0;
-    ort_dtype_bytes(options->dtype, ort_shape_count(shape), &one);
-    shape->dim[open] = one ? (int64_t)(count / one) : 0;
-    return ORT_OK;
-}
+#include "io/purpose.h"
 
 static ort_status read_file(const unsigned char *bytes, size_t count,
                             const ort_read_options *options, ort_tensors *tensors, ort_error *err)
 {
     if (options->dtype == ORT_DTYPE_UNDEFINED || options->dtype == ORT_DTYPE_STRING)
         return ort_error_set(err, ORT_ERROR_USAGE, "raw bytes need an element type and a shape");
+    /* Sub-byte types fill their last byte. */
+    size_t bits = (size_t)ort_dtype_bits(options->dtype), needed = 0;
     ort_shape shape;
-    ORT_TRY(find_shape(options, count, &shape, err));
-    ORT_TRY(ort_shape_check(&shape, options->dtype, err));
     ort_value *value = NULL;
-    size_t needed = 0;
+    assert(bits > 0);
+    ORT_TRY(ort_purpose_shape(options, (int64_t)(count / bits * 8 + count % bits * 8 / bits),
+                              &shape, err));
+    ORT_TRY(ort_shape_check(&shape, options->dtype, err));
     ort_dtype_bytes(options->dtype, ort_shape_count(&shape), &needed);
     if (needed != count) { /* before so much memory is asked for */
         char text[128];
@@ -68,9 +39,6 @@ static size_t record_bytes(const ort_read_options *options)
         options->rank < 0 || options->rank > ORT_MAX_RANK)
         return 0;
     ort_shape shape = ort_shape_make(options->rank, options->dims);
-    for (int i = 0; i < shape.rank; i++)
-        if (shape.dim[i] < 0)
-            return 0;
     return ort_shape_check(&shape, options->dtype, NULL) == ORT_OK &&
                    ort_dtype_bytes(options->dtype, ort_shape_count(&shape), &bytes)
                ? bytes
@@ -105,11 +73,6 @@ static ort_status write_file(const ort_tensors *tensors, FILE *stream,
     return ORT_OK;
 }
 
-static bool sized(const ort_read_options *options)
-{
-    return record_bytes(options) > 0;
-}
-
 /* Whose type and shape are told. */
 static ort_status claims(const ort_format_guess *guess, bool *mine, ort_error *err)
 {
@@ -124,7 +87,7 @@ const ort_format_row ort_format_row_raw = {
     .traits = ORT_FORMAT_UNTYPED,
     .claims = claims,
     .read_record = read_record,
-    .sized = sized,
+    .record_bytes = record_bytes,
     .read = read_file,
     .write = write_file,
 };

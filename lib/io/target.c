@@ -1,8 +1,6 @@
-/* target.c - which format a file is written in, and whether that format can be written at all
- * (target.h). Tools ask before they do the work whose result goes into the file.
+/* target.c - which format a file is written in, and whether that format can be written at all.
+ * Tools ask before they do the work whose result goes into the file.
  */
-#include "io/target.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/options.h"
+#include "io/format.h"
 
 /* Devices and pipes have names that say nothing: they get what a pipe gets. */
 static bool is_special(const char *path)

@@ -9,7 +9,6 @@
 #include "base/options.h"
 #include "io/format.h"
 #include "io/out_file.h"
-#include "io/target.h"
 
 /* --------------------------------------------------------------------------------- reading -- */
 
@@ -99,25 +98,29 @@ static ort_status check_rest(const ort_format_row *row, const unsigned char *byt
     return ORT_OK;
 }
 
+/* Bytes whose format is known, or is told by what they are. */
+static ort_status read_bytes(const unsigned char *bytes, size_t count, const ort_format_row *row,
+                             const char *path, const ort_read_options *options,
+                             ort_tensors *tensors, ort_error *err)
+{
+    if (!row)
+        row = ort_format_detect(bytes, count);
+    if (!row)
+        ORT_TRY(find_by_name(bytes, count, path, options, &row, err));
+    ORT_TRY(check_columns(row, options, err));
+    if (!row->read)
+        return ort_error_set(err, ORT_ERROR_DATA, "is no %s file", row->name);
+    ORT_TRY(check_rest(row, bytes, count, err));
+    return row->read(bytes, count, options, tensors, err);
+}
+
 static ort_status read_whole(ort_input *in, const ort_format_row *row, const char *path,
                              const ort_read_options *options, ort_tensors *tensors, ort_error *err)
 {
     unsigned char *bytes = NULL;
     size_t count = 0;
     ORT_TRY(ort_input_all(in, &bytes, &count, err));
-    ort_status status = ORT_OK;
-    if (!row)
-        row = ort_format_detect(bytes, count);
-    if (!row)
-        status = find_by_name(bytes, count, path, options, &row, err);
-    if (status == ORT_OK)
-        status = check_columns(row, options, err);
-    if (status == ORT_OK && !row->read)
-        status = ort_error_set(err, ORT_ERROR_DATA, "is no %s file", row->name);
-    if (status == ORT_OK)
-        status = check_rest(row, bytes, count, err);
-    if (status == ORT_OK)
-        status = row->read(bytes, count, options, tensors, err);
+    ort_status status = read_bytes(bytes, count, row, path, options, tensors, err);
     free(bytes);
     return status;
 }
@@ -187,18 +190,21 @@ static ort_status give_back(ort_input *in, FILE *stream, ort_error *err)
 /* Does the format itself take what belongs to it from the source? */
 static bool takes_record(const ort_format_row *row, bool whole, const ort_read_options *options)
 {
-    return row && row->read_record && (!row->sized || (!whole && row->sized(options)));
+    return row && row->read_record &&
+           (!row->record_bytes || (!whole && row->record_bytes(options) > 0));
 }
 
-static ort_status read_record(ort_input *in, const ort_format_row *row, const char *label,
-                              const ort_read_options *options, ort_tensors *tensors,
+static ort_status read_source(ort_input *in, const ort_format_row *row, const char *path,
+                              bool whole, const ort_read_options *options, ort_tensors *tensors,
                               bool *resumable, ort_error *err)
 {
-    if (takes_record(row, false, options))
+    bool detect = options->format == ORT_FORMAT_AUTO;
+    ORT_TRY(check_columns(row, options, err));
+    if (takes_record(row, whole, options))
         return row->read_record(in, options, tensors, err);
-    if (row && row->frame)
+    if (!whole && row && row->frame)
         return read_framed(in, row, options, tensors, resumable, err);
-    return read_whole(in, row, label, options, tensors, err);
+    return read_whole(in, whole && detect ? NULL : row, path, options, tensors, err);
 }
 
 /* One record, or everything, into new tensors. *tensors stays NULL at a clean end. */
@@ -223,13 +229,7 @@ static ort_status read_tensors(FILE *stream, const char *path, bool whole,
     ort_tensors *made = NULL;
     ORT_TRY(ort_tensors_new(&made, err));
     bool resumable = false;
-    ort_status status = check_columns(row, options, err);
-    if (status == ORT_OK && !whole)
-        status = read_record(&in, row, path, options, made, &resumable, err);
-    else if (status == ORT_OK && takes_record(row, true, options))
-        status = row->read_record(&in, options, made, err);
-    else if (status == ORT_OK)
-        status = read_whole(&in, detect ? NULL : row, path, options, made, err);
+    ort_status status = read_source(&in, row, path, whole, options, made, &resumable, err);
     if (status == ORT_OK)
         status = give_back(&in, stream, err);
     else if (resumable)
@@ -294,6 +294,13 @@ static ort_status check_end(FILE *stream, ort_error *err)
     return refuse_more(err);
 }
 
+static ort_status load(FILE *stream, const char *name, const ort_read_options *options,
+                       ort_tensors **tensors, ort_error *err)
+{
+    ORT_TRY(read_tensors(stream, name, true, options, tensors, err));
+    return *tensors ? check_end(stream, err) : ort_error_set(err, ORT_ERROR_DATA, "is empty");
+}
+
 ort_status ort_tensors_load(const char *path, const ort_read_options *options,
                             ort_tensors **tensors, ort_error *err)
 {
@@ -309,20 +316,13 @@ ort_status ort_tensors_load(const char *path, const ort_read_options *options,
     FILE *stream = is_stdin ? stdin : fopen(path, "rbe");
     if (!stream)
         return ort_error_set(err, ORT_ERROR_IO, "%s: can't open: %s", label, strerror(errno));
-    ort_tensors *made = NULL;
-    const char *name = is_stdin ? NULL : path;
-    ort_status status = read_tensors(stream, name, true, options, &made, err);
-    if (status == ORT_OK && !made)
-        status = ort_error_set(err, ORT_ERROR_DATA, "is empty");
-    if (status == ORT_OK)
-        status = check_end(stream, err);
+    ort_status status = load(stream, is_stdin ? NULL : path, options, tensors, err);
     if (!is_stdin)
         fclose(stream);
-    if (status == ORT_OK) {
-        *tensors = made;
+    if (status == ORT_OK)
         return ORT_OK;
-    }
-    ort_tensors_free(made);
+    ort_tensors_free(*tensors);
+    *tensors = NULL;
     return ort_error_recast(err, blame_data(status), "%s", label);
 }
 

@@ -151,30 +151,28 @@ static ort_status fill_leaf(filler *f, json_object_node *node, ort_error *err)
     }
     if (class_ == ORT_CLASS_COMPLEX)
         return fill_complex(f, node, err);
-    switch (json_object_get_type(node)) {
-    case json_type_boolean:
+    if (json_object_is_type(node, json_type_boolean)) {
         ort_tensor_set_i64(t, f->next, json_object_get_boolean(node));
         return ORT_OK;
-    case json_type_double:
-        if (class_ == ORT_CLASS_INT || class_ == ORT_CLASS_UINT)
-            return fill_integer(f, node, err);
-        if (class_ != ORT_CLASS_FLOAT && json_object_get_double(node) !=
-                                             nearbyint(json_object_get_double(node)))
-            return bad_leaf(f, node, err);
-        ort_tensor_set_f64(t, f->next, json_object_get_double(node));
-        return ORT_OK;
-    case json_type_int:
-    case json_type_string: break;
-    default: return bad_leaf(f, node, err);
     }
     if (class_ == ORT_CLASS_INT || class_ == ORT_CLASS_UINT)
         return fill_integer(f, node, err);
+    if (json_object_is_type(node, json_type_double)) {
+        double number = json_object_get_double(node);
+        if (class_ != ORT_CLASS_FLOAT && number != nearbyint(number))
+            return bad_leaf(f, node, err);
+        ort_tensor_set_f64(t, f->next, number);
+        return ORT_OK;
+    }
     if (class_ == ORT_CLASS_FLOAT && is_cut_off(node))
         return ort_error_set(err, ORT_ERROR_DATA, "element %lld is an integer beyond 64 bits; "
                              "write it with an exponent, as 1e20", (long long)f->next);
-    const char *text = json_object_get_string(node); /* "nan" and "inf" are numbers */
-    return ort_text_parse_element(t, f->next, text, strlen(text), NULL) ? ORT_OK
-                                                                        : bad_leaf(f, node, err);
+    const char *text = NULL; /* "nan" and "inf" are numbers */
+    if (json_object_is_type(node, json_type_int) || json_object_is_type(node, json_type_string))
+        text = json_object_get_string(node);
+    return text && ort_text_parse_element(t, f->next, text, strlen(text), NULL)
+               ? ORT_OK
+               : bad_leaf(f, node, err);
 }
 
 static ort_status fill(filler *f, json_object_node *node, int axis, ort_error *err)
@@ -480,28 +478,14 @@ ort_status ort_tensor_json_parse(const char *text, size_t length, ort_dtype dtyp
 /* The shape that the caller asked for. */
 static ort_status reshape(const ort_read_options *options, ort_value *value, ort_error *err)
 {
+    ort_shape wanted;
     if (!value || value->kind != ORT_KIND_TENSOR || options->rank == 0)
         return ORT_OK;
     int64_t count = ort_tensor_count(&value->tensor);
-    ort_shape wanted = {.rank = options->rank < 0 ? 1 : options->rank};
-    if (wanted.rank > ORT_MAX_RANK)
-        return ort_error_set(err, ORT_ERROR_USAGE, "a shape has at most %d sizes", ORT_MAX_RANK);
-    int64_t product = 1;
-    int open = -1;
-    for (int i = 0; i < wanted.rank; i++) {
-        wanted.dim[i] = options->rank < 0 ? count : options->dims[i];
-        if (wanted.dim[i] == -1 && open < 0)
-            open = i;
-        else if (wanted.dim[i] < 0 || __builtin_mul_overflow(product, wanted.dim[i], &product))
-            return ort_error_set(err, ORT_ERROR_USAGE, "the shape has an impossible size");
-    }
-    if (open >= 0 && product > 0 && count % product == 0) {
-        wanted.dim[open] = count / product;
-        product = count;
-    }
-    if (product != count)
+    ORT_TRY(ort_purpose_shape(options, count, &wanted, err));
+    if (ort_shape_count(&wanted) != count)
         return ort_error_set(err, ORT_ERROR_DATA, "has %lld elements, the shape asked for needs "
-                             "%lld", (long long)count, (long long)product);
+                             "%lld", (long long)count, (long long)ort_shape_count(&wanted));
     value->tensor.shape = wanted;
     return ORT_OK;
 }

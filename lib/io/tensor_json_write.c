@@ -98,36 +98,15 @@ static void add_tensor(ort_json *json, const ort_tensor *t)
     ort_json_end_object(json);
 }
 
-void ort_tensor_json_add(ort_json *json, const ort_value *value)
+static void add_map(ort_json *json, const ort_value *value)
 {
-    ort_value_kind kind = ort_value_get_kind(value);
-    if (kind == ORT_VALUE_NONE) {
-        ort_json_null(json);
-    } else if (kind == ORT_VALUE_TENSOR) {
-        add_tensor(json, &value->tensor);
-    } else if (kind == ORT_VALUE_SEQUENCE) {
-        ort_json_begin_object(json);
-        if (value->item_dtype != ORT_DTYPE_UNDEFINED) {
-            ort_json_key(json, "dtype");
-            ort_json_string(json, ort_dtype_name(value->item_dtype));
-        }
-        ort_json_key(json, "sequence");
-        ort_json_begin_array(json);
-        for (size_t i = 0; i < value->count; i++)
-            ort_tensor_json_add(json, value->items[i]);
-        ort_json_end_array(json);
-        ort_json_end_object(json);
-    } else {
-        ort_json_begin_object(json);
-        ort_json_key(json, "keys");
-        ort_tensor_json_add(json, value->items[0]);
-        ort_json_key(json, "values");
-        ort_tensor_json_add(json, value->items[1]);
-        ort_json_end_object(json);
-    }
+    ort_json_begin_object(json);
+    ort_json_key(json, "keys");
+    ort_tensor_json_add(json, value->items[0]);
+    ort_json_key(json, "values");
+    ort_tensor_json_add(json, value->items[1]);
+    ort_json_end_object(json);
 }
-
-static void add_plainly(ort_json *json, const ort_value *value);
 
 static void add_plain_map(ort_json *json, const ort_value *value)
 {
@@ -148,21 +127,39 @@ static void add_plain_map(ort_json *json, const ort_value *value)
     ort_strbuf_release(&text);
 }
 
-static void add_plainly(ort_json *json, const ort_value *value)
+static void add_value(ort_json *json, const ort_value *value, bool plain);
+
+static void add_sequence(ort_json *json, const ort_value *value, bool plain)
 {
-    ort_value_kind kind = ort_value_get_kind(value);
-    if (kind == ORT_VALUE_NONE) {
-        ort_json_null(json);
-    } else if (kind == ORT_VALUE_TENSOR) {
-        add_plain_tensor(json, &value->tensor);
-    } else if (kind == ORT_VALUE_MAP) {
-        add_plain_map(json, value);
-    } else {
-        ort_json_begin_array(json);
-        for (size_t i = 0; i < value->count; i++)
-            add_plainly(json, value->items[i]);
-        ort_json_end_array(json);
+    if (!plain)
+        ort_json_begin_object(json);
+    if (!plain && value->item_dtype != ORT_DTYPE_UNDEFINED) {
+        ort_json_key(json, "dtype");
+        ort_json_string(json, ort_dtype_name(value->item_dtype));
     }
+    if (!plain)
+        ort_json_key(json, "sequence");
+    ort_json_begin_array(json);
+    for (size_t i = 0; i < value->count; i++)
+        add_value(json, value->items[i], plain);
+    ort_json_end_array(json);
+    if (!plain)
+        ort_json_end_object(json);
+}
+
+static void add_value(ort_json *json, const ort_value *value, bool plain)
+{
+    switch (ort_value_get_kind(value)) {
+    case ORT_VALUE_NONE: ort_json_null(json); break;
+    case ORT_VALUE_TENSOR: (plain ? add_plain_tensor : add_tensor)(json, &value->tensor); break;
+    case ORT_VALUE_MAP: (plain ? add_plain_map : add_map)(json, value); break;
+    case ORT_VALUE_SEQUENCE: add_sequence(json, value, plain); break;
+    }
+}
+
+void ort_tensor_json_add(ort_json *json, const ort_value *value)
+{
+    add_value(json, value, false);
 }
 
 /* Keys by which the reader knows a value. */
@@ -173,14 +170,6 @@ static bool is_reserved(const char *name)
         if (!strcmp(name, words[i]))
             return true;
     return false;
-}
-
-static void add_one(ort_json *json, const ort_value *value, bool plain)
-{
-    if (plain)
-        add_plainly(json, value);
-    else
-        ort_tensor_json_add(json, value);
 }
 
 static void add_named(ort_json *json, const ort_tensors *tensors, bool plain)
@@ -197,12 +186,12 @@ static void add_named(ort_json *json, const ort_tensors *tensors, bool plain)
     }
     for (size_t i = 0; i < tensors->columns.count; i++) {
         ort_json_key(json, tensors->columns.data[i].name);
-        add_one(json, tensors->columns.data[i].value, plain);
+        add_value(json, tensors->columns.data[i].value, plain);
     }
     for (size_t i = 0; i < tensors->list.count; i++) {
         char number[32];
         ort_json_key(json, ort_tensors_full_name(tensors, i, number));
-        add_one(json, tensors->list.data[i].value, plain);
+        add_value(json, tensors->list.data[i].value, plain);
     }
     if (wrap)
         ort_json_end_object(json);
@@ -260,7 +249,7 @@ ort_status ort_tensor_json_write(const ort_tensors *tensors, FILE *stream,
     ort_json json;
     ort_json_init(&json, &text, 0);
     if (tensors->list.count == 1 && !tensors->list.data[0].name[0] && !tensors->columns.count)
-        add_one(&json, tensors->list.data[0].value, plain);
+        add_value(&json, tensors->list.data[0].value, plain);
     else
         add_named(&json, tensors, plain);
     ort_strbuf_add_char(&text, '\n');

@@ -424,7 +424,7 @@ static ort_status read_file(const unsigned char *bytes, size_t count,
     ort_value *value = NULL;
     char name[256] = "";
     const ort_purpose *purpose = ort_purpose_find(options, "", 0);
-    bool optional = purpose && ort_purpose_parse(purpose->type).optional;
+    bool optional = purpose && purpose->type && purpose->type->kind == ORT_TYPE_OPTIONAL;
     ORT_TRY(ort_tensor_pb_read(bytes, count, optional, &value, name, err));
     return ort_tensors_add_take(tensors, name, value, err);
 }
