@@ -182,12 +182,11 @@ int ort_emit_rank(ort_emit *e, ort_id value)
 
 int ort_emit_axis(ort_emit *e, const ort_node *node, int rank)
 {
-    int64_t axis = ort_node_attr_int(node, "axis"), at = axis < 0 ? axis + rank : axis;
-    if (at >= 0 && at < rank)
-        return (int)at;
-    if (e->status == ORT_OK)
+    int64_t axis = ort_node_attr_int(node, "axis");
+    int at = ort_axis_in(axis, rank);
+    if (at < 0)
         ort_emit_refuse(e, "axis %lld is outside of its %d dimensions", (long long)axis, rank);
-    return 0;
+    return at < 0 ? 0 : at;
 }
 
 static bool known_dims(const ort_type *type, int first, int last, int64_t *dims)
@@ -225,7 +224,7 @@ ort_bound ort_emit_attribute(const ort_emit *e, const char *name, int length)
 
 /* ---- constants */
 
-static ort_id constant(ort_emit *e, const ort_tensor *tensor)
+ort_id ort_emit_tensor(ort_emit *e, const ort_tensor *tensor)
 {
     ort_id id = ORT_ID_NONE;
     if (e->status != ORT_OK)
@@ -246,7 +245,7 @@ ort_id ort_emit_number_of(ort_emit *e, ort_dtype dtype, double number)
     if (e->status != ORT_OK)
         return ORT_ID_NONE;
     ort_tensor_set_f64(&tensor, 0, number);
-    return constant(e, &tensor);
+    return ort_emit_tensor(e, &tensor);
 }
 
 ort_id ort_emit_number(ort_emit *e, ort_id like, double number)
@@ -257,7 +256,7 @@ ort_id ort_emit_number(ort_emit *e, ort_id like, double number)
 ort_id ort_emit_int(ort_emit *e, int64_t number)
 {
     ort_tensor tensor = {.dtype = ORT_DTYPE_INT64, .data = &number};
-    return constant(e, &tensor);
+    return ort_emit_tensor(e, &tensor);
 }
 
 ort_id ort_emit_ints(ort_emit *e, const int64_t *numbers, int count)
@@ -266,14 +265,14 @@ ort_id ort_emit_ints(ort_emit *e, const int64_t *numbers, int count)
     ort_tensor tensor = {.dtype = ORT_DTYPE_INT64,
                          .shape = ort_shape_make(1, &dim),
                          .data = (void *)(uintptr_t)numbers};
-    return constant(e, &tensor);
+    return ort_emit_tensor(e, &tensor);
 }
 
 /* ---- types and shapes */
 
 ort_id ort_emit_cast(ort_emit *e, ort_id value, ort_dtype dtype)
 {
-    ort_attr to = ort_emit_int_attr("to", dtype);
+    ort_attr to = ort_attr_int("to", dtype);
     if (ort_emit_type(e, value)->dtype == dtype)
         return value;
     return ort_emit_op(e, "Cast", &value, 1, &to, 1);
@@ -305,6 +304,6 @@ ort_id ort_emit_dims(ort_emit *e, ort_id value, int first, int last)
 
 ort_id ort_emit_concat(ort_emit *e, const ort_id *lists, int count)
 {
-    ort_attr axis = ort_emit_int_attr("axis", 0);
+    ort_attr axis = ort_attr_int("axis", 0);
     return ort_emit_op(e, "Concat", lists, count, &axis, 1);
 }

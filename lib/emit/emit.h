@@ -63,15 +63,6 @@ static inline ort_id ort_emit_op3(ort_emit *e, const char *op_type, ort_id a, or
 {
     return ort_emit_op(e, op_type, (const ort_id[]){a, b, c}, 3, NULL, 0);
 }
-static inline ort_attr ort_emit_int_attr(const char *name, int64_t number)
-{
-    return (ort_attr){.name = name, .type = ORT_ATTR_INT, .i = number};
-}
-static inline ort_attr ort_emit_ints_attr(const char *name, const int64_t *numbers, int count)
-{
-    return (ort_attr){
-        .name = name, .type = ORT_ATTR_INTS, .ints = numbers, .count = (size_t)count};
-}
 
 /* Type of a value; one of unknown kind for ORT_ID_NONE. */
 const ort_type *ort_emit_type(const ort_emit *e, ort_id value);
@@ -79,12 +70,9 @@ const ort_type *ort_emit_type(const ort_emit *e, ort_id value);
 int ort_emit_rank(ort_emit *e, ort_id value);
 /* Attribute `axis` of the node as 0 <= axis < rank; refuses (and gives 0) what lies outside. */
 int ort_emit_axis(ort_emit *e, const ort_node *node, int rank);
-/* Input `slot` of a node, ORT_ID_NONE when absent. */
-static inline ort_id ort_emit_in(const ort_node *node, int slot)
-{
-    return slot < node->input_count ? node->inputs[slot] : ORT_ID_NONE;
-}
 
+/* A constant with a copy of the tensor's data. */
+ort_id ort_emit_tensor(ort_emit *e, const ort_tensor *tensor);
 /* A scalar of the element type of `like`, or of this one. */
 ort_id ort_emit_number(ort_emit *e, ort_id like, double number);
 ort_id ort_emit_number_of(ort_emit *e, ort_dtype dtype, double number);

@@ -92,14 +92,6 @@ ort_id ort_emit_formula(ort_emit *e, const char *text, const char *names, ...)
 
 /* ---- shapes */
 
-static bool same_shape(const ort_type *a, const ort_type *b)
-{
-    bool same = a->rank >= 0 && a->rank == b->rank;
-    for (int i = 0; same && i < a->rank; i++)
-        same = ort_dim_equal(a->dim[i], b->dim[i]);
-    return same;
-}
-
 ort_id ort_emit_dim(ort_emit *e, ort_id value, int axis)
 {
     const char *text = e->opset >= 15 ? "(Shape x start=$axis end=$next)"
@@ -109,7 +101,7 @@ ort_id ort_emit_dim(ort_emit *e, ort_id value, int axis)
 
 ort_id ort_emit_expand(ort_emit *e, ort_id value, ort_id like)
 {
-    if (same_shape(ort_emit_type(e, value), ort_emit_type(e, like)))
+    if (ort_facts_same_shape(ort_emit_type(e, value), ort_emit_type(e, like)))
         return value;
     return ort_emit_formula(e, "(Expand x (Dims like))", "x like", value, like);
 }
@@ -127,7 +119,7 @@ ort_id ort_emit_reshape_to(ort_emit *e, ort_id value, const int64_t *dims, int c
 /* A dimension of zero would mean "copy" without allowzero, which Reshape has from opset 14 on. */
 ort_id ort_emit_reshape_like(ort_emit *e, ort_id value, ort_id like)
 {
-    if (same_shape(ort_emit_type(e, value), ort_emit_type(e, like)))
+    if (ort_facts_same_shape(ort_emit_type(e, value), ort_emit_type(e, like)))
         return value;
     return ort_emit_formula(e, e->opset >= 14 ? "(Reshape x (Dims like) allowzero=1)"
                                               : "(Reshape x (Dims like))", "x like", value, like);

@@ -124,12 +124,6 @@ static bool attributes_fit(matcher *x, const ort_term *t, const ort_node *node)
 
 /* ---- constants */
 
-static const ort_tensor *constant_of(const ort_graph *graph, ort_id id)
-{
-    const ort_graph_value *value = ort_graph_value_at(graph, id);
-    return value && !value->is_input ? value->fact.value : NULL;
-}
-
 /* Half a unit in the last place of the constant's own type, and what exporters round away. */
 static double tolerance_of(ort_dtype dtype)
 {
@@ -333,7 +327,7 @@ static const char *value_name(const matcher *x, ort_id value)
 static bool single_fits(matcher *x, const ort_term *t, ort_id value)
 {
     double number = 0;
-    if (!ort_tensor_one_f64(constant_of(x->graph, value), &number))
+    if (!ort_tensor_one_f64(ort_fact_value(x->graph, value), &number))
         return forgives(x, "'%s' isn't one constant number", value_name(x, value));
     return bind_number(x, t->name, number);
 }
@@ -347,15 +341,15 @@ static bool value_fits(matcher *x, const ort_term *t, ort_id value)
     case 'x': return bind(x, t->name, value, NULL);
     case '$': return single_fits(x, t, value);
     case '#':
-        return (constant_of(x->graph, value) ||
+        return (ort_fact_value(x->graph, value) ||
                 forgives(x, "'%s' isn't constant", value_name(x, value))) &&
                bind(x, t->name, value, NULL);
     case '0':
     case 'i':
-        return number_fits(constant_of(x->graph, value), t->number) ||
+        return number_fits(ort_fact_value(x->graph, value), t->number) ||
                forgives(x, "'%s' isn't %g", value_name(x, value), t->number);
     case '[':
-        constant = constant_of(x->graph, value);
+        constant = ort_fact_value(x->graph, value);
         return list_fits(x, constant, t) || forgives(x, "'%s' isn't [%.*s]", value_name(x, value),
                                                   t->length, t->text);
     case '@':
@@ -507,7 +501,7 @@ const ort_type *ort_match_type(const ort_match *m, const char *name)
 
 const ort_tensor *ort_match_constant(const ort_match *m, const char *name)
 {
-    return constant_of(m->graph, ort_match_value(m, name));
+    return ort_fact_value(m->graph, ort_match_value(m, name));
 }
 
 double ort_match_number(const ort_match *m, const char *name)

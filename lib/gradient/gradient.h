@@ -74,8 +74,8 @@ void ort_grad_add(ort_emit *g, const ort_node *node, int slot, ort_id value);
 /* Output 0 of the node as that of a text of a b c (its inputs) and attributes. */
 static inline ort_id ort_grad_same(ort_emit *g, const ort_node *node, const char *text)
 {
-    return ort_emit_formula(g, text, "a b c", node->inputs[0], ort_emit_in(node, 1),
-                            ort_emit_in(node, 2));
+    return ort_emit_formula(g, text, "a b c", node->inputs[0], ort_edit_input(node, 1),
+                            ort_edit_input(node, 2));
 }
 /* A text of a gradient: of g (gradient of output 0), y (output 0), a b c and attributes. */
 ort_id ort_grad_text(ort_emit *g, const ort_node *node, const char *text);

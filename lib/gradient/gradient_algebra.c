@@ -69,7 +69,7 @@ static bool is_over(const ort_emit *g, const ort_node *node, bool noop)
     const ort_tensor *fixed = ort_edit_constant(g->graph, node, 1);
     size_t count;
     ort_node_ints(node, "axes", &count);
-    bool empty = ort_emit_in(node, 1) == ORT_ID_NONE ? !count : fixed && !ort_tensor_count(fixed);
+    bool empty = ort_edit_input(node, 1) == ORT_ID_NONE ? !count : fixed && !ort_tensor_count(fixed);
     return empty && noop == (ort_node_int(node, "noop_with_empty_axes", 0) != 0);
 }
 
@@ -78,7 +78,7 @@ static ort_id widen(ort_emit *g, const ort_node *node, ort_id value)
 {
     if (ort_node_attr_int(node, "keepdims") || is_over(g, node, true) || is_over(g, node, false))
         return value; /* a scalar broadcasts as it is */
-    return ort_emit_formula(g, "(Unsqueeze v $axes)", "v axes", value, ort_emit_in(node, 1));
+    return ort_emit_formula(g, "(Unsqueeze v $axes)", "v axes", value, ort_edit_input(node, 1));
 }
 
 /* Slopes, of the widened gradient g, the result y (widened when it is a tensor to compare with),
@@ -107,7 +107,7 @@ static void reduce_back(ort_emit *g, const ort_node *node)
             !(extreme && is_over(g, node, true)))
             slope = ort_emit_formula(g, reductions[i].slope, "g y a axes", widen(g, node, slope),
                                      reductions[i].wide ? widen(g, node, y) : y, x,
-                                     ort_emit_in(node, 1));
+                                     ort_edit_input(node, 1));
     ort_grad_add(g, node, 0, ort_emit_expand(g, slope, x));
 }
 

@@ -45,7 +45,7 @@ static void sum_back(ort_emit *g, const ort_node *node)
 /* min(max(x, low), high): the upper bound has the last word. */
 static void clip_back(ort_emit *g, const ort_node *node)
 {
-    ort_id x = node->inputs[0], low = ort_emit_in(node, 1), high = ort_emit_in(node, 2);
+    ort_id x = node->inputs[0], low = ort_edit_input(node, 1), high = ort_edit_input(node, 2);
     ort_id gx = ort_grad_of(g, node, 0);
     if (ort_grad_wants(g, node, 2))
         ort_grad_add_summed(g, node, 2,
@@ -63,7 +63,7 @@ static void clip_back(ort_emit *g, const ort_node *node)
 /* Not training: the identity. Training: the same mask again. */
 static void dropout_back(ort_emit *g, const ort_node *node)
 {
-    ort_id training = ort_emit_in(node, 2), gy = ort_grad_of(g, node, 0);
+    ort_id training = ort_edit_input(node, 2), gy = ort_grad_of(g, node, 0);
     const ort_tensor *fixed = ort_edit_constant(g->graph, node, 2);
     if (ort_grad_wants(g, node, 1)) {
         ort_emit_refuse(g, "there is no gradient for its ratio");
@@ -78,7 +78,7 @@ static void dropout_back(ort_emit *g, const ort_node *node)
         ort_emit_refuse(g, "it may be training and doesn't give its mask; name its second output");
         return;
     }
-    ort_id ratio = ort_emit_in(node, 1);
+    ort_id ratio = ort_edit_input(node, 1);
     ort_id rate = ratio == ORT_ID_NONE ? ort_emit_number(g, gy, 0.5) : ratio;
     /* A ratio of 0, or no training: the mask is all ones and nothing is scaled. */
     ort_grad_add(g, node, 0, ort_emit_formula(g, "(Where training (g * (CastLike mask g) / "

@@ -13,8 +13,8 @@
 static ort_id moved_indices(ort_emit *g, const ort_node *node)
 {
     return ort_emit_formula(g, "(_ i b c d e &_)", "i b c d e", ort_emit_iota(g, node->inputs[0]),
-                            ort_emit_in(node, 1), ort_emit_in(node, 2), ort_emit_in(node, 3),
-                            ort_emit_in(node, 4));
+                            ort_edit_input(node, 1), ort_edit_input(node, 2), ort_edit_input(node, 3),
+                            ort_edit_input(node, 4));
 }
 
 static void move_back(ort_emit *g, const ort_node *node)
@@ -125,7 +125,7 @@ static void concat_back(ort_emit *g, const ort_node *node)
 
 static void split_back(ort_emit *g, const ort_node *node)
 {
-    ort_attr axis = ort_emit_int_attr("axis", ort_node_attr_int(node, "axis"));
+    ort_attr axis = ort_attr_int("axis", ort_node_attr_int(node, "axis"));
     ort_id parts[ORT_SCHEMA_MAX];
     int count = node->output_count;
     if (count > ORT_SCHEMA_MAX) {
@@ -154,7 +154,7 @@ static void pad_back(ort_emit *g, const ort_node *node)
     }
     ort_id gy = ort_grad_of(g, node, 0);
     ort_id kept = ort_emit_formula(g, "(Pad g -pads - axes)", "g pads axes", gy, node->inputs[1],
-                                   ort_emit_in(node, 3));
+                                   ort_edit_input(node, 3));
     ort_grad_add(g, node, 0, kept);
     if (ort_grad_wants(g, node, 2))
         ort_grad_add(g, node, 2,

@@ -66,7 +66,7 @@ static void layer_norm_expand(ort_emit *g, const ort_node *node, ort_id *outputs
     ort_id inverse = inverse_of(g, off, axes, count);
     give(g, node, outputs, 0,
          ort_emit_formula(g, "(CastLike (d * r) a) * b + c", "d r a b c", off, inverse,
-                          node->inputs[0], node->inputs[1], ort_emit_in(node, 2)));
+                          node->inputs[0], node->inputs[1], ort_edit_input(node, 2)));
     give(g, node, outputs, 1, mean);
     give(g, node, outputs, 2, inverse);
 }
@@ -157,7 +157,7 @@ static ort_id likelihood_loss(ort_emit *g, const ort_node *node, ort_id p)
 {
     const char *reduction = ort_node_string(node, "reduction", "mean");
     ort_id labels = ort_emit_cast(g, node->inputs[1], ORT_DTYPE_INT64), weight = ORT_ID_NONE;
-    ort_id weights = ort_emit_in(node, 2);
+    ort_id weights = ort_edit_input(node, 2);
     if (ort_node_has(node, "ignore_index")) {
         ort_id counts = ort_emit_formula(g, "(Not (Equal labels $ignore_index))", "labels", labels);
         labels = ort_emit_formula(g, "(Where counts labels @0)", "counts labels", counts, labels);

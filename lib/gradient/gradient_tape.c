@@ -180,7 +180,7 @@ void ort_grad_record(ort_emit *g, ort_node *node, ort_id *replaced)
 ort_id ort_grad_text(ort_emit *g, const ort_node *node, const char *text)
 {
     return ort_emit_formula(g, text, "g y a b c", ort_grad_of(g, node, 0), node->outputs[0],
-                            node->inputs[0], ort_emit_in(node, 1), ort_emit_in(node, 2));
+                            node->inputs[0], ort_edit_input(node, 1), ort_edit_input(node, 2));
 }
 
 static void apply_rule(ort_emit *g, const ort_node *node)

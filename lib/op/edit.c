@@ -300,11 +300,7 @@ ort_node *ort_edit_only_reader(const ort_graph *graph, ort_id value)
 
 const ort_tensor *ort_edit_constant(const ort_graph *graph, const ort_node *node, int slot)
 {
-    const ort_graph_value *value;
-    if (slot >= node->input_count || node->inputs[slot] == ORT_ID_NONE)
-        return NULL;
-    value = graph->values.data[node->inputs[slot]];
-    return value->is_input ? NULL : value->fact.value;
+    return ort_fact_value(graph, ort_edit_input(node, slot));
 }
 
 bool ort_edit_names(const char *names, size_t length, const ort_op *op)
@@ -344,6 +340,51 @@ const ort_attr *ort_edit_attr(const ort_node *node, const char *name, ort_attr *
     else
         return NULL;
     return own;
+}
+
+bool ort_fact_ints_are(const ort_node *node, const char *name, int64_t number)
+{
+    size_t count = 0;
+    const int64_t *list = ort_node_ints(node, name, &count);
+    for (size_t i = 0; list && i < count; i++)
+        if (list[i] != number)
+            return false;
+    return true;
+}
+
+/* ---- what is known of values */
+
+bool ort_fact_ranked(const ort_graph *graph, ort_id id, int rank)
+{
+    const ort_type *type = ort_fact_type(graph, id);
+    return type->kind == ORT_TYPE_TENSOR && type->rank == rank;
+}
+
+bool ort_facts_same_shape(const ort_type *a, const ort_type *b)
+{
+    if (a->kind != ORT_TYPE_TENSOR || b->kind != ORT_TYPE_TENSOR || a->rank != b->rank)
+        return false;
+    for (int d = 0; d < a->rank; d++)
+        if (!ort_dim_equal(a->dim[d], b->dim[d]))
+            return false;
+    return a->rank >= 0;
+}
+
+bool ort_facts_same_type(const ort_type *a, const ort_type *b)
+{
+    return a->dtype == b->dtype && a->dtype != ORT_DTYPE_UNDEFINED && ort_facts_same_shape(a, b);
+}
+
+const ort_tensor *ort_fact_value(const ort_graph *graph, ort_id id)
+{
+    const ort_graph_value *value = ort_graph_value_at(graph, id);
+    return value && !value->is_input ? value->fact.value : NULL;
+}
+
+const ort_tensor *ort_fact_constant(const ort_graph *graph, ort_id id)
+{
+    const ort_tensor *value = ort_fact_value(graph, id);
+    return value && value->data ? value : NULL;
 }
 
 size_t ort_edit_message_bytes(const ort_graph *graph, const ort_node *node)

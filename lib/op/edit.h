@@ -118,6 +118,53 @@ static inline ort_id ort_edit_input(const ort_node *node, int slot)
     return slot < node->input_count ? node->inputs[slot] : ORT_ID_NONE;
 }
 
+/* Is a list attribute `number` alone, or absent? */
+bool ort_fact_ints_are(const ort_node *node, const char *name, int64_t number);
+
+/* ---- what is known of values */
+
+static inline const ort_type *ort_fact_type(const ort_graph *graph, ort_id id)
+{
+    return &graph->values.data[id]->fact.type;
+}
+/* The type of a tensor of known rank; NULL: it is none, or ORT_ID_NONE. */
+static inline const ort_type *ort_fact_tensor(const ort_graph *graph, ort_id id)
+{
+    const ort_type *type = id == ORT_ID_NONE ? NULL : ort_fact_type(graph, id);
+    return type && type->kind == ORT_TYPE_TENSOR && type->rank >= 0 ? type : NULL;
+}
+static inline bool ort_dim_is(ort_dim dim, int64_t size)
+{
+    return ort_dim_known(dim) && dim.size == size;
+}
+/* -1: not known, or no tensor. */
+static inline int ort_type_rank(const ort_type *type)
+{
+    return type->kind == ORT_TYPE_TENSOR ? type->rank : -1;
+}
+/* Numbers that scales, shifts and bounds may be of: 16 bits and more. */
+static inline bool ort_dtype_is_real(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_DOUBLE || dtype == ORT_DTYPE_FLOAT16 ||
+           dtype == ORT_DTYPE_BFLOAT16;
+}
+
+/* Is it a tensor of this rank? */
+bool ort_fact_ranked(const ort_graph *graph, ort_id id, int rank);
+/* Tensors of one rank whose dims certainly are the same. */
+bool ort_facts_same_shape(const ort_type *a, const ort_type *b);
+/* The same, and of one element type, which is known. */
+bool ort_facts_same_type(const ort_type *a, const ort_type *b);
+/* A constant, or NULL; and one whose elements are known. */
+const ort_tensor *ort_fact_value(const ort_graph *graph, ort_id id);
+const ort_tensor *ort_fact_constant(const ort_graph *graph, ort_id id);
+/* An axis counted from the front; -1: there is none such. */
+static inline int ort_axis_in(int64_t axis, int rank)
+{
+    axis += axis < 0 ? rank : 0;
+    return axis >= 0 && axis < rank ? (int)axis : -1;
+}
+
 /* About what a node takes in a file: tags and lengths, names, attributes (bodies not). */
 size_t ort_edit_message_bytes(const ort_graph *graph, const ort_node *node);
 

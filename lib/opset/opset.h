@@ -117,7 +117,7 @@ static inline void ort_opset_replace_by(ort_opset_step *s, ort_id value)
 
 static inline ort_id ort_opset_in(const ort_opset_step *s, int slot)
 {
-    return ort_emit_in(s->node, slot);
+    return ort_edit_input(s->node, slot);
 }
 static inline bool ort_opset_has_output(const ort_opset_step *s, int slot)
 {
@@ -131,7 +131,6 @@ ort_dtype ort_opset_dtype(const ort_opset_step *s, ort_id value);
 /* Size of dim `axis` of a value; -1 when not known. */
 int64_t ort_opset_dim(const ort_opset_step *s, ort_id value, int axis);
 /* New constants. */
-ort_id ort_opset_add_tensor(ort_opset_step *s, const ort_tensor *tensor);
 /* 0, 1, ... as many as x has along `axis`: int64, one dimension. */
 ort_id ort_opset_positions(ort_opset_step *s, ort_id x, int axis);
 ort_id ort_opset_add_floats(ort_opset_step *s, const float *numbers, int count);

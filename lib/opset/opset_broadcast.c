@@ -55,14 +55,9 @@ static void prelu_up_7(ort_opset_step *s)
 static bool same_shapes(const ort_opset_step *s)
 {
     const ort_type *first = ort_emit_type(&s->g, s->node->inputs[0]);
-    for (int i = 1; i < s->node->input_count; i++) {
-        const ort_type *type = ort_emit_type(&s->g, s->node->inputs[i]);
-        if (type->rank < 0 || type->rank != first->rank)
+    for (int i = 1; i < s->node->input_count; i++)
+        if (!ort_facts_same_shape(ort_emit_type(&s->g, s->node->inputs[i]), first))
             return false;
-        for (int d = 0; d < type->rank; d++)
-            if (!ort_dim_equal(type->dim[d], first->dim[d]))
-                return false;
-    }
     return true;
 }
 

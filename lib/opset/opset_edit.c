@@ -56,19 +56,19 @@ void ort_opset_set(ort_opset_step *s, const ort_attr *attr)
 
 void ort_opset_set_int(ort_opset_step *s, const char *attr, int64_t number)
 {
-    ort_attr a = ort_emit_int_attr(attr, number);
+    ort_attr a = ort_attr_int(attr, number);
     ort_opset_set(s, &a);
 }
 
 void ort_opset_set_ints(ort_opset_step *s, const char *attr, const int64_t *numbers, int count)
 {
-    ort_attr a = ort_emit_ints_attr(attr, numbers, count);
+    ort_attr a = ort_attr_ints(attr, numbers, count);
     ort_opset_set(s, &a);
 }
 
 void ort_opset_set_string(ort_opset_step *s, const char *attr, const char *text)
 {
-    ort_attr a = {.name = attr, .type = ORT_ATTR_STRING, .s = {text, strlen(text)}};
+    ort_attr a = ort_attr_string(attr, text);
     ort_opset_set(s, &a);
 }
 
@@ -188,8 +188,7 @@ bool ort_opset_ints(const ort_opset_step *s, int slot, int64_t *numbers, int cap
 
 int ort_opset_rank(const ort_opset_step *s, ort_id value)
 {
-    const ort_type *type = ort_emit_type(&s->g, value);
-    return type->kind == ORT_TYPE_TENSOR ? type->rank : -1;
+    return ort_type_rank(ort_emit_type(&s->g, value));
 }
 
 ort_dtype ort_opset_dtype(const ort_opset_step *s, ort_id value)
@@ -205,26 +204,12 @@ int64_t ort_opset_dim(const ort_opset_step *s, ort_id value, int axis)
     return known ? type->dim[axis].size : -1;
 }
 
-ort_id ort_opset_add_tensor(ort_opset_step *s, const ort_tensor *tensor)
-{
-    ort_id id = ORT_ID_NONE;
-    if (s->g.status != ORT_OK)
-        return id;
-    ort_arena *arena = &s->g.graph->model->arena;
-    const char *name = ort_arena_printf(arena, "%s/c_%d", s->g.stem, s->g.made++);
-    if (!name)
-        ort_emit_fail_memory(&s->g);
-    else
-        s->g.status = ort_edit_add_constant(s->g.graph, name, tensor, &id, s->g.err);
-    return id;
-}
-
 ort_id ort_opset_add_floats(ort_opset_step *s, const float *numbers, int count)
 {
     int64_t dim = count;
     ort_tensor t = {.dtype = ORT_DTYPE_FLOAT, .shape = ort_shape_make(1, &dim),
                     .data = (void *)(uintptr_t)numbers};
-    return ort_opset_add_tensor(s, &t);
+    return ort_emit_tensor(&s->g, &t);
 }
 
 ort_id ort_opset_positions(ort_opset_step *s, ort_id x, int axis)

@@ -80,10 +80,8 @@ static void range_down_27(ort_opset_step *s)
 
 static void mod_down_28(ort_opset_step *s)
 {
-    ort_dtype dtype = ort_opset_dtype(s, s->node->inputs[0]);
-    bool is_float = dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_DOUBLE ||
-                    dtype == ORT_DTYPE_FLOAT16 || dtype == ORT_DTYPE_BFLOAT16;
-    if (is_float && !ort_node_attr_int(s->node, "fmod"))
+    if (ort_dtype_is_real(ort_opset_dtype(s, s->node->inputs[0])) &&
+        !ort_node_attr_int(s->node, "fmod"))
         ort_opset_replace_text(s, "r = (Mod a b fmod=1); opposite = (Xor (Less r 0) (Less b 0));"
                                   "(Where (And (Not (Equal r 0)) opposite) (r + b) r)");
 }
@@ -117,7 +115,7 @@ static void constant_of_shape(ort_opset_step *s)
     ort_tensor scalar = {.dtype = value ? value->dtype : ORT_DTYPE_FLOAT,
                          .data = value ? value->data : zero};
     ort_opset_replace_by(s, ort_emit_formula(&s->g, "(Expand v shape)", "v shape",
-                                             ort_opset_add_tensor(s, &scalar),
+                                             ort_emit_tensor(&s->g, &scalar),
                                              s->node->inputs[0]));
 }
 

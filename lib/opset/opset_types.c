@@ -84,7 +84,7 @@ static void quantize_down_21(ort_opset_step *s)
             ort_opset_block(s, "'output_dtype' without a zero point, of scales of unknown number");
             return;
         }
-        ort_id point = ort_opset_add_tensor(s, &zero);
+        ort_id point = ort_emit_tensor(&s->g, &zero);
         if (scale->rank == 1)
             point = ort_emit_formula(&s->g, "(Expand x [$n])", "x $n", point,
                                      (double)scale->dim[0].size);

@@ -10,16 +10,6 @@
 
 /* ---- pooling */
 
-static bool all_are(const ort_opset_step *s, const char *attr, int64_t number)
-{
-    size_t count;
-    const int64_t *list = ort_node_ints(s->node, attr, &count);
-    for (size_t i = 0; i < count; i++)
-        if (list[i] != number)
-            return false;
-    return true;
-}
-
 static int64_t list_at(const ort_opset_step *s, const char *attr, int i, int64_t fallback)
 {
     size_t count;
@@ -74,7 +64,7 @@ static void pool_down_22(ort_opset_step *s)
 
 static void drop_dilations(ort_opset_step *s)
 {
-    if (all_are(s, "dilations", 1))
+    if (ort_fact_ints_are(s->node, "dilations", 1))
         ort_opset_drop(s, "dilations");
 }
 
@@ -273,8 +263,7 @@ static void upsample_by_computed(ort_opset_step *s)
                                   {"nearest_mode", "floor"}};
     ort_attr attrs[3];
     for (int i = 0; i < 3; i++)
-        attrs[i] = (ort_attr){.name = set[i][0], .type = ORT_ATTR_STRING,
-                              .s = {set[i][1], strlen(set[i][1])}};
+        attrs[i] = ort_attr_string(set[i][0], set[i][1]);
     ort_node_spec spec = {.domain = ONNX, .op_type = "Resize", .name = node->name, .inputs = in,
                           .input_count = 3, .outputs = node->outputs, .output_count = 1,
                           .set = attrs, .set_count = 3, .opset = 11, .origin = node->origin};

@@ -53,7 +53,7 @@ bool ort_attention_zeroed_fits(const ort_graph *graph, const ort_attention_terms
 static ort_id along_keys(ort_emit *e, const char *op_type, ort_id id)
 {
     const int64_t last = -1;
-    ort_attr axes = ort_emit_ints_attr("axes", &last, 1);
+    ort_attr axes = ort_attr_ints("axes", &last, 1);
     return e->opset >= 18 ? ort_emit_op2(e, op_type, id, ort_emit_ints(e, &last, 1))
                           : ort_emit_op(e, op_type, &id, 1, &axes, 1);
 }

@@ -60,13 +60,13 @@ static ort_status write(ort_pass_context *c, ort_emit *e, const ort_attention *a
     ort_attr set[5] = {{.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale}};
     int set_count = 1;
     if (a->terms.causal)
-        set[set_count++] = ort_emit_int_attr("is_causal", 1);
+        set[set_count++] = ort_attr_int("is_causal", 1);
     if (a->softcap > 0)
         set[set_count++] = (ort_attr){.name = "softcap", .type = ORT_ATTR_FLOAT,
                                       .f = (float)a->softcap};
     if (a->q_heads) {
-        set[set_count++] = ort_emit_int_attr("q_num_heads", a->q_heads);
-        set[set_count++] = ort_emit_int_attr("kv_num_heads", a->kv_heads);
+        set[set_count++] = ort_attr_int("q_num_heads", a->q_heads);
+        set[set_count++] = ort_attr_int("kv_num_heads", a->kv_heads);
     }
     ort_node_spec spec = {.domain = ONNX, .op_type = "Attention", .inputs = inputs,
                           .input_count = ort_attention_trimmed(inputs, 6),

@@ -52,8 +52,8 @@ static ort_status write(ort_pass_context *c, const ort_attention *a, ort_error *
     ort_emit e = ort_emit_to(c->graph, err);
     ort_id inputs[7] = {a->q, a->k, a->v, a->cache.past_k, a->cache.past_v};
     ort_id outputs[3] = {ORT_ID_NONE, a->cache.present_k, a->cache.present_v};
-    ort_attr set[4] = {ort_emit_int_attr("num_heads", a->q_heads),
-                       ort_emit_int_attr("kv_num_heads", a->kv_heads),
+    ort_attr set[4] = {ort_attr_int("num_heads", a->q_heads),
+                       ort_attr_int("kv_num_heads", a->kv_heads),
                        {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale},
                        {.name = "softcap", .type = ORT_ATTR_FLOAT, .f = (float)a->softcap}};
     lengths(c, &e, a, &inputs[5], &inputs[6]);

@@ -35,11 +35,11 @@ static ort_status write(ort_pass_context *c, const ort_attention *a, bool may_be
     ort_emit e = ort_emit_to(c->graph, err);
     const ort_attention_terms *t = &a->terms;
     ort_id outputs[3] = {ORT_ID_NONE, a->cache.present_k, a->cache.present_v};
-    ort_attr set[4] = {ort_emit_int_attr("num_heads", a->q_heads),
+    ort_attr set[4] = {ort_attr_int("num_heads", a->q_heads),
                        {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale}};
     int set_count = 2;
     if (t->causal)
-        set[set_count++] = ort_emit_int_attr("unidirectional", 1);
+        set[set_count++] = ort_attr_int("unidirectional", 1);
     if (t->keys.id != ORT_ID_NONE)
         set[set_count++] = (ort_attr){.name = "mask_filter_value", .type = ORT_ATTR_FLOAT,
                                       .f = (float)t->keys.low};

@@ -179,11 +179,11 @@ ort_status ort_attention_fuse_packed(ort_pass_context *c, const ort_attention *a
         return ORT_OK;
     ort_id inputs[6] = {p.parts[0].x, ORT_ID_NONE, ORT_ID_NONE, keys, ORT_ID_NONE, mask};
     ort_id outputs[1] = {ORT_ID_NONE};
-    ort_attr set[4] = {ort_emit_int_attr("num_heads", a->q_heads),
+    ort_attr set[4] = {ort_attr_int("num_heads", a->q_heads),
                        {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale}};
     int set_count = 2;
     if (a->terms.causal)
-        set[set_count++] = ort_emit_int_attr("unidirectional", 1);
+        set[set_count++] = ort_attr_int("unidirectional", 1);
     if (keys != ORT_ID_NONE)
         set[set_count++] = (ort_attr){.name = "mask_filter_value", .type = ORT_ATTR_FLOAT,
                                       .f = (float)a->terms.keys.low};

@@ -28,7 +28,7 @@ bool ort_attention_unpack(ort_emit *e, ort_attention *a)
     int64_t width = ort_fact_type(e->graph, a->q)->dim[3].size * heads;
     if (whole == ORT_ID_NONE || !ort_attention_join_result(e->graph, a))
         return false;
-    ort_attr axis = ort_emit_int_attr("axis", 2);
+    ort_attr axis = ort_attr_int("axis", 2);
     bool listed = e->opset >= 13;
     ort_id inputs[2] = {whole};
     if (listed)

@@ -82,7 +82,7 @@ static int write_inputs(const ort_pass_context *c, ort_emit *e, const ort_rotati
 static void lay_result(ort_emit *e, const ort_rotation *r, ort_id rotated, ort_id result)
 {
     const int64_t list[4] = {0, 0, r->type.dim[2].size, r->type.dim[3].size};
-    ort_attr perm = ort_emit_ints_attr("perm", heads_first, 4);
+    ort_attr perm = ort_attr_ints("perm", heads_first, 4);
     ort_id inputs[2] = {rotated};
     if (r->joined != ORT_ID_NONE)
         inputs[1] = ort_emit_ints(e, list, 4);
@@ -125,13 +125,13 @@ static ort_status write_rotation(ort_pass_context *c, ort_match *m, const ort_ro
 {
     ort_emit e = ort_emit_to(c->graph, err);
     bool together = r->rows_first && r->joined != ORT_ID_NONE;
-    ort_attr set[2] = {ort_emit_int_attr("interleaved", r->pairs)};
+    ort_attr set[2] = {ort_attr_int("interleaved", r->pairs)};
     int sets = r->pairs;
     ort_id result = m->nodes[0]->outputs[0], x = together ? r->joined : r->x, inputs[4];
     if (r->rows_first && !together)
         x = ort_emit_transpose(&e, x, heads_first, 4);
     if (together && !microsoft)
-        set[sets++] = ort_emit_int_attr("num_heads", r->type.dim[2].size);
+        set[sets++] = ort_attr_int("num_heads", r->type.dim[2].size);
     int count = write_inputs(c, &e, r, microsoft, x, inputs);
     ort_node_spec spec = {.domain = microsoft ? MS : ONNX, .op_type = "RotaryEmbedding",
                           .inputs = inputs, .input_count = count, .set = set, .set_count = sets,
@@ -188,8 +188,8 @@ static ort_status widen(ort_pass_context *c, ort_match *m, int *changes, ort_err
     ort_id inputs[4], result = m->nodes[0]->outputs[0];
     memcpy(inputs, rotary->inputs, sizeof *inputs * (size_t)rotary->input_count);
     inputs[0] = low.of;
-    const ort_attr set[2] = {ort_emit_int_attr("rotary_embedding_dim", part->dim[3].size),
-                             ort_emit_int_attr("num_heads", x->dim[1].size)};
+    const ort_attr set[2] = {ort_attr_int("rotary_embedding_dim", part->dim[3].size),
+                             ort_attr_int("num_heads", x->dim[1].size)};
     ort_node_spec spec = {.domain = rotary->domain, .op_type = "RotaryEmbedding",
                           .inputs = inputs, .input_count = rotary->input_count,
                           .attrs = rotary->attrs, .attr_count = rotary->attr_count, .set = set,
@@ -230,7 +230,7 @@ static ort_status before_heads(ort_pass_context *c, ort_match *m, int *changes, 
         return ORT_OK;
     bool sized = ort_edit_is(rotary, MS, "RotaryEmbedding") &&
                  !ort_node_attr_int(rotary, "rotary_embedding_dim");
-    ort_attr heads = ort_emit_int_attr("num_heads", parts->dim[2].size);
+    ort_attr heads = ort_attr_int("num_heads", parts->dim[2].size);
     for (int i = 0; i < m->node_count; i++)
         ort_graph_remove_node(c->graph, m->nodes[i]);
     ++*changes;

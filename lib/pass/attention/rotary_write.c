@@ -52,7 +52,7 @@ static ort_id computed_half(ort_emit *e, const ort_rotary_table *t)
     ort_id id = type->rank == 3 ? t->half : ort_emit_reshape_to(e, t->half, list, 3);
     for (int i = t->count; i-- > 0 && e->status == ORT_OK;) {
         const ort_node *old = t->chain[i];
-        ort_id inputs[2] = {old->inputs[0], ort_emit_in(old, 1)}, made;
+        ort_id inputs[2] = {old->inputs[0], ort_edit_input(old, 1)}, made;
         inputs[t->slot[i]] = id;
         if ((made = ort_graph_add_value(e->graph, "")) == ORT_ID_NONE) {
             ort_emit_fail_memory(e);
@@ -104,8 +104,8 @@ static ort_id number_rows(ort_emit *e, ort_id rows)
     const ort_type *type = ort_emit_type(e, rows);
     if (type->rank == 2 || ort_dim_is(type->dim[0], 1))
         return ort_emit_ints(e, &zero, 1);
-    ort_attr ends[2] = {ort_emit_int_attr("start", 0), ort_emit_int_attr("end", 2)};
-    ort_attr flat = ort_emit_int_attr("keepdims", 0);
+    ort_attr ends[2] = {ort_attr_int("start", 0), ort_attr_int("end", 2)};
+    ort_attr flat = ort_attr_int("keepdims", 0);
     ort_id shape = ort_emit_op(e, "Shape", &rows, 1, ends, 2);
     ort_id size = ort_emit_op(e, "ReduceProd", &shape, 1, &flat, 1);
     ort_id first = ort_emit_int(e, 0), step = ort_emit_int(e, 1);

@@ -1,4 +1,4 @@
-/* facts.c - what is known of values and nodes (facts.h). */
+/* facts.c - what passes ask of values and nodes (facts.h). */
 #include "pass/facts/facts.h"
 
 #include <math.h>
@@ -6,27 +6,6 @@
 #include "tensor/scalar.h"
 
 /* ---- dims */
-
-bool ort_fact_ranked(const ort_graph *graph, ort_id id, int rank)
-{
-    const ort_type *type = ort_fact_type(graph, id);
-    return type->kind == ORT_TYPE_TENSOR && type->rank == rank;
-}
-
-bool ort_facts_same_shape(const ort_type *a, const ort_type *b)
-{
-    if (a->kind != ORT_TYPE_TENSOR || b->kind != ORT_TYPE_TENSOR || a->rank != b->rank)
-        return false;
-    for (int d = 0; d < a->rank; d++)
-        if (!ort_dim_equal(a->dim[d], b->dim[d]))
-            return false;
-    return a->rank >= 0;
-}
-
-bool ort_facts_same_type(const ort_type *a, const ort_type *b)
-{
-    return a->dtype == b->dtype && a->dtype != ORT_DTYPE_UNDEFINED && ort_facts_same_shape(a, b);
-}
 
 bool ort_facts_same_but_one(const ort_type *narrow, const ort_type *wide, int axis)
 {
@@ -40,14 +19,6 @@ bool ort_facts_same_but_one(const ort_type *narrow, const ort_type *wide, int ax
 }
 
 /* ---- constants */
-
-const ort_tensor *ort_fact_constant(const ort_graph *graph, ort_id id)
-{
-    const ort_graph_value *value = ort_graph_value_at(graph, id);
-    return value && !value->is_input && value->fact.value && value->fact.value->data
-               ? value->fact.value
-               : NULL;
-}
 
 bool ort_fact_number(const ort_graph *graph, const ort_node *node, int slot, double *number)
 {
@@ -149,16 +120,6 @@ bool ort_fact_pads(const ort_graph *graph, const ort_node *pad, int rank, int64_
         pads[axis] = ort_tensor_get_i64(t, i);
         pads[rank + axis] = ort_tensor_get_i64(t, count + i);
     }
-    return true;
-}
-
-bool ort_fact_ints_are(const ort_node *node, const char *name, int64_t number)
-{
-    size_t count = 0;
-    const int64_t *list = ort_node_ints(node, name, &count);
-    for (size_t i = 0; list && i < count; i++)
-        if (list[i] != number)
-            return false;
     return true;
 }
 
