@@ -69,7 +69,8 @@ static bool is_over(const ort_emit *g, const ort_node *node, bool noop)
     const ort_tensor *fixed = ort_edit_constant(g->graph, node, 1);
     size_t count;
     ort_node_ints(node, "axes", &count);
-    bool empty = ort_edit_input(node, 1) == ORT_ID_NONE ? !count : fixed && !ort_tensor_count(fixed);
+    bool empty = ort_edit_input(node, 1) == ORT_ID_NONE ? !count
+                                                        : fixed && !ort_tensor_count(fixed);
     return empty && noop == (ort_node_int(node, "noop_with_empty_axes", 0) != 0);
 }
 

@@ -13,8 +13,8 @@
 static ort_id moved_indices(ort_emit *g, const ort_node *node)
 {
     return ort_emit_formula(g, "(_ i b c d e &_)", "i b c d e", ort_emit_iota(g, node->inputs[0]),
-                            ort_edit_input(node, 1), ort_edit_input(node, 2), ort_edit_input(node, 3),
-                            ort_edit_input(node, 4));
+                            ort_edit_input(node, 1), ort_edit_input(node, 2),
+                            ort_edit_input(node, 3), ort_edit_input(node, 4));
 }
 
 static void move_back(ort_emit *g, const ort_node *node)

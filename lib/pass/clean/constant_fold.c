@@ -20,17 +20,10 @@
 /* What an initializer takes in a file beside its data and the name, which the node has as well. */
 enum { INITIALIZER_BYTES = 14 };
 
-/* The constant value of an input, or NULL; an optional one may be absent, the first as well. */
-static const ort_tensor *constant(const ort_graph *graph, ort_id id)
-{
-    const ort_graph_value *value = ort_graph_value_at(graph, id);
-    return value && !value->is_input ? value->fact.value : NULL;
-}
-
 static bool captures_known(const ort_graph *graph, const ort_node *node)
 {
     for (int i = 0; i < node->implicit_count; i++)
-        if (!constant(graph, node->implicit[i]))
+        if (!ort_fact_value(graph, node->implicit[i]))
             return false;
     return true;
 }
@@ -59,7 +52,7 @@ static size_t freed_bytes(const ort_graph *graph, const ort_node *node)
 {
     size_t bytes = ort_edit_message_bytes(graph, node);
     for (int i = 0; i < node->input_count; i++) {
-        const ort_tensor *value = constant(graph, node->inputs[i]);
+        const ort_tensor *value = ort_fact_value(graph, node->inputs[i]);
         if (value && goes_with(graph, node, node->inputs[i]))
             bytes += ort_tensor_bytes(value);
     }
@@ -79,20 +72,27 @@ static bool afford(const ort_pass_context *c, const ort_node *node, size_t bytes
     return true;
 }
 
+static bool computes(const ort_node *node)
+{
+    return node && !node->removed && node->op && node->op->impl && node->op->impl->run &&
+           node->output_count && !(node->op->traits & ORT_TRAIT_RANDOM) &&
+           !ort_edit_is(node, ONNX, "DequantizeLinear");
+}
+
+static bool has_data(const ort_tensor *value)
+{
+    return value && (value->data || !ort_tensor_count(value));
+}
+
 /* *in_bytes: what goes with it. */
 static bool foldable(const ort_pass_context *c, const ort_node *node, size_t *in_bytes)
 {
-    if (!node->op || !node->op->impl || !node->op->impl->run || !node->output_count ||
-        (node->op->traits & ORT_TRAIT_RANDOM) || ort_edit_is(node, ONNX, "DequantizeLinear") ||
-        (!c->portable && ort_half_is_kept_cast(c->graph, node)))
+    if (!computes(node) || (!c->portable && ort_half_is_kept_cast(c->graph, node)))
         return false;
-    for (int i = 0; i < node->input_count; i++) {
-        if (node->inputs[i] == ORT_ID_NONE)
-            continue;
-        const ort_tensor *value = constant(c->graph, node->inputs[i]);
-        if (!value || (!value->data && ort_tensor_count(value)))
+    for (int i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != ORT_ID_NONE &&
+            !has_data(ort_fact_value(c->graph, node->inputs[i])))
             return false;
-    }
     *in_bytes = freed_bytes(c->graph, node);
     return captures_known(c->graph, node);
 }
@@ -142,35 +142,53 @@ static ort_status evaluate(ort_pass_context *c, const ort_node *node, ort_value 
     return status;
 }
 
-static ort_status keep_results(ort_pass_context *c, ort_node *node, ort_value *const *results,
-                               size_t in_bytes, int *changes, ort_error *err)
+/* What the results take in the file; false when they can't be there, as sequences can't. */
+static bool result_bytes(const ort_node *node, ort_value *const *results, size_t *bytes)
 {
-    size_t bytes = 0;
-    int count = node->output_count;
-    for (int i = 0; i < count; i++) {
+    *bytes = 0;
+    for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == ORT_ID_NONE)
             continue;
         if (!results[i] || results[i]->kind != ORT_KIND_TENSOR)
-            return ORT_OK; /* sequences can't be initializers */
-        bytes += INITIALIZER_BYTES + ort_tensor_bytes(&results[i]->tensor);
+            return false;
+        *bytes += INITIALIZER_BYTES + ort_tensor_bytes(&results[i]->tensor);
     }
-    if (!afford(c, node, bytes, in_bytes))
-        return ORT_OK;
-    for (int i = 0; i < count; i++) {
-        ort_id id = node->outputs[i];
-        if (id == ORT_ID_NONE)
-            continue;
-        ORT_TRY(ort_edit_keep(c->graph, results[i], &c->graph->values.data[id]->fact.value, err));
-        ORT_TRY(ort_edit_make_constant(c->graph, id, c->graph->values.data[id]->fact.value, err));
-    }
-    ++*changes;
-    return ORT_OK;
+    return true;
+}
+
+/* Computes a node, `root` or one before it that goes with it, and knows its results from then on:
+ * those of the root if what goes pays for them. */
+static ort_status know(ort_pass_context *c, const ort_node *node, const ort_node *root,
+                       size_t in_bytes, bool *known, ort_error *err)
+{
+    ort_error problem = {0};
+    ort_status status = ORT_OK;
+    size_t bytes;
+    int total = node->input_count + node->output_count;
+    ort_value **values = calloc((size_t)total + 1, sizeof *values);
+    *known = false;
+    if (!values)
+        return ort_error_memory(err, sizeof *values * (size_t)total);
+    if (evaluate(c, node, values, &problem) != ORT_OK)
+        /* the run will say the same, if it gets there */
+        ort_pass_note(c, root, "%s", problem.message);
+    else
+        *known = result_bytes(node, values + node->input_count, &bytes) &&
+                 (node != root || afford(c, node, bytes, in_bytes));
+    for (int i = 0; i < node->output_count && *known && status == ORT_OK; i++)
+        if (node->outputs[i] != ORT_ID_NONE)
+            status = ort_edit_keep(c->graph, values[node->input_count + i],
+                                   &c->graph->values.data[node->outputs[i]]->fact.value, err);
+    for (int i = 0; i < total; i++)
+        ort_value_free(values[i]);
+    free(values);
+    return status;
 }
 
 /* Does the node only say another shape, which is known, of a constant? */
 static bool reshapes(const ort_graph *graph, const ort_node *node, ort_shape *shape)
 {
-    const ort_tensor *t = node->input_count ? constant(graph, node->inputs[0]) : NULL;
+    const ort_tensor *t = node->input_count ? ort_fact_value(graph, node->inputs[0]) : NULL;
     return ort_edit_is_any(node, "Reshape|Flatten|Squeeze|Unsqueeze|Identity") &&
            node->output_count == 1 && t && t->data && !t->stride &&
            t->dtype != ORT_DTYPE_STRING &&
@@ -179,49 +197,22 @@ static bool reshapes(const ort_graph *graph, const ort_node *node, ort_shape *sh
 }
 
 /* The same elements, where they lie: weights live as long as the model does. */
-static ort_status keep_reshaped(ort_pass_context *c, ort_node *node, const ort_shape *shape,
-                                size_t in_bytes, int *changes, ort_error *err)
+static ort_status know_reshaped(ort_pass_context *c, const ort_node *node, const ort_shape *shape,
+                                size_t in_bytes, bool *known, ort_error *err)
 {
-    ort_id id = node->outputs[0];
-    const ort_tensor *t = constant(c->graph, node->inputs[0]);
     ort_tensor *made = ort_arena_alloc(&c->graph->model->arena, sizeof *made);
     if (!made)
         return ort_error_memory(err, sizeof *made);
-    *made = *t;
+    *made = *ort_fact_value(c->graph, node->inputs[0]);
     made->shape = *shape;
-    if (!afford(c, node, INITIALIZER_BYTES + ort_tensor_bytes(made), in_bytes))
-        return ORT_OK;
-    c->graph->values.data[id]->fact.value = made;
-    ++*changes;
-    return ort_edit_make_constant(c->graph, id, made, err);
-}
-
-static ort_status fold(ort_pass_context *c, ort_node *node, size_t in_bytes, int *changes,
-                       ort_error *err)
-{
-    ort_shape shape;
-    if (reshapes(c->graph, node, &shape))
-        return keep_reshaped(c, node, &shape, in_bytes, changes, err);
-    ort_error problem = {0};
-    int total = node->input_count + node->output_count;
-    ort_value **values = calloc((size_t)total + 1, sizeof *values);
-    if (!values)
-        return ort_error_memory(err, sizeof *values * (size_t)total);
-    ort_status status = evaluate(c, node, values, &problem);
-    if (status == ORT_OK) {
-        status = keep_results(c, node, values + node->input_count, in_bytes, changes, err);
-    } else { /* the run will say the same, if it gets there */
-        ort_pass_note(c, node, "%s", problem.message);
-        status = ORT_OK;
-    }
-    for (int i = 0; i < total; i++)
-        ort_value_free(values[i]);
-    free(values);
-    return status;
+    *known = afford(c, node, INITIALIZER_BYTES + ort_tensor_bytes(made), in_bytes);
+    if (*known)
+        c->graph->values.data[node->outputs[0]]->fact.value = made;
+    return ORT_OK;
 }
 
 /* All results known to inference already? */
-static bool known(const ort_pass_context *c, const ort_node *node)
+static bool all_known(const ort_pass_context *c, const ort_node *node)
 {
     bool any = false;
     if (ort_edit_is(node, ONNX, "DequantizeLinear"))
@@ -230,8 +221,7 @@ static bool known(const ort_pass_context *c, const ort_node *node)
         if (node->outputs[i] == ORT_ID_NONE)
             continue;
         any = true;
-        const ort_tensor *value = c->graph->values.data[node->outputs[i]]->fact.value;
-        if (!value || (!value->data && ort_tensor_count(value)))
+        if (!has_data(c->graph->values.data[node->outputs[i]]->fact.value))
             return false;
     }
     return any;
@@ -259,6 +249,18 @@ static ort_status keep_known(ort_pass_context *c, ort_node *node, int *changes, 
     return ORT_OK;
 }
 
+static ort_status fold(ort_pass_context *c, ort_node *node, size_t in_bytes, int *changes,
+                       ort_error *err)
+{
+    ort_shape shape;
+    bool known;
+    if (reshapes(c->graph, node, &shape))
+        ORT_TRY(know_reshaped(c, node, &shape, in_bytes, &known, err));
+    else
+        ORT_TRY(know(c, node, node, in_bytes, &known, err));
+    return known ? keep_known(c, node, changes, err) : ORT_OK;
+}
+
 /* ---- several nodes at once: what each of them alone would add, all of them together take away
  *
  *     Concat(Slice(w), Slice(w), Slice(w))      a weight with its gates in another order
@@ -271,18 +273,6 @@ typedef struct cone { /* nodes that constants alone feed, the last one read from
     int count;
 } cone;
 
-static bool computes(const ort_node *node)
-{
-    return node && !node->removed && node->op && node->op->impl && node->op->impl->run &&
-           node->output_count && !(node->op->traits & ORT_TRAIT_RANDOM) && !node->body_count &&
-           !ort_edit_is(node, ONNX, "DequantizeLinear");
-}
-
-static bool has_data(const ort_tensor *value)
-{
-    return value && (value->data || !ort_tensor_count(value));
-}
-
 /* The node and all that feeds it; false when something isn't constant. */
 static bool grow(const ort_graph *graph, ort_node *node, int depth, cone *k)
 {
@@ -291,13 +281,13 @@ static bool grow(const ort_graph *graph, ort_node *node, int depth, cone *k)
     for (int i = 0; i < k->count; i++)
         if (k->nodes[i] == node)
             return true;
-    if (!computes(node))
+    if (!computes(node) || node->body_count)
         return false;
     for (int i = 0; i < node->input_count; i++) {
         if (node->inputs[i] == ORT_ID_NONE)
             continue;
         ort_node *producer = ort_edit_producer(graph, node->inputs[i]);
-        if (!producer && !has_data(constant(graph, node->inputs[i])))
+        if (!producer && !has_data(ort_fact_value(graph, node->inputs[i])))
             return false;
         if (producer && !grow(graph, producer, depth + 1, k))
             return false;
@@ -335,53 +325,25 @@ static size_t cone_bytes(const ort_graph *graph, const cone *k)
                 for (int j = 0; j < (m < n ? k->nodes[m]->input_count : i); j++)
                     again = again || k->nodes[m]->inputs[j] == id;
             if (!again && is_own(graph, id) && is_inner(graph, k, id))
-                bytes += ort_tensor_bytes(constant(graph, id));
+                bytes += ort_tensor_bytes(ort_fact_value(graph, id));
         }
     }
     return bytes;
 }
 
-/* A result inside becomes known; its node stays until nobody reads it. */
-static ort_status know(ort_pass_context *c, ort_node *node, ort_error *err)
-{
-    int total = node->input_count + node->output_count;
-    ort_value **values = calloc((size_t)total + 1, sizeof *values);
-    ort_status status = values ? evaluate(c, node, values, err)
-                               : ort_error_memory(err, sizeof *values * (size_t)total);
-    for (int i = 0; i < node->output_count && status == ORT_OK; i++) {
-        ort_value *made = values[node->input_count + i];
-        if (node->outputs[i] == ORT_ID_NONE)
-            continue;
-        if (!made || made->kind != ORT_KIND_TENSOR || made->tensor.dtype == ORT_DTYPE_STRING) {
-            status = ort_error_set(err, ORT_ERROR_UNSUPPORTED, "a result is no tensor of numbers");
-            break;
-        }
-        const ort_tensor *kept = NULL;
-        status = ort_edit_keep(c->graph, made, &kept, err);
-        if (status == ORT_OK)
-            c->graph->values.data[node->outputs[i]]->fact.value = kept;
-    }
-    for (int i = 0; i < total && values; i++)
-        ort_value_free(values[i]);
-    free(values);
-    return status;
-}
-
 static ort_status fold_cone(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
 {
     cone k = {.count = 0};
-    if (!c->portable || !computes(node) || !grow(c->graph, node, 0, &k) || k.count < 2)
+    bool known = true;
+    if (!c->portable || !grow(c->graph, node, 0, &k) || k.count < 2)
         return ORT_OK;
     size_t bytes = cone_bytes(c->graph, &k);
     if (!bytes || too_large(c, node, bytes))
         return ORT_OK;
-    for (int i = 0; i < k.count - 1; i++) {
-        ort_error problem = {0};
-        if (know(c, k.nodes[i], &problem)) {
-            ort_pass_note(c, node, "%s", problem.message);
-            return ORT_OK;
-        }
-    }
+    for (int i = 0; i < k.count - 1 && known; i++) /* these stay until nobody reads them */
+        ORT_TRY(know(c, k.nodes[i], node, 0, &known, err));
+    if (!known)
+        return ORT_OK;
     return fold(c, node, bytes, changes, err);
 }
 
@@ -389,7 +351,7 @@ static ort_status visit(ort_pass_context *c, ort_node *node, int *changes, ort_e
 {
     size_t in_bytes;
     int before = *changes;
-    bool alone = known(c, node);
+    bool alone = all_known(c, node);
     if (alone && afford(c, node, known_bytes(c->graph, node), freed_bytes(c->graph, node)))
         return keep_known(c, node, changes, err);
     if (!alone && foldable(c, node, &in_bytes)) {

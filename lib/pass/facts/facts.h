@@ -1,5 +1,5 @@
-/* facts.h - what passes ask of values, and of a node's inputs and attributes, besides what op/edit.h
- * tells: type, dims, constants.
+/* facts.h - what passes ask of values, and of a node's inputs and attributes, besides what
+ * op/edit.h tells: type, dims, constants.
  */
 #ifndef ORT_PASS_FACTS_FACTS_H
 #define ORT_PASS_FACTS_FACTS_H
