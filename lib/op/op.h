@@ -44,6 +44,9 @@ enum {
     ORT_TRAIT_ELEMENTWISE = 1 << 0, /* output element i depends on input elements i (broadcast) */
     ORT_TRAIT_INPLACE = 1 << 1,     /* output 0 may lie over an input of equal bytes and count */
     ORT_TRAIT_ALIAS = 1 << 2,       /* output 0 is input 0's data in another shape: no work */
+    ORT_TRAIT_PICKS = 1 << 16,      /* each element of an output is one of input 0: what else goes
+                                       in only says which */
+    ORT_TRAITS_MOVE = ORT_TRAIT_ALIAS | ORT_TRAIT_PICKS,
     ORT_TRAIT_COMMUTATIVE = 1 << 3,
     ORT_TRAIT_SHAPE_ONLY = 1 << 4,  /* reads the shape of input 0, not its data (Shape, Size) */
     ORT_TRAIT_RANDOM = 1 << 5,      /* another result each run: never folded, never merged */
@@ -340,6 +343,11 @@ static inline bool ort_op_prepares(const ort_op *op)
     return op->impl->prepare || op->impl->state;
 }
 ort_status ort_op_prepare(ort_prep *p, ort_error *err);
+/* Has a node that is there an operator with one of these traits? */
+static inline bool ort_node_has_trait(const ort_node *node, unsigned traits)
+{
+    return node && !node->removed && node->op && (node->op->traits & traits);
+}
 /* Does a session run nodes of this row? */
 static inline bool ort_op_runs(const ort_op *op)
 {

@@ -372,14 +372,17 @@ static const ort_op_impl nd_impl = {
     .state = sizeof(gather_state), .bind = gather_bind, .infer = nd_infer, .run = nd_run,
 };
 
+#define PICKS ORT_TRAIT_PICKS
+
 const ort_op ort_ops_gather[] = {
     {ONNX, "Gather", 1, "data:T,indices:Tind -> output:T", "T:F,I,U,C,str,bool Tind:i32,i64",
-     "axis:i=0", ORT_TRAIT_READS_UNALIGNED, &gather_impl, .history = "11 13:T+bf16"},
+     "axis:i=0", PICKS | ORT_TRAIT_READS_UNALIGNED, &gather_impl,
+     .history = "11 13:T+bf16"},
     {ONNX, "GatherElements", 11, "data:T,indices:Tind -> output:T",
-     "T:F,I,U,C,str,bool Tind:i32,i64", "axis:i=0", 0, &elements_impl, .history = "13:T+bf16"},
+     "T:F,I,U,C,str,bool Tind:i32,i64", "axis:i=0", PICKS, &elements_impl, .history = "13:T+bf16"},
     {ONNX, "GatherND", 11, "data:T,indices:i64 -> output:T", "T:F,I,U,C,str,bool", "",
-     0, &nd_impl, .history = "12:+batch_dims:i=0 13:T+bf16"},
+     PICKS, &nd_impl, .history = "12:+batch_dims:i=0 13:T+bf16"},
     {MS, "GatherND", 1, "data:T,indices:Tind -> output:T",
-     "T:F,I,U,C,bf16,str,bool Tind:i32,i64", "", 0, &nd_impl},
+     "T:F,I,U,C,bf16,str,bool Tind:i32,i64", "", PICKS, &nd_impl},
     {0},
 };

@@ -529,22 +529,24 @@ static const ort_op_impl space_to_depth_impl = {
     .infer = space_to_depth_infer, .run = space_to_depth_run,
 };
 
+#define PICKS ORT_TRAIT_PICKS
+
 const ort_op ort_ops_layout[] = {
     {ONNX, "Transpose", 1, "data:T -> transposed:T", "T:F,I,U,C,str,bool", "perm:is",
-     0, &transpose_impl, .history = "13:T+bf16 21:T+F8,Q4 23:T+f4e2m1 24:T+f8e8m0 25:T+Q2"},
+     PICKS, &transpose_impl, .history = "13:T+bf16 21:T+F8,Q4 23:T+f4e2m1 24:T+f8e8m0 25:T+Q2"},
     {ONNX, "Expand", 8, "input:T,shape:i64 -> output:T", "T:F,I,U,C,str,bool", "",
-     0, &expand_impl, .history = "13:T+bf16"},
+     PICKS, &expand_impl, .history = "13:T+bf16"},
     {ONNX, "Tile", 6, "input:T,repeats:T1 -> output:T", "T:F,I,U,C,str,bool T1:i64", "",
-     0, &tile_impl, .history = "13:T+bf16"},
+     PICKS, &tile_impl, .history = "13:T+bf16"},
     {ONNX, "Concat", 4, "inputs*:T -> concat_result:T", "T:F,I,U,C,str,bool", "axis:i!",
      ORT_TRAIT_JOINS, &concat_impl, .history = "11 13:T+bf16"},
     {ONNX, "Split", 2, "input:T -> outputs*:T", "T:F,I,U,C,str,bool", "axis:i=0 split:is",
-     0, &split_impl, .history = "11"},
+     PICKS, &split_impl, .history = "11"},
     {ONNX, "Split", 13, "input:T,split?:i64 -> outputs*:T", "T:F,I,U,C,bf16,str,bool", "axis:i=0",
-     0, &split_impl, .history = "18:+num_outputs:i"},
+     PICKS, &split_impl, .history = "18:+num_outputs:i"},
     {ONNX, "DepthToSpace", 1, "input:T -> output:T", "T:F,I,U,C,str,bool", "blocksize:i!",
-     0, &depth_to_space_impl, .history = "11:+mode:s=DCR 13:T+bf16 28"},
+     PICKS, &depth_to_space_impl, .history = "11:+mode:s=DCR 13:T+bf16 28"},
     {ONNX, "SpaceToDepth", 1, "input:T -> output:T", "T:F,I,U,C,str,bool", "blocksize:i!",
-     0, &space_to_depth_impl, .history = "13:T+bf16 28:+mode:s=DCR"},
+     PICKS, &space_to_depth_impl, .history = "13:T+bf16 28:+mode:s=DCR"},
     {0},
 };

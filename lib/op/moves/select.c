@@ -478,18 +478,20 @@ static const ort_op_impl unfold_impl = {
     .state = sizeof(unfold_state), .bind = unfold_bind, .infer = unfold_infer, .run = unfold_run,
 };
 
+#define PICKS ORT_TRAIT_PICKS
+
 const ort_op ort_ops_select[] = {
     {ONNX, "Trilu", 14, "input:T,k?:i64 -> output:T", "T:F,I,U,C,bf16,str,bool", "upper:i=1",
      ORT_TRAIT_INPLACE, &trilu_impl},
     {ONNX, "ReverseSequence", 10, "input:T,sequence_lens:i64 -> Y:T", "T:F,I,U,C,str,bool",
-     "batch_axis:i=1 time_axis:i=0", 0, &reverse_impl, .history = "28:T+bf16"},
+     "batch_axis:i=1 time_axis:i=0", PICKS, &reverse_impl, .history = "28:T+bf16"},
     {ONNX, "Compress", 9, "input:T,condition:T1 -> output:T", "T:F,I,U,C,str,bool T1:bool",
-     "axis:i", ORT_TRAIT_DYNAMIC, &compress_impl, .history = "11 28:T+bf16"},
+     "axis:i", PICKS | ORT_TRAIT_DYNAMIC, &compress_impl, .history = "11 28:T+bf16"},
     {ONNX, "Col2Im", 18, "input:T,image_shape:i64,block_shape:i64 -> output:T",
      "T:F,I,U,C,bf16,str,bool", "dilations:is pads:is strides:is", 0, &fold_impl},
     {MS, "Trilu", 1, "X:T,k?:i64 -> Y:T", "T:F,I,U,bf16,bool", "upper:i=1", ORT_TRAIT_INPLACE,
      &trilu_impl},
     {MS, "UnfoldTensor", 1, "input:T -> output:T", "T:F,I,U,C,bf16,str,bool",
-     "dim:i=-1 size:i! step:i=1", 0, &unfold_impl},
+     "dim:i=-1 size:i! step:i=1", PICKS, &unfold_impl},
     {0},
 };

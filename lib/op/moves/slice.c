@@ -432,11 +432,13 @@ static const ort_op_impl center_impl = {
     .infer = center_infer, .shape = map_shape, .run = center_run,
 };
 
+#define PICKS ORT_TRAIT_PICKS
+
 const ort_op ort_ops_slice[] = {
     {ONNX, "Slice", 1, "data:T -> output:T", "T:F,I,U,C,str,bool", "axes:is ends:is! starts:is!",
-     0, &slice_impl, .variant = BY_ATTRIBUTES},
+     PICKS, &slice_impl, .variant = BY_ATTRIBUTES},
     {ONNX, "Slice", 10, "data:T,starts:Tind,ends:Tind,axes?:Tind,steps?:Tind -> output:T",
-     "T:F,I,U,C,str,bool Tind:i32,i64", "", 0, &slice_impl, .history = "11 13:T+bf16"},
+     "T:F,I,U,C,str,bool Tind:i32,i64", "", PICKS, &slice_impl, .history = "11 13:T+bf16"},
     {ONNX, "Pad", 2, "data:T -> output:T", "T:F", "mode:s=constant pads:is! value:f=0",
      0, &pad_impl},
     {ONNX, "Pad", 11, "data:T,pads:i64,constant_value?:T -> output:T", "T:F,I,U",
@@ -447,7 +449,7 @@ const ort_op ort_ops_slice[] = {
     {ONNX, "CenterCropPad", 18, "input_data:T,shape:Tind -> output_data:T",
      "T:F,I,U,C,bf16,str,bool Tind:i32,i64", "axes:is", 0, &center_impl},
     {ONNX, "DynamicSlice", 1, "data:T,starts:Tind,ends:Tind,axes?:Tind -> output:T",
-     "T:F,I,U,C,str,bool Tind:i32,i64", "", ORT_TRAIT_EXTENSION | ORT_TRAIT_TRIAL,
+     "T:F,I,U,C,str,bool Tind:i32,i64", "", PICKS | ORT_TRAIT_EXTENSION | ORT_TRAIT_TRIAL,
      &slice_impl},
     {MS, "Pad", 1, "data:T,pads:i64,value?:T -> output:T", "T:F", "mode:s=constant", 0, &pad_impl},
     {0},

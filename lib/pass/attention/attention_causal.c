@@ -65,7 +65,7 @@ static bool counts(const ort_cases_reader *r, ort_id id, int axis, ort_dim *firs
         if (ort_edit_is(node, ONNX, "Add")) {
             slot = number_of(r->graph, node->inputs[1]).expr != ORT_DIM_UNKNOWN;
             *first = ort_dim_add(dims, *first, number_of(r->graph, node->inputs[slot]));
-        } else if (!ort_edit_is_any(node, "Unsqueeze|Squeeze|Reshape")) {
+        } else if (!ort_node_has_trait(node, ORT_TRAIT_ALIAS)) {
             return false;
         }
         id = node->inputs[1 - slot];

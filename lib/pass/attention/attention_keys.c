@@ -77,7 +77,7 @@ static bool keeps_place(const ort_cases_reader *r, const ort_node *node)
     ort_id in = node->inputs[0], out = node->outputs[0];
     if (ort_edit_is(node, ONNX, "Expand"))
         return ort_fact_type(r->graph, in)->rank == ort_fact_type(r->graph, out)->rank;
-    return !ort_edit_is(node, ONNX, "Reshape") || folds(r, node) ||
+    return ort_edit_is_any(node, "Unsqueeze|Squeeze") || folds(r, node) ||
            (is_thin(r, in) && is_thin(r, out));
 }
 

@@ -216,18 +216,12 @@ static ort_heads reshaped(const ort_graph *graph, const ort_heads *from, ort_id 
     return made;
 }
 
-static bool is_reshape(const ort_node *node)
-{
-    return ort_edit_is(node, ONNX, "Reshape") || ort_edit_is(node, ONNX, "Unsqueeze") ||
-           ort_edit_is(node, ONNX, "Squeeze");
-}
-
 static ort_heads step_back(const ort_graph *graph, const ort_heads *from)
 {
     const ort_node *node = ort_edit_producer(graph, from->id);
     if (ort_edit_is(node, ONNX, "Transpose"))
         return turned(graph, from, node, true);
-    if (is_reshape(node))
+    if (ort_node_has_trait(node, ORT_TRAIT_ALIAS))
         return reshaped(graph, from, node->inputs[0]);
     return unscaled(graph, *from, node);
 }
@@ -248,17 +242,23 @@ ort_heads ort_heads_back(const ort_graph *graph, ort_heads from, const char *lie
     return none;
 }
 
+static ort_heads step_forth(const ort_graph *graph, const ort_heads *from)
+{
+    const ort_node *node = ort_edit_only_reader(graph, from->id);
+    if (!node || node->inputs[0] != from->id)
+        return none;
+    if (ort_edit_is(node, ONNX, "Transpose"))
+        return turned(graph, from, node, false);
+    return ort_node_has_trait(node, ORT_TRAIT_ALIAS) ? reshaped(graph, from, node->outputs[0])
+                                                     : none;
+}
+
 ort_heads ort_heads_forth(const ort_graph *graph, ort_heads from, const char *lies)
 {
     for (int i = 0; i < STEPS && from.id != ORT_ID_NONE; i++) {
         if (settle_any(graph, &from, lies))
             return from;
-        const ort_node *node = ort_edit_only_reader(graph, from.id);
-        if (!node || node->inputs[0] != from.id)
-            return none;
-        from = ort_edit_is(node, ONNX, "Transpose") ? turned(graph, &from, node, false)
-               : is_reshape(node)                   ? reshaped(graph, &from, node->outputs[0])
-                                                    : none;
+        from = step_forth(graph, &from);
     }
     return none;
 }

@@ -150,7 +150,7 @@ static bool read_node(reader *r, const ort_node *node, cases *s)
         return read_choice(r, node, s);
     if (ort_edit_is(node, ONNX, "Cast"))
         return read_cast(r, node, s);
-    if (ort_edit_is_any(node, "Unsqueeze|Squeeze|Reshape|Expand"))
+    if (ort_node_has_trait(node, ORT_TRAIT_ALIAS) || ort_edit_is(node, ONNX, "Expand"))
         return ort_cases_read(r, node->inputs[0], s) &&
                (!s->varies || !r->keeps_place || r->keeps_place(r, node));
     if (!ort_edit_is(node, ONNX, "Not") || !ort_cases_read(r, node->inputs[0], s))

@@ -21,20 +21,19 @@ static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 
 /* ---- reading */
 
+/* An elementwise operator of one value, and maybe a number; of ai.onnx, as it is written again. */
 static bool is_unary(const ort_pass_context *c, const ort_node *node, int *slot)
 {
-    static const char *const names[] = {"Cos", "Sin", "Cast", "Identity", "Neg"};
     *slot = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (ort_edit_is(node, ONNX, names[i]))
-            return true;
-    for (int i = 0; ort_edit_is(node, ONNX, "Mul") && i < 2; i++) {
-        const ort_tensor *factor = ort_edit_constant(c->graph, node, 1 - i);
+    if (!ort_node_has_trait(node, ORT_TRAIT_ELEMENTWISE) || strcmp(node->op->domain, ONNX))
+        return ort_edit_is(node, ONNX, "Identity");
+    for (int i = 0; node->input_count == 2 && i < 2; i++) {
+        const ort_tensor *number = ort_edit_constant(c->graph, node, 1 - i);
         *slot = i;
-        if (factor && ort_tensor_count(factor) == 1 && factor->shape.rank <= 1)
+        if (number && ort_tensor_count(number) == 1 && number->shape.rank <= 1)
             return true;
     }
-    return false;
+    return node->input_count == 1;
 }
 
 /* What puts axes of 1 in, or NULL. */

@@ -18,8 +18,7 @@ enum { DEPTH_MAX = 16, CONCAT_MAX = 8 };
 
 static bool is_move(const ort_node *node)
 {
-    return ort_edit_is_any(node, "Slice|Expand|Reshape|Transpose|Squeeze|Split|Unsqueeze|Gather|"
-                                 "Tile|Flatten|Identity|Cast");
+    return ort_node_has_trait(node, ORT_TRAITS_MOVE) || ort_edit_is(node, ONNX, "Cast");
 }
 
 /* Is every element of the value zero, however many there are? */

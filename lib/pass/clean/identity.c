@@ -153,18 +153,32 @@ static int neutral_slot(const ort_graph *graph, const ort_node *node)
 
 /* ---- the table */
 
-static const struct {
+typedef struct rule {
     const char *op_type;
     bool (*idle)(const ort_graph *graph, const ort_node *node);
-} rules[] = {
-    {"Identity", always},     {"Dropout", idle_dropout}, {"Cast", idle_cast},
-    {"Reshape", idle_reshape},  {"Expand", same_shape},    {"Squeeze", same_shape},
-    {"Unsqueeze", same_shape}, {"Flatten", idle_flatten},  {"Tile", same_shape},
-    {"Slice", idle_slice},    {"Transpose", idle_transpose}, {"Pad", idle_pad},
-    {"Resize", idle_resize},  {"Upsample", idle_resize}, {"Concat", one_input},
-    {"Sum", one_input},       {"Max", one_input},        {"Min", one_input},
-    {"Mean", one_input},
+    bool by_shape; /* idle if it keeps the shape, and little else */
+} rule;
+
+static const rule rules[] = {
+    {"Identity", always, false},     {"Dropout", idle_dropout, false},
+    {"Cast", idle_cast, false},      {"Transpose", idle_transpose, false},
+    {"Pad", idle_pad, false},        {"Reshape", idle_reshape, true},
+    {"Expand", same_shape, true},    {"Squeeze", same_shape, true},
+    {"Unsqueeze", same_shape, true}, {"Flatten", idle_flatten, true},
+    {"Tile", same_shape, true},      {"Slice", idle_slice, true},
+    {"Resize", idle_resize, true},   {"Upsample", idle_resize, true},
+    {"Concat", one_input, false},    {"Sum", one_input, false},
+    {"Max", one_input, false},       {"Min", one_input, false},
+    {"Mean", one_input, false},
 };
+
+static const rule *rule_of(const ort_node *node)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (ort_edit_is(node, ONNX, rules[i].op_type))
+            return &rules[i];
+    return NULL;
+}
 
 /* The branch that a known condition picks everywhere, when it has the result's shape; or -1. */
 static int picked_slot(const ort_graph *graph, const ort_node *node)
@@ -179,9 +193,9 @@ static int idle_slot(const ort_graph *graph, const ort_node *node)
     if (!node->input_count || node->inputs[0] == ORT_ID_NONE || !node->output_count ||
         node->outputs[0] == ORT_ID_NONE)
         return -1;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (ort_edit_is(node, ONNX, rules[i].op_type))
-            return rules[i].idle(graph, node) ? 0 : -1;
+    const rule *r = rule_of(node);
+    if (r)
+        return r->idle(graph, node) ? 0 : -1;
     return ort_edit_is(node, ONNX, "Where") ? picked_slot(graph, node)
                                             : neutral_slot(graph, node);
 }
@@ -201,21 +215,16 @@ static bool may_be_same(const ort_type *a, const ort_type *b)
     return true;
 }
 
-static bool keeps_shape(const ort_node *node)
-{
-    return ort_edit_is_any(node, "Reshape|Expand|Squeeze|Unsqueeze|Flatten|Tile|Slice|Resize|"
-                                 "Upsample");
-}
-
 /* The one condition for which a node that isn't idle would have to stay; or NULL. */
 static const char *missing(const ort_graph *graph, const ort_node *node)
 {
     const ort_type *out = node->output_count ? type_at(graph, node->outputs[0]) : NULL;
     if (!out || !node->input_count)
         return NULL;
+    const rule *r = rule_of(node);
     if (ort_edit_is(node, ONNX, "Dropout"))
         return "its mask is read, or it may be training";
-    if (keeps_shape(node)) {
+    if (r && r->by_shape) {
         if (keeps_type(graph, node, 0))
             return ort_edit_is(node, ONNX, "Slice") ? "its steps aren't known to be 1"
                                                     : "it filters, or cuts out a region";

@@ -45,9 +45,10 @@ static ort_status merge_transposes(ort_pass_context *c, ort_node *node, int *cha
 
 /* ---- reshapes */
 
+/* Reshape, Flatten, Squeeze or Unsqueeze. */
 static bool is_reshape(const ort_node *node)
 {
-    return ort_edit_is_any(node, "Reshape|Flatten|Squeeze|Unsqueeze");
+    return ort_node_has_trait(node, ORT_TRAIT_ALIAS) && !ort_edit_is(node, ONNX, "Identity");
 }
 
 /* The elements stay in order: only dims of 1 move. */

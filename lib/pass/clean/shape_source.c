@@ -22,8 +22,8 @@
 
 static bool keeps_shape(const ort_node *node)
 {
-    return node && node->op && (node->op->traits & ORT_TRAIT_ELEMENTWISE) &&
-           node->input_count == 1 && node->output_count == 1 && !node->body_count;
+    return ort_node_has_trait(node, ORT_TRAIT_ELEMENTWISE) && node->input_count == 1 &&
+           node->output_count == 1;
 }
 
 /* ---- one dimension */

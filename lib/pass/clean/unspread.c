@@ -40,13 +40,6 @@ static bool is_filled(const ort_node *node, int64_t *number)
            is_all_same(value->t, number);
 }
 
-/* Whatever their other inputs are, elements of the first come out. */
-static bool picks(const ort_node *node)
-{
-    return ort_edit_is_any(node, "Expand|Unsqueeze|Squeeze|Reshape|Slice|Transpose|Identity|Tile|"
-                                 "Gather|GatherElements|GatherND|Flatten");
-}
-
 static bool is_uniform(const ort_graph *graph, ort_id id, int64_t *number, int depth)
 {
     const ort_node *node = ort_edit_producer(graph, id);
@@ -58,7 +51,7 @@ static bool is_uniform(const ort_graph *graph, ort_id id, int64_t *number, int d
         return false;
     if (ort_edit_is(node, ONNX, "ConstantOfShape"))
         return is_filled(node, number);
-    if (picks(node))
+    if (ort_node_has_trait(node, ORT_TRAITS_MOVE))
         return is_uniform(graph, node->inputs[0], number, depth + 1);
     if (!ort_edit_is(node, ONNX, "Sub") || ort_fact_type(graph, id)->dtype != ORT_DTYPE_INT64 ||
         !is_uniform(graph, node->inputs[0], number, depth + 1) ||

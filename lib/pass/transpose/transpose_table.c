@@ -80,8 +80,7 @@ const ort_rule *ort_rule_of(const ort_node *node)
 {
     if (!node->op || node->output_count < 1 || node->body_count)
         return NULL;
-    unsigned traits = node->op->traits & (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_RANDOM);
-    bool maps = traits == ORT_TRAIT_ELEMENTWISE, onnx = !strcmp(node->domain, ONNX);
+    bool maps = node->op->traits & ORT_TRAIT_ELEMENTWISE, onnx = !strcmp(node->domain, ONNX);
     if (maps && node->input_count == 1)
         return &unary;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
