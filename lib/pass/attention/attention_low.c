@@ -1,4 +1,5 @@
-/* attention_low.c - masks of the lowest number, for Attention of opset 23 in a file.
+/* attention_low.c - numbers that a mask may hold: whether one is infinite, and the lowest number of
+ * its type, for Attention of opset 23 in a file.
  *
  * A row all whose keys have the lowest number of the type as their mask weighs them alike: beside
  * that number every score is lost. onnxruntime 1.31 gives 0 for such a row. It doesn't beside half
@@ -26,12 +27,22 @@ static double lowest_of(ort_dtype dtype)
                                          : -DBL_MAX;
 }
 
-static bool holds_lowest(const ort_tensor *t)
+/* What is looked for among the elements of a mask. */
+typedef struct search {
+    const ort_graph *graph;
+    bool infinite; /* an infinity or NaN, which may come of any arithmetic; else the lowest number,
+                      which stands in constants */
+    int looks;     /* how many nodes may still be looked at */
+} search;
+
+static bool holds(const search *s, const ort_tensor *t)
 {
     double lowest = lowest_of(t->dtype);
-    for (int64_t i = 0; i < ort_tensor_count(t); i++)
-        if (ort_tensor_get_f64(t, i) == lowest)
+    for (int64_t i = 0; i < ort_tensor_count(t); i++) {
+        double number = ort_tensor_get_f64(t, i);
+        if (s->infinite ? !isfinite(number) : number == lowest)
             return true;
+    }
     return false;
 }
 
@@ -42,35 +53,46 @@ static bool is_float(const ort_graph *graph, ort_id id)
            ort_dtype_get(type->dtype)->class_ == ORT_CLASS_FLOAT);
 }
 
-/* Could an element be the lowest number? *looks: how many nodes may still be looked at. */
-static bool may_be_low(const ort_graph *graph, ort_id id, int depth, int *looks)
+/* Do its elements come out of this node as they went in? */
+static bool chooses(const ort_node *node)
 {
-    static const char *const sums[] = {"MatMul", "Gemm", "Conv", "LayerNormalization", "Softmax"};
-    const ort_tensor *constant = ort_fact_constant(graph, id);
-    const ort_node *node = ort_edit_producer(graph, id);
-    if (!is_float(graph, id))
+    return ort_node_has_trait(node, ORT_TRAITS_MOVE | ORT_TRAIT_JOINS) ||
+           ort_edit_is(node, ONNX, "Where");
+}
+
+/* Could an element be such a number? */
+static bool may_hold(search *s, ort_id id, int depth)
+{
+    const ort_tensor *constant = ort_fact_constant(s->graph, id);
+    const ort_node *node = ort_edit_producer(s->graph, id);
+    if (!is_float(s->graph, id))
         return false;
     if (constant)
-        return holds_lowest(constant);
-    if (!node || depth > DEPTH || --*looks < 0 || node->body_count > 0)
+        return holds(s, constant);
+    if (!node || depth > DEPTH || --s->looks < 0 || node->body_count > 0)
         return true;
-    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
-        if (ort_edit_is(node, ONNX, sums[i]))
-            return false;
     if (ort_edit_is(node, ONNX, "ConstantOfShape")) {
         const ort_attr *value = ort_node_attr(node, "value");
-        return value && value->type == ORT_ATTR_TENSOR && holds_lowest(value->t);
+        return value && value->type == ORT_ATTR_TENSOR && holds(s, value->t);
     }
+    if (s->infinite && !chooses(node))
+        return true;
+    if (ort_edit_is_any(node, "MatMul|Gemm|Conv|LayerNormalization|Softmax"))
+        return false;
     for (int i = 0; i < node->input_count; i++)
-        if (node->inputs[i] != ORT_ID_NONE && may_be_low(graph, node->inputs[i], depth + 1, looks))
+        if (node->inputs[i] != ORT_ID_NONE && may_hold(s, node->inputs[i], depth + 1))
             return true;
     return false;
 }
 
 static bool is_low(const ort_graph *graph, ort_id id)
 {
-    int looks = LOOKS;
-    return may_be_low(graph, id, 0, &looks);
+    return may_hold(&(search){graph, false, LOOKS}, id, 0);
+}
+
+static bool is_finite(const ort_graph *graph, ort_id id)
+{
+    return !may_hold(&(search){graph, true, LOOKS}, id, 0);
 }
 
 bool ort_attention_masks_low(const ort_graph *graph, const ort_attention_terms *t)
@@ -79,6 +101,16 @@ bool ort_attention_masks_low(const ort_graph *graph, const ort_attention_terms *
         if (is_low(graph, t->masks[i]))
             return true;
     return false;
+}
+
+bool ort_attention_masks_finitely(const ort_graph *graph, const ort_attention_terms *t)
+{
+    bool keys = t->keys.id != ORT_ID_NONE, keeps = t->keep != ORT_ID_NONE;
+    bool windows = t->window != ORT_ID_NONE;
+    return t->mask_count + keys + windows + keeps <= 1 && /* a sum of two may overflow */
+           (!keys || isfinite(t->keys.low)) &&
+           (!t->mask_count || is_finite(graph, t->masks[0])) &&
+           (!windows || is_finite(graph, t->window)) && (!keeps || is_finite(graph, t->fill));
 }
 
 /* ---- writing */
@@ -108,17 +140,12 @@ static ort_id raise_constant(ort_emit *e, const ort_tensor *t, ort_id id)
 /* The inputs of this node that hold what becomes the mask: *first up to the returned, or 0. */
 static int parts_of(const ort_node *node, int *first)
 {
-    static const char *const moves[] = {"Unsqueeze", "Reshape", "Expand", "Slice", "Squeeze",
-                                        "Transpose"};
-    *first = 0;
-    if (ort_edit_is(node, ONNX, "Add"))
-        return 2;
-    if (ort_edit_is(node, ONNX, "Where"))
-        return *first = 1, 3;
-    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
-        if (ort_edit_is(node, ONNX, moves[i]))
-            return 1;
-    return 0;
+    bool where = ort_edit_is(node, ONNX, "Where");
+    *first = where;
+    if (where || ort_edit_is(node, ONNX, "Add"))
+        return where ? 3 : 2;
+    return ort_node_has_trait(node, ORT_TRAITS_MOVE) && node->output_count == 1 &&
+           !strcmp(node->op->domain, ONNX);
 }
 
 static ort_id raise_low(ort_emit *e, ort_id id, int depth);

@@ -4,8 +4,6 @@
  * A condition is 0 where the score stays, or the masks that were summed before it came; beside the
  * low number that stands elsewhere no score counts.
  */
-#include <math.h>
-
 #include "pass/attention/attention_match.h"
 #include "pass/facts/dim_source.h"
 #include "pass/facts/facts.h"
@@ -122,56 +120,4 @@ ort_id ort_attention_full_rows(const ort_pass_context *c, ort_emit *e, ort_id q,
     ort_id size = ort_attention_size(c, e, q, axis), one = ort_emit_ints(e, list, 1);
     const ort_id parts[4] = {one, one, size, one};
     return ort_emit_op2(e, "Expand", mask, ort_emit_concat(e, parts, 4));
-}
-
-/* ---- numbers of a mask */
-
-static bool is_finite_constant(const ort_tensor *t)
-{
-    if (!t->data || t->dtype == ORT_DTYPE_STRING)
-        return false;
-    for (int64_t i = 0; i < ort_tensor_count(t); i++)
-        if (!isfinite(ort_tensor_get_f64(t, i)))
-            return false;
-    return true;
-}
-
-/* Certainly no infinity: a constant, a choice of such, or one of them moved. */
-static bool is_finite(const ort_graph *graph, ort_id id, int depth)
-{
-    static const char *const moves[] = {"Unsqueeze", "Reshape", "Expand", "Slice", "Squeeze",
-                                        "Transpose"};
-    const ort_graph_value *value = graph->values.data[id];
-    const ort_node *node = ort_edit_producer(graph, id);
-    if (value->fact.value && !value->is_input)
-        return is_finite_constant(value->fact.value);
-    if (!node || depth > 8)
-        return false;
-    if (ort_edit_is(node, ONNX, "Where"))
-        return is_finite(graph, node->inputs[1], depth + 1) &&
-               is_finite(graph, node->inputs[2], depth + 1);
-    if (ort_edit_is(node, ONNX, "ConstantOfShape")) {
-        const ort_attr *of = ort_node_attr(node, "value");
-        return !of || (of->type == ORT_ATTR_TENSOR && of->t && is_finite_constant(of->t));
-    }
-    if (ort_edit_is(node, ONNX, "Concat")) {
-        bool all = true;
-        for (int i = 0; i < node->input_count && all; i++)
-            all = is_finite(graph, node->inputs[i], depth + 1);
-        return all;
-    }
-    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
-        if (ort_edit_is(node, ONNX, moves[i]))
-            return is_finite(graph, node->inputs[0], depth + 1);
-    return false;
-}
-
-bool ort_attention_masks_finitely(const ort_graph *graph, const ort_attention_terms *t)
-{
-    bool keys = t->keys.id != ORT_ID_NONE, keeps = t->keep != ORT_ID_NONE;
-    bool windows = t->window != ORT_ID_NONE;
-    return t->mask_count + keys + windows + keeps <= 1 && /* a sum of two may overflow */
-           (!keys || isfinite(t->keys.low)) &&
-           (!t->mask_count || is_finite(graph, t->masks[0], 0)) &&
-           (!windows || is_finite(graph, t->window, 0)) && (!keeps || is_finite(graph, t->fill, 0));
 }
