@@ -70,7 +70,7 @@ static ort_status beam_infer(ort_infer *x, ort_error *err)
     if (whisper)
         prompt = ort_infer_dim(x, IN_DECODER_IDS, 1);
     if ((whisper && !ort_infer_in(x, IN_DECODER_IDS)) ||
-        (!whisper && ort_node_int(x->node, "model_type", 0) != 0))
+        (!whisper && ort_node_attr_int(x->node, "model_type") != 0))
         prompt = ort_dim_of(1);
     if (ort_dim_known(length) && ort_dim_known(prompt))
         steps = ort_dim_of(length.size - prompt.size);
@@ -160,14 +160,14 @@ static ort_status choose(beam_search *s, int64_t b, ort_error *err)
     const ort_generation *g = &s->g;
     int64_t first = b * s->beams, rows = 0;
     for (int64_t i = 0; i < s->beams && s->done[b]; i++)
-        set_row(s, first + i, first, (int32_t)g->pad, 0.0f);
+        set_row(s, first + i, first, (int32_t)g->attrs->pad, 0.0f);
     if (s->done[b])
         return ORT_OK;
     for (int64_t i = 0; i < 2 * s->beams && rows < s->beams; i++) {
         candidate c = s->best[2 * first + i];
         if (c.score == -INFINITY)
             return ort_call_fail(g->call, err, "its decoder gives scores that aren't numbers");
-        if (c.token != g->eos)
+        if (c.token != g->attrs->eos)
             set_row(s, first + rows++, first + c.beam, c.token, c.score);
         else if (i < s->beams)
             keep_hypothesis(s, b, first + c.beam, c.score);
@@ -232,8 +232,7 @@ static ort_status write_silence(beam_search *s, ort_error *err)
     ORT_TRY(ort_call_output(g->call, OUT_SILENCE, ORT_DTYPE_FLOAT, &shape, err));
     ort_tensor *out = ort_call_out(g->call, OUT_SILENCE);
     for (int64_t b = 0; out && b < g->batch; b++)
-        ORT_TRY(ort_generation_probability(g, b * s->beams,
-                                           ort_node_int(g->call->node, "no_speech_token_id", -1),
+        ORT_TRY(ort_generation_probability(g, b * s->beams, g->attrs->silence,
                                            (float *)out->data + b, err));
     return ORT_OK;
 }
@@ -270,7 +269,7 @@ static ort_status write_result(beam_search *s, ort_error *err)
         const hypothesis *h = &s->found[i / s->wanted * s->beams + i % s->wanted];
         memcpy(to, h->ids, (size_t)h->length * sizeof *to);
         for (int64_t t = h->length; t < g->max; t++)
-            to[t] = (int32_t)g->pad;
+            to[t] = (int32_t)g->attrs->pad;
         if (scores)
             scores[i] = h->score;
     }
@@ -321,22 +320,15 @@ static ort_status get_memory(beam_search *s, ort_error *err)
 static ort_status read_whisper(beam_search *s, ort_error *err)
 {
     ort_generation *g = &s->g;
-    const ort_node *node = g->call->node;
     const ort_tensor *forced = ort_call_in(g->call, IN_EXTRA_IDS);
     int64_t processor = 0;
     ORT_TRY(ort_call_i64(g->call, IN_PROCESSOR, &processor, err));
     g->rules = (ort_generation_whisper){
         .timestamps = processor == 1,
-        .start = ort_node_int(node, "decoder_start_token_id", -1),
-        .translate = ort_node_int(node, "translate_token_id", -1),
-        .transcribe = ort_node_int(node, "transcribe_token_id", -1),
-        .start_of_lm = ort_node_int(node, "start_of_lm_token_id", -1),
-        .no_timestamps = ort_node_int(node, "no_timestamps_token_id", -1),
-        .first_timestamp = ort_node_int(node, "beginning_timestamp_token_id", -1),
         .forced = forced && ort_tensor_count(forced) > 0 ? forced : NULL};
     if (g->rules.forced && (forced->shape.rank != 2 || forced->shape.dim[0] != g->batch))
         return ort_call_fail(g->call, err, "extra_decoding_ids needs the shape [batch, tokens]");
-    if (g->rules.timestamps && g->rules.first_timestamp < 1)
+    if (g->rules.timestamps && g->attrs->first_timestamp < 1)
         return ort_call_fail(g->call, err, "logits_processor 1 needs beginning_timestamp_token_id");
     s->crossed = g->call->out_count > OUT_CROSS && g->call->out[OUT_CROSS];
     return s->crossed ? ort_generation_cross_begin(&s->cross, g,
@@ -349,7 +341,7 @@ static ort_status beam_begun(beam_search *s, ort_error *err)
     const ort_call *call = s->g.call;
     s->length_penalty = 1.0f;
     ORT_TRY(ort_call_f32(call, IN_LENGTH_PENALTY, &s->length_penalty, err));
-    s->stop_early = ort_node_int(call->node, "early_stopping", 0) == 1;
+    s->stop_early = s->g.attrs->early_stopping == 1;
     s->g.log = true;
     if (s->g.whisper)
         ORT_TRY(read_whisper(s, err));
@@ -400,7 +392,10 @@ static ort_status beam_run(ort_call *call, ort_error *err)
     return status;
 }
 
-static const ort_op_impl beam_impl = {.infer = beam_infer, .run = beam_run, .numbers = 0x7e};
+static const ort_op_impl beam_impl = {
+    .state = sizeof(ort_generation_attrs), .bind = ort_generation_bind, .infer = beam_infer,
+    .run = beam_run, .numbers = 0x7e,
+};
 
 const ort_op ort_ops_beam_search[] = {
     {MS, "BeamSearch", 1,

@@ -12,11 +12,28 @@
 enum { IN_IDS, IN_MAX };
 enum { GPT = 0, T5 = 1, WHISPER = 2 };
 
-static int64_t model_type(const ort_node *node)
-{
-    bool whisper = !strcmp(node->op_type, "WhisperBeamSearch");
-    return ort_node_int(node, "model_type", whisper ? WHISPER : GPT);
-}
+const ort_bind ort_generation_bind[] = {
+    ORT_BIND_AS(ort_generation_attrs, model, "model_type"),
+    ORT_BIND_AS(ort_generation_attrs, eos, "eos_token_id"),
+    ORT_BIND_AS(ort_generation_attrs, pad, "pad_token_id"),
+    ORT_BIND_AS(ort_generation_attrs, order, "no_repeat_ngram_size"),
+    ORT_BIND(ort_generation_attrs, vocab_size),
+    ORT_BIND(ort_generation_attrs, early_stopping, ORT_MAYBE),
+    ORT_BIND_AS(ort_generation_attrs, start, "decoder_start_token_id"),
+    ORT_BIND_AS(ort_generation_attrs, scores, "decoder_output_cross_qk", ORT_MAYBE),
+    ORT_BIND(ort_generation_attrs, temperature, ORT_MAYBE),
+    ORT_BIND(ort_generation_attrs, presence_penalty, ORT_MAYBE),
+    ORT_BIND(ort_generation_attrs, top_p, ORT_MAYBE),
+    ORT_BIND_AS(ort_generation_attrs, filter, "filter_value", ORT_MAYBE),
+    ORT_BIND_AS(ort_generation_attrs, keep, "min_tokens_to_keep", ORT_MAYBE),
+    ORT_BIND(ort_generation_attrs, custom, ORT_MAYBE),
+    ORT_BIND_AS(ort_generation_attrs, translate, "translate_token_id", ORT_ELSE(-1)),
+    ORT_BIND_AS(ort_generation_attrs, transcribe, "transcribe_token_id", ORT_ELSE(-1)),
+    ORT_BIND_AS(ort_generation_attrs, start_of_lm, "start_of_lm_token_id", ORT_ELSE(-1)),
+    ORT_BIND_AS(ort_generation_attrs, no_timestamps, "no_timestamps_token_id", ORT_ELSE(-1)),
+    ORT_BIND_AS(ort_generation_attrs, first_timestamp, "beginning_timestamp_token_id",
+                ORT_ELSE(-1)),
+    ORT_BIND_AS(ort_generation_attrs, silence, "no_speech_token_id", ORT_ELSE(-1)), {0}};
 
 /* ---- inference */
 
@@ -72,9 +89,9 @@ ort_status ort_generation_infer(ort_infer *x, ort_error *err)
 {
     const char *bodies[] = {"decoder", "init_decoder", "encoder"};
     int body = ort_node_body(x->node, "decoder"), encoder = ort_node_body(x->node, "encoder");
-    int64_t type = model_type(x->node);
+    int64_t type = ort_node_attr_int(x->node, "model_type");
     bool gpt = type == GPT, whisper = type == WHISPER;
-    bool scores = ort_node_int(x->node, "decoder_output_cross_qk", 0) != 0;
+    bool scores = ort_node_attr_int(x->node, "decoder_output_cross_qk") != 0;
     ORT_TRY(ort_infer_need_rank(x, IN_IDS, whisper ? 3 : 2, err));
     if (gpt && (body < 0 || !like_gpt(x->node->bodies[body])))
         return ort_infer_fail(x, err, "its decoder needs input_ids, position_ids, attention_mask "
@@ -131,7 +148,7 @@ static ort_status read_inputs(ort_generation *g, const ort_generation_slots *slo
 static ort_status read_node(ort_generation *g, ort_error *err)
 {
     const ort_node *node = g->call->node;
-    int64_t type = model_type(node);
+    int64_t type = g->attrs->model;
     if (type < GPT || type > WHISPER)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "model_type %lld isn't implemented: only "
                              "0 (decoders like GPT-2), 1 (like T5) and 2 (like Whisper) are",
@@ -142,12 +159,9 @@ static ort_status read_node(ort_generation *g, ort_error *err)
     g->first_body = ort_node_body(node, type == GPT ? "init_decoder" : "encoder");
     g->in_count = (int)node->bodies[g->body]->inputs.count;
     g->out_count = (int)node->bodies[g->body]->outputs.count;
-    g->scored = g->whisper && ort_node_int(node, "decoder_output_cross_qk", 0);
+    g->scored = g->whisper && g->attrs->scores;
     g->layers = (int)own_states(node->bodies[g->body], g->scored);
     ort_generation_find_shared(g);
-    g->eos = ort_node_int(node, "eos_token_id", -1);
-    g->pad = ort_node_int(node, "pad_token_id", -1);
-    g->order = ort_node_int(node, "no_repeat_ngram_size", 0);
     g->temperature = 1.0f;
     return ORT_OK;
 }
@@ -156,7 +170,7 @@ ort_status ort_generation_begin(ort_generation *g, ort_call *call, int64_t beams
                                 const ort_generation_slots *slots, ort_error *err)
 {
     size_t rows, cells;
-    *g = (ort_generation){.call = call, .beams = beams};
+    *g = (ort_generation){.call = call, .attrs = call->state, .beams = beams};
     ORT_TRY(read_node(g, err));
     ORT_TRY(read_inputs(g, slots, err));
     g->rows = g->batch * beams;

@@ -41,15 +41,29 @@ typedef struct ort_generation_buffer {
     int length, width, from;
 } ort_generation_buffer;
 
-/* What only WhisperBeamSearch has. */
+/* The state of all these operators: their attributes. Tokens are -1 where there is none. */
+typedef struct ort_generation_attrs {
+    int64_t model, eos, pad, order, vocab_size, early_stopping, start;
+    bool scores; /* the decoder gives scores of attention */
+    /* Sampling */
+    float temperature, presence_penalty, top_p, filter;
+    int64_t keep;
+    bool custom;
+    /* WhisperBeamSearch */
+    int64_t translate, transcribe, start_of_lm, no_timestamps, first_timestamp, silence;
+} ort_generation_attrs;
+
+extern const ort_bind ort_generation_bind[];
+
+/* Inputs that only WhisperBeamSearch has. */
 typedef struct ort_generation_whisper {
     bool timestamps;             /* rules for them (logits_processor 1) */
-    int64_t start, translate, transcribe, start_of_lm, no_timestamps, first_timestamp;
     const ort_tensor *forced;    /* [batch, n]: tokens that come first, or NULL */
 } ort_generation_whisper;
 
 struct ort_generation {
     ort_call *call;
+    const ort_generation_attrs *attrs;
     const ort_generation_form *form;
     const ort_tensor *vocab_mask, *prefix_mask, *mask, *presence, *begin; /* NULL: absent */
     bool whisper;        /* of the encoder-decoder forms: sound in, no attention mask */
@@ -60,8 +74,7 @@ struct ort_generation {
     ort_generation_whisper rules;
     int64_t batch, beams, rows;
     int64_t prompt, length, max, min, vocab; /* length: tokens of every row so far */
-    int64_t order, eos, pad;
-    float penalty, temperature, presence_penalty;
+    float penalty, temperature;
     bool log;            /* scores are logarithms of probabilities, else logits */
     int32_t *ids, *spare; /* [rows][max] */
     int32_t *positions;  /* [rows] of the next token */

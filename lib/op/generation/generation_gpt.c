@@ -19,7 +19,7 @@ static ort_status prompt_inputs(ort_generation *g, ort_error *err)
         g->positions[row] = 0;
         for (int64_t t = 0; t < g->prompt; t++) {
             int64_t at = row * g->prompt + t, given = row / g->beams * g->prompt + t;
-            bool counts = ids[given] != g->pad;
+            bool counts = ids[given] != g->attrs->pad;
             ort_generation_data(g->in[BODY_IDS])[at] = ids[given];
             ort_generation_data(g->in[BODY_POSITIONS])[at] = counts ? g->positions[row] : 0;
             ort_generation_data(g->in[BODY_MASK])[at] = mask ? mask[given] : counts;

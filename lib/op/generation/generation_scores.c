@@ -34,14 +34,14 @@ static void punish_repeats(const ort_generation *g, float *scores, const int32_t
 /* Tokens that would repeat a run of `order` tokens are out. */
 static void forbid_runs(const ort_generation *g, float *scores, const int32_t *ids)
 {
-    const int32_t *tail = ids + g->length - (g->order - 1);
+    const int32_t *tail = ids + g->length - (g->attrs->order - 1);
     ort_pace pace = {0};
-    for (int64_t t = 0; g->order > 0 && t + g->order <= g->length; t++) {
-        if (ort_pace_over(&pace, (uint64_t)g->order))
+    for (int64_t t = 0; g->attrs->order > 0 && t + g->attrs->order <= g->length; t++) {
+        if (ort_pace_over(&pace, (uint64_t)g->attrs->order))
             return;
-        int32_t next = ids[t + g->order - 1];
+        int32_t next = ids[t + g->attrs->order - 1];
         if (next >= 0 && next < g->vocab &&
-            !memcmp(ids + t, tail, (size_t)(g->order - 1) * sizeof *ids))
+            !memcmp(ids + t, tail, (size_t)(g->attrs->order - 1) * sizeof *ids))
             scores[next] = -FLT_MAX;
     }
 }
@@ -80,14 +80,14 @@ static void score_row(const ort_generation *g, int64_t row)
     int64_t forced = g->rules.forced ? g->rules.forced->shape.dim[1] : 0;
     if (g->length - g->prompt <= forced)
         allow(g, scores, g->prefix_mask, row / g->beams * g->vocab);
-    if (g->length < g->min && g->eos >= 0 && g->eos < g->vocab)
-        scores[g->eos] = -FLT_MAX;
+    if (g->length < g->min && g->attrs->eos >= 0 && g->attrs->eos < g->vocab)
+        scores[g->attrs->eos] = -FLT_MAX;
     for (int64_t v = 0; g->temperature != 1.0f && v < g->vocab; v++)
         scores[v] /= g->temperature;
     /* By its documentation. onnxruntime takes all of presence_mask off token 0 of row 0. */
     for (int64_t v = 0; g->presence && v < g->vocab; v++)
         scores[v] -= (float)((const int32_t *)g->presence->data)[row * g->vocab + v] *
-                     g->presence_penalty;
+                     g->attrs->presence_penalty;
     if (g->rules.timestamps)
         ort_generation_time_rules(g, ids, scores);
     if (g->length - g->prompt < forced)
@@ -102,7 +102,7 @@ static bool fits(const ort_tensor *mask, int64_t count)
 static ort_status check_logits(ort_generation *g, ort_error *err)
 {
     const ort_shape *l = &g->out[0]->tensor.shape;
-    int64_t given = ort_node_int(g->call->node, "vocab_size", -1);
+    int64_t given = g->attrs->vocab_size;
     if (l->rank != 3 || (l->dim[0] != g->rows && l->dim[0] != g->batch) || l->dim[1] < 1 ||
         l->dim[2] < 1 || given > l->dim[2])
         return ort_call_fail(g->call, err, "the logits of its decoder don't have the shape [batch, "
@@ -117,9 +117,9 @@ static ort_status check_logits(ort_generation *g, ort_error *err)
         !fits(g->presence, g->rows * vocab))
         return ort_call_fail(g->call, err, "vocab_mask, prefix_vocab_mask or presence_mask doesn't "
                              "fit %lld tokens", (long long)vocab);
-    if (g->rules.timestamps && g->rules.first_timestamp >= vocab)
+    if (g->rules.timestamps && g->attrs->first_timestamp >= vocab)
         return ort_call_fail(g->call, err, "beginning_timestamp_token_id %lld is none of %lld "
-                             "tokens", (long long)g->rules.first_timestamp, (long long)vocab);
+                             "tokens", (long long)g->attrs->first_timestamp, (long long)vocab);
     size_t bytes;
     if (!ort_mul_size((size_t)g->rows, (size_t)vocab, &bytes) ||
         !ort_mul_size(bytes, sizeof *g->scores, &bytes))

@@ -36,7 +36,7 @@ static int hidden_slot(const ort_generation *g)
 /* Sequences begin with decoder_input_ids, or one start token. */
 static ort_status begin(ort_generation *g, ort_value **slot, ort_error *err)
 {
-    int64_t start = ort_node_int(g->call->node, "decoder_start_token_id", -1);
+    int64_t start = g->attrs->start;
     if (start < 0 && !g->begin)
         return ort_call_fail(g->call, err, "a model with encoder needs decoder_start_token_id");
     if (slot)
@@ -62,7 +62,7 @@ static ort_status encoder_inputs(ort_generation *g, ort_value **in, bool starts,
     for (int64_t b = 0; b < g->batch; b++) {
         bool begun = false;
         for (int64_t at = b * length; at < (b + 1) * length; at++) {
-            begun = begun || ids[at] != g->pad;
+            begun = begun || ids[at] != g->attrs->pad;
             ort_generation_data(in[0])[at] = ids[at];
             ort_generation_data(in[1])[at] =
                 g->mask ? ((const int32_t *)g->mask->data)[at] : begun;

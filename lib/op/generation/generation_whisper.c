@@ -35,7 +35,7 @@ static float highest(const float *scores, int64_t first, int64_t end)
 /* When all times together are likelier than any word, a time comes. */
 static void prefer_times(const ort_generation *g, float *scores)
 {
-    int64_t first = g->rules.first_timestamp;
+    int64_t first = g->attrs->first_timestamp;
     float most = highest(scores, first, g->vocab), sum = 0;
     for (int64_t v = first; v < g->vocab; v++)
         if (scores[v] > -FLT_MAX)
@@ -46,7 +46,7 @@ static void prefer_times(const ort_generation *g, float *scores)
 
 void ort_generation_time_rules(const ort_generation *g, const int32_t *ids, float *scores)
 {
-    const ort_generation_whisper *w = &g->rules;
+    const ort_generation_attrs *w = g->attrs;
     int64_t n = g->length, begin = 0, last_time = -1;
     while (begin < n && ids[begin++] < w->first_timestamp) /* up to the first time, or all */
         continue;
@@ -64,7 +64,7 @@ void ort_generation_time_rules(const ort_generation *g, const int32_t *ids, floa
     if (last && before)
         exclude(g, scores, w->first_timestamp, g->vocab);
     else if (last)
-        exclude(g, scores, 0, g->eos);
+        exclude(g, scores, 0, g->attrs->eos);
     if (last_time >= 0) /* a time alone may come again, it ends its text at once */
         exclude(g, scores, w->first_timestamp, last_time + (last && !before ? 0 : 1));
     if (n == begin)

@@ -42,9 +42,7 @@ typedef struct ranked {
 
 typedef struct sampler {
     uint64_t x; /* of the stream */
-    float top_p, filter;
-    int64_t keep;
-    bool custom;
+    const ort_generation_attrs *attrs;
     ranked *order; /* [vocab] */
 } sampler;
 
@@ -85,7 +83,7 @@ static void rank_tokens(sampler *s, const float *scores, int64_t vocab)
     float most = scores[best_token(scores, vocab)], sum = 0, before = 0;
     for (int64_t v = 0; v < vocab; v++)
         s->order[v] = (ranked){.score = scores[v], .token = (int32_t)v};
-    qsort(s->order, (size_t)vocab, sizeof *s->order, s->custom ? falling : rising);
+    qsort(s->order, (size_t)vocab, sizeof *s->order, s->attrs->custom ? falling : rising);
     for (int64_t v = 0; v < vocab; v++)
         sum += expf(s->order[v].score - most);
     for (int64_t v = 0; v < vocab; v++)
@@ -97,15 +95,15 @@ static void rank_tokens(sampler *s, const float *scores, int64_t vocab)
  * sum exceeds top_p. */
 static void filter_tokens(const sampler *s, float *scores, int64_t vocab)
 {
-    if (!s->custom) {
-        for (int64_t v = 0; v == 0 || v < vocab - s->keep; v++)
-            if (s->order[v].sum <= 1 - s->top_p)
-                scores[s->order[v].token] = s->filter;
+    if (!s->attrs->custom) {
+        for (int64_t v = 0; v == 0 || v < vocab - s->attrs->keep; v++)
+            if (s->order[v].sum <= 1 - s->attrs->top_p)
+                scores[s->order[v].token] = s->attrs->filter;
         return;
     }
     for (int64_t v = 0; v + 1 < vocab; v++)
-        if (s->order[v].sum > s->top_p)
-            scores[s->order[v + 1].token] = s->filter;
+        if (s->order[v].sum > s->attrs->top_p)
+            scores[s->order[v + 1].token] = s->attrs->filter;
 }
 
 static int32_t draw_token(sampler *s, const float *scores, int64_t vocab)
@@ -143,9 +141,9 @@ static ort_status choose(ort_generation *g, sampler *s, bool *done, bool *all_do
     for (int64_t b = 0; b < g->rows; b++) {
         float *scores = g->scores + b * g->vocab;
         int32_t token = s ? sample_token(s, scores, g->vocab) : best_token(scores, g->vocab);
-        done[b] = done[b] || token == g->eos;
+        done[b] = done[b] || token == g->attrs->eos;
         g->from[b] = (int32_t)b;
-        g->tokens[b] = done[b] ? (int32_t)g->pad : token;
+        g->tokens[b] = done[b] ? (int32_t)g->attrs->pad : token;
         *all_done = *all_done && done[b];
     }
     return ORT_OK;
@@ -193,7 +191,7 @@ static ort_status search_begun(ort_generation *g, sampler *s, ort_error *err)
     int32_t *ids = ort_call_out(g->call, 0)->data;
     for (int64_t b = 0; b < g->rows; b++)
         for (int64_t t = 0; t < g->max; t++)
-            ids[b * g->max + t] = t < g->length ? g->ids[b * g->max + t] : (int32_t)g->pad;
+            ids[b * g->max + t] = t < g->length ? g->ids[b * g->max + t] : (int32_t)g->attrs->pad;
     return ORT_OK;
 }
 
@@ -212,19 +210,15 @@ static ort_status greedy_run(ort_call *call, ort_error *err)
 
 static ort_status sample_begun(ort_generation *g, sampler *s, ort_error *err)
 {
-    const ort_node *node = g->call->node;
+    const ort_generation_attrs *a = g->attrs;
     int64_t from = (int64_t)g->call->seed;
     ORT_TRY(ort_call_i64(g->call, 8, &from, err));
-    g->temperature = ort_node_float(node, "temperature", 1.0f);
-    g->presence_penalty = ort_node_float(node, "presence_penalty", 0.0f);
-    s->top_p = ort_node_float(node, "top_p", 0.0f);
-    s->filter = ort_node_float(node, "filter_value", -1e20f);
-    s->keep = ort_node_int(node, "min_tokens_to_keep", 0);
-    s->custom = ort_node_int(node, "custom", 0) != 0;
+    g->temperature = a->temperature;
+    s->attrs = a;
     seed(s, ort_call_in(g->call, 8) ? (uint32_t)from : (uint64_t)from);
-    if (!(g->temperature > 0.0f) || s->keep < 0)
+    if (!(g->temperature > 0.0f) || a->keep < 0)
         return ort_call_fail(g->call, err, "temperature %g or min_tokens_to_keep %lld is out of "
-                             "range", (double)g->temperature, (long long)s->keep);
+                             "range", (double)g->temperature, (long long)a->keep);
     return search_begun(g, s, err);
 }
 
@@ -243,9 +237,13 @@ static ort_status sampling_run(ort_call *call, ort_error *err)
     return status;
 }
 
-static const ort_op_impl greedy_impl = {.infer = greedy_infer, .run = greedy_run, .numbers = 0xe};
+static const ort_op_impl greedy_impl = {
+    .state = sizeof(ort_generation_attrs), .bind = ort_generation_bind, .infer = greedy_infer,
+    .run = greedy_run, .numbers = 0xe,
+};
 static const ort_op_impl sampling_impl = {
-    .infer = greedy_infer, .run = sampling_run, .numbers = 0x10e,
+    .state = sizeof(ort_generation_attrs), .bind = ort_generation_bind, .infer = greedy_infer,
+    .run = sampling_run, .numbers = 0x10e,
 };
 
 const ort_op ort_ops_greedy_search[] = {

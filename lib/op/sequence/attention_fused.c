@@ -43,9 +43,11 @@ static ort_dtype dtype_of(const ort_infer *x, int input)
 static const ort_multi_slots multi_slots = {3, 4, 5, 6, 7, 8, -1, 9};
 static const ort_multi_slots one_step_slots = {10, 3, 4, 5, 6, 7, 8, 9};
 
+enum { QUANTIZED = 1, ONE_STEP }; /* variants */
+
 static bool is_one_step(const ort_op *op)
 {
-    return !strcmp(op->name, "DecoderMaskedMultiHeadAttention");
+    return op->variant == ONE_STEP;
 }
 
 /* Rows of the present cache: those of the past and `fresh`. */
@@ -59,7 +61,7 @@ static ort_dim total_rows(const ort_infer *x, int past, int axis, ort_dim fresh)
 
 static bool is_quantized(const ort_op *op)
 {
-    return !strcmp(op->name, "QAttention");
+    return op->variant == QUANTIZED;
 }
 
 static ort_status packed_infer(ort_infer *x, ort_error *err)
@@ -182,18 +184,39 @@ static ort_status sparse_infer(ort_infer *x, ort_error *err)
 
 /* ---- prepare */
 
-static ort_status read_common(ort_prep *p, ort_fused **out, ort_fused_kind kind, ort_error *err)
+/* Of those with as many heads of keys as of queries. */
+static const ort_bind even_bind[] = {
+    ORT_BIND_AS(ort_fused, heads, "num_heads"),
+    ORT_BIND_AS(ort_fused, kv_heads, "num_heads"),
+    ORT_BIND(ort_fused, scale, ORT_MAYBE),
+    ORT_BIND_AS(ort_fused, mask_value, "mask_filter_value"),
+    ORT_BIND_AS(ort_fused, causal, "unidirectional", ORT_MAYBE),
+    ORT_BIND_AS(ort_fused, hidden_sizes, "qkv_hidden_sizes", ORT_MAYBE),
+    ORT_BIND_AS(ort_fused, rotary, "do_rotary", ORT_MAYBE),
+    ORT_BIND_AS(ort_fused, rotary_dim, "rotary_embedding_dim", ORT_MAYBE),
+    ORT_BIND_AS(ort_fused, shared, "past_present_share_buffer", ORT_MAYBE), {0}};
+
+#define CACHE_WORDS ORT_WORDS("NONE PER_TENSOR PER_CHANNEL")
+
+static const ort_bind group_bind[] = {
+    ORT_BIND_AS(ort_fused, heads, "num_heads"),
+    ORT_BIND_AS(ort_fused, kv_heads, "kv_num_heads"),
+    ORT_BIND(ort_fused, scale, ORT_MAYBE),
+    ORT_BIND(ort_fused, softcap, ORT_MAYBE),
+    ORT_BIND(ort_fused, causal, ORT_ELSE(1)),
+    ORT_BIND_AS(ort_fused, window, "local_window_size", ORT_MAYBE),
+    ORT_BIND_AS(ort_fused, rotary, "do_rotary"),
+    ORT_BIND_AS(ort_fused, interleaved, "rotary_interleaved"),
+    ORT_BIND_AS(ort_fused, norm_epsilon, "qk_norm_epsilon", ORT_MAYBE),
+    ORT_BIND_AS(ort_fused, qk_mode, "qk_output", ORT_MAYBE),
+    ORT_BIND_AS(ort_fused, k_quant, "k_quant_type", ORT_MAYBE, CACHE_WORDS),
+    ORT_BIND_AS(ort_fused, v_quant, "v_quant_type", ORT_MAYBE, CACHE_WORDS),
+    ORT_BIND_AS(ort_fused, sparse_block, "sparse_block_size", ORT_MAYBE), {0}};
+
+static ort_status read_common(ort_prep *p, ort_fused_kind kind, ort_error *err)
 {
-    ort_fused *f = ort_prep_state(p, sizeof *f);
-    if (!f)
-        return ort_error_memory(err, sizeof *f);
-    *out = f;
+    ort_fused *f = p->state;
     f->kind = kind;
-    f->heads = f->kv_heads = ort_node_int(p->node, "num_heads", 0);
-    f->scale = ort_node_float(p->node, "scale", 0);
-    f->mask_value = ort_node_float(p->node, "mask_filter_value", -10000.0f);
-    f->causal = ort_node_int(p->node, "unidirectional", 0) != 0;
-    f->window = -1;
     f->qk_output = -1;
     f->quantized = is_quantized(p->op);
     f->dtype = ort_prep_dtype(p, f->quantized ? 2 : 0);
@@ -274,19 +297,15 @@ static const ort_appends sparse_appends = {
 
 static ort_status packed_prepare(ort_prep *p, ort_error *err)
 {
-    ort_fused *f;
-    size_t sizes = 0;
-    const int64_t *hidden = ort_node_ints(p->node, "qkv_hidden_sizes", &sizes);
-    ORT_TRY(read_common(p, &f, ORT_FUSED_PACKED, err));
+    ort_fused *f = p->state;
+    const size_t sizes = f->hidden_sizes.count;
+    ORT_TRY(read_common(p, ORT_FUSED_PACKED, err));
     if (sizes != 0 && sizes != 3)
         return ort_prep_fail(p, err, "qkv_hidden_sizes must hold 3 numbers");
     for (size_t i = 0; i < sizes; i++)
-        f->hidden[i] = hidden[i];
+        f->hidden[i] = f->hidden_sizes.ptr[i];
     f->multi = (ort_multi_slots){-1, -1, -1, -1, -1, -1, -1, -1};
-    f->rotary = ort_node_int(p->node, "do_rotary", 0) != 0;
-    f->rotary_dim = ort_node_int(p->node, "rotary_embedding_dim", 0);
     p->appends = f->quantized ? &quantized_appends : &packed_appends;
-    f->shared = ort_node_int(p->node, "past_present_share_buffer", 0) != 0;
     if (f->quantized && (f->rotary || f->shared)) /* it has no input for the filled length */
         return refuse(err, "do_rotary or past_present_share_buffer of QAttention");
     if (f->shared && gives(p, 4) && !gives(p, ORT_ATTENTION_LENGTH))
@@ -296,8 +315,8 @@ static ort_status packed_prepare(ort_prep *p, ort_error *err)
 
 static ort_status multi_prepare(ort_prep *p, ort_error *err)
 {
-    ort_fused *f;
-    ORT_TRY(read_common(p, &f, ORT_FUSED_MULTI, err));
+    ort_fused *f = p->state;
+    ORT_TRY(read_common(p, ORT_FUSED_MULTI, err));
     f->one_step = is_one_step(p->op);
     f->multi = f->one_step ? one_step_slots : multi_slots;
     p->appends = f->one_step ? &one_step_appends : &multi_appends;
@@ -305,8 +324,7 @@ static ort_status multi_prepare(ort_prep *p, ort_error *err)
     f->qk_mode = 2; /* with mask, before the softmax */
     if (gives(p, f->multi.indirection) && !gives(p, f->multi.length))
         return ort_prep_fail(p, err, "cache_indirection needs past_sequence_length");
-    if (f->one_step && gives(p, f->multi.past_k) &&
-        !ort_node_int(p->node, "past_present_share_buffer", 0))
+    if (f->one_step && gives(p, f->multi.past_k) && !f->shared)
         return ort_prep_fail(p, err, "a past state needs past_present_share_buffer = 1");
     return ORT_OK;
 }
@@ -314,22 +332,17 @@ static ort_status multi_prepare(ort_prep *p, ort_error *err)
 /* How GroupQueryAttention stores its cache: as the query's type, or in 8 or 4 bits. */
 static ort_status read_cache_format(ort_prep *p, ort_fused *f, ort_error *err)
 {
-    const char *k_quant = ort_node_string(p->node, "k_quant_type", "NONE");
-    const char *v_quant = ort_node_string(p->node, "v_quant_type", "NONE");
-    int64_t bits = ort_node_int(p->node, "kv_cache_bit_width", 8);
+    int64_t bits = ort_node_attr_int(p->node, "kv_cache_bit_width");
     ort_dtype cache = ort_prep_dtype(p, 3);
-    if (!strcmp(k_quant, "NONE") && !strcmp(v_quant, "NONE")) {
+    if (f->k_quant == ORT_CACHE_PLAIN && f->v_quant == ORT_CACHE_PLAIN) {
         if (gives(p, 3) && cache != f->dtype)
             return refuse(err, "a cache of another type than the query");
         return ORT_OK;
     }
-    if (strcmp(k_quant, v_quant))
+    if (f->k_quant != f->v_quant)
         return refuse(err, "a cache with keys and values quantized in different ways");
-    f->cache.per_channel = !strcmp(k_quant, "PER_CHANNEL");
+    f->cache.per_channel = f->k_quant == ORT_CACHE_PER_CHANNEL;
     f->cache.bits = (int)bits;
-    if (!f->cache.per_channel && strcmp(k_quant, "PER_TENSOR"))
-        return ort_prep_fail(p, err, "k_quant_type '%.40s' is none of NONE, PER_TENSOR and "
-                             "PER_CHANNEL", k_quant);
     if (bits != 8 && bits != 4)
         return ort_prep_fail(p, err, "kv_cache_bit_width is %lld, needs 8 or 4", (long long)bits);
     if (!gives(p, f->slots.k_scale) || !gives(p, f->slots.v_scale) || !gives(p, 3))
@@ -342,30 +355,23 @@ static ort_status read_cache_format(ort_prep *p, ort_fused *f, ort_error *err)
 
 static ort_status group_prepare(ort_prep *p, ort_error *err)
 {
-    ort_fused *f;
-    ORT_TRY(read_common(p, &f, ORT_FUSED_GROUP, err));
+    ort_fused *f = p->state;
+    const int stage = f->qk_mode;
+    ORT_TRY(read_common(p, ORT_FUSED_GROUP, err));
     f->slots = (ort_group_slots){.lengths = 5, .total = 6, .cos = 7, .sin = 8, .positions = 9,
                                  .add = 10, .sink = 11, .k_scale = 12, .v_scale = 13, .q_norm = 14,
                                  .k_norm = 15, .length_offset = 1};
     p->appends = &group_appends;
-    f->kv_heads = ort_node_int(p->node, "kv_num_heads", 0);
-    f->softcap = ort_node_float(p->node, "softcap", 0);
-    f->causal = ort_node_int(p->node, "causal", 1) != 0;
-    f->window = ort_node_int(p->node, "local_window_size", -1);
-    f->rotary = ort_node_int(p->node, "do_rotary", 0) != 0;
-    f->interleaved = ort_node_int(p->node, "rotary_interleaved", 0) != 0;
-    f->smooth = ort_node_int(p->node, "smooth_softmax", 0) == 1;
-    f->norm_epsilon = ort_node_float(p->node, "qk_norm_epsilon", 1e-6f);
+    f->smooth = ort_node_attr_int(p->node, "smooth_softmax") == 1;
     if (f->kv_heads < 1 || f->heads % f->kv_heads != 0)
         return ort_prep_fail(p, err, "num_heads must be a multiple of kv_num_heads");
     if (f->rotary && (!gives(p, 7) || !gives(p, 8)))
         return ort_prep_fail(p, err, "do_rotary needs cos_cache and sin_cache");
     ORT_TRY(read_cache_format(p, f, err));
-    if (ort_node_int(p->node, "sliding_window_cache", 0))
+    if (ort_node_attr_int(p->node, "sliding_window_cache"))
         return refuse(err, "sliding_window_cache");
-    int64_t stage = ort_node_int(p->node, "qk_output", 0);
     if (stage < 0 || stage > 2)
-        return ort_prep_fail(p, err, "qk_output is %lld, needs 0, 1 or 2", (long long)stage);
+        return ort_prep_fail(p, err, "qk_output is %d, needs 0, 1 or 2", stage);
     f->qk_output = stage && p->out_count > 3 ? 3 : -1;
     f->qk_mode = stage == 2 ? 3 : 2; /* after the softmax, or before it with mask and softcap */
     return ORT_OK;
@@ -373,17 +379,12 @@ static ort_status group_prepare(ort_prep *p, ort_error *err)
 
 static ort_status sparse_prepare(ort_prep *p, ort_error *err)
 {
-    ort_fused *f;
-    ORT_TRY(read_common(p, &f, ORT_FUSED_GROUP, err));
+    ort_fused *f = p->state;
+    ORT_TRY(read_common(p, ORT_FUSED_GROUP, err));
     f->slots = (ort_group_slots){.lengths = 8, .total = 7, .cos = 9, .sin = 10, .positions = -1,
                                  .add = -1, .sink = -1, .k_scale = -1, .v_scale = -1, .q_norm = -1,
                                  .k_norm = -1};
     p->appends = &sparse_appends;
-    f->kv_heads = ort_node_int(p->node, "kv_num_heads", 0);
-    f->sparse_block = ort_node_int(p->node, "sparse_block_size", 0);
-    f->causal = true;
-    f->rotary = ort_node_int(p->node, "do_rotary", 0) != 0;
-    f->interleaved = ort_node_int(p->node, "rotary_interleaved", 0) != 0;
     if (f->kv_heads < 1 || f->heads % f->kv_heads != 0)
         return ort_prep_fail(p, err, "num_heads must be a multiple of kv_num_heads");
     if (f->sparse_block < 1 || f->sparse_block > INT32_MAX)
@@ -394,19 +395,21 @@ static ort_status sparse_prepare(ort_prep *p, ort_error *err)
 }
 
 static const ort_op_impl packed_impl = {
-    .infer = packed_infer, .prepare = packed_prepare, .shape = ort_fused_shape,
-    .run = ort_fused_run,
+    .state = sizeof(ort_fused), .bind = even_bind, .infer = packed_infer, .prepare = packed_prepare,
+    .shape = ort_fused_shape, .run = ort_fused_run,
 };
 static const ort_op_impl multi_impl = {
-    .infer = multi_infer, .prepare = multi_prepare, .shape = ort_fused_shape, .run = ort_fused_run,
+    .state = sizeof(ort_fused), .bind = even_bind, .infer = multi_infer, .prepare = multi_prepare,
+    .shape = ort_fused_shape, .run = ort_fused_run,
 };
 static const ort_op_impl group_impl = {
-    .infer = group_infer, .prepare = group_prepare, .shape = ort_fused_shape, .run = ort_fused_run,
+    .state = sizeof(ort_fused), .bind = group_bind, .infer = group_infer, .prepare = group_prepare,
+    .shape = ort_fused_shape, .run = ort_fused_run,
 };
 
 static const ort_op_impl sparse_impl = {
-    .infer = sparse_infer, .prepare = sparse_prepare, .shape = ort_fused_shape,
-    .run = ort_fused_run,
+    .state = sizeof(ort_fused), .bind = group_bind, .infer = sparse_infer,
+    .prepare = sparse_prepare, .shape = ort_fused_shape, .run = ort_fused_run,
 };
 
 /* ---- rows */
@@ -423,7 +426,7 @@ const ort_op ort_ops_attention_fused[] = {
      "input_zero_point?:T1,weight_zero_point?:T2,past?:T3 -> output:T3,present?:T3",
      "T1:i8,u8 T2:i8,u8 T3:f32,f16 T4:i32",
      "do_rotary:i=0 mask_filter_value:f=-10000 num_heads:i! past_present_share_buffer:i=0 scale:f "
-     "unidirectional:i=0", 0, &packed_impl},
+     "unidirectional:i=0", 0, &packed_impl, NULL, QUANTIZED},
     {MS, "MultiHeadAttention", 1,
      "query:T,key?:T,value?:T,bias?:T,key_padding_mask?:M,attention_bias?:T,past_key?:T,"
      "past_value?:T,past_sequence_length?:M,cache_indirection?:M -> "
@@ -436,7 +439,7 @@ const ort_op ort_ops_attention_fused[] = {
      "output:T,present_key?:T,present_value?:T,qk?:QK",
      "T:f32,f16 QK:f32,f16 M:i32",
      "mask_filter_value:f=-10000 num_heads:i! output_qk:i=0 past_present_share_buffer:i=0 scale:f",
-     0, &multi_impl},
+     0, &multi_impl, NULL, ONE_STEP},
     {MS, "GroupQueryAttention", 1,
      "query:T,key?:T,value?:T,past_key?:C,past_value?:C,seqlens_k:M,total_sequence_length:M,"
      "cos_cache?:T,sin_cache?:T,position_ids?:i64,attention_bias?:T,head_sink?:T,k_scale?:f32,"

@@ -38,17 +38,19 @@ typedef struct ort_fused { /* prepared state */
     double scale, softcap;
     bool quantized;       /* QAttention: 8-bit input and weights, projected in float */
     bool causal, rotary, interleaved, smooth;
-    int64_t window;       /* keys a query sees at most; -1: all */
+    int64_t window;       /* keys a query sees at most; 0 and less: all */
     ort_group_slots slots; /* ORT_FUSED_GROUP */
     ort_multi_slots multi; /* ORT_FUSED_MULTI */
     bool shared;          /* ORT_FUSED_PACKED: past and present are one buffer */
     int64_t rotary_dim;   /* ORT_FUSED_PACKED: elements of a head that turn; 0: all */
     bool one_step;        /* DecoderMaskedMultiHeadAttention: one query; QKV may be one input */
     ort_cache_format cache;
+    enum { ORT_CACHE_PLAIN, ORT_CACHE_PER_TENSOR, ORT_CACHE_PER_CHANNEL } k_quant, v_quant;
     int64_t sparse_block; /* SparseAttention: keys of a block; 0: no such mask */
     int qk_output, qk_mode; /* which output takes the scores (-1: none), of which stage */
     float mask_value, norm_epsilon;
-    int64_t hidden[3];    /* ORT_FUSED_PACKED: sizes of Q, K and V; 0: a third each */
+    ort_ints hidden_sizes; /* ORT_FUSED_PACKED: */
+    int64_t hidden[3];    /* of Q, K and V; 0: a third each */
     const float *weights; /* ORT_FUSED_PACKED: packed constant, or NULL */
     int64_t weight_rows, weight_columns;
     ort_dtype dtype;
