@@ -254,7 +254,7 @@ static short parse_value(parser *p, char kind)
     }
     t.name = name_of(p, p->at, word);
     p->at += word;
-    if (kind == '#') { /* ".i8:3,4" */
+    if (kind != '$' && *p->at && strchr(".:=", *p->at)) { /* ".i8:3,4" */
         t.text = p->at;
         t.length = (int)strcspn(p->at, " \n();?");
         p->at += t.length;
@@ -349,7 +349,7 @@ static short parse_primary(parser *p)
     bool shared = *p->at == '+';
     p->at += shared;
     int word = word_length(p->at);
-    if (word && p->at[word] == ':') {
+    if (word && p->at[word] == ':' && (p->at[word + 1] == '(' || p->at[word + 1] == '@')) {
         name = name_of(p, p->at, word);
         p->at += word + 1;
     }

@@ -13,7 +13,7 @@
  *     [0 2]  -      a list of int64, which may hold named numbers: [0 $n -1]; an absent input
  *     x?  $n?  #w?  an input that may be absent
  *     $n            a number that has a name, or (write.h) a list or an input that has one
- *     #w            a constant                 #w:3,4  #w.i8:3,4   of these dims, of that type
+ *     #w            a constant
  *     k=1  k=0,2    attributes: an integer, a list of integers (one alone ends in a comma: k=1,);
  *     k=0.5  k=cubic  a float (it has a point), a string;   k=$n    the number called n
  *
@@ -26,6 +26,11 @@
  *     @half(x, g)   a named form: each of the alternatives that a table of forms gives it,
  *                   "half(x, g): x * 0.5 * g | x * (g * 0.5) | x * g / 2"
  *     a | b         either
+ *
+ * for models of tests, which a source of values (write.h) makes,
+ *
+ *     x:2,n  x.i64:  an input of these dims (n: a symbol), of that type; without one float32
+ *     #w:3,4  #w.i8:3,4   a constant         #w=0.5  #w.i64=0,2  #w=3,  a number, lists
  *
  * and to write one (write.h), where a list or number becomes the attribute that an older version of
  * the operator has in place of that input, as axes and bounds were,
@@ -67,7 +72,7 @@ typedef struct ort_term {
     short first_attr, attr_count; /* '(' */
     short like;       /* '(': &n, into names; or -1 */
     short since;      /* '(': Op@since, or 0 */
-    const char *text; /* '(': "A|ms.B"; '[': "0 2"; '#': ".i8:3,4" */
+    const char *text; /* '(': "A|ms.B"; '[': "0 2"; '#', 'x': ".i8:3,4" */
     int length;
     double number;    /* '0', 'i' */
 } ort_term;

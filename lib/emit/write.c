@@ -253,6 +253,7 @@ static ort_id write_node_of(ort_writer *w, const ort_term *t, ort_id *own)
     ort_node_spec spec = {0};
     if (w->source && t->name >= 0) {
         *own = add_called(w, t->name);
+        spec.name = w->e->graph->values.data[*own]->name;
         spec.outputs = own;
         spec.output_count = 1;
         write_node(w, t, &spec, NULL, 0);
@@ -299,6 +300,7 @@ static ort_id write_statement(ort_writer *w, const ort_statement *s)
     if (w->source) {
         for (int i = 0; i < s->count; i++)
             outputs[i] = add_called(w, w->text->terms_of.data[s->first + i]);
+        spec.name = w->e->graph->values.data[outputs[0]]->name;
         spec.outputs = outputs;
         spec.output_count = s->count;
     }

@@ -93,7 +93,7 @@ bool ort_write_has_attr(const ort_writer *w, const ort_text_attr *a)
     return false;
 }
 
-/* "$a,$b": those that stand for something. */
+/* "0.5,2", "$a,$b": those that stand for something. */
 static void set_floats(ort_writer *w, ort_attr *attr, const ort_text_attr *a)
 {
     const char *at = a->value, *end = a->value + a->value_length;
@@ -102,8 +102,10 @@ static void set_floats(ort_writer *w, ort_attr *attr, const ort_text_attr *a)
     if (!list)
         ort_emit_fail_memory(w->e);
     for (int length; list && at < end; at += length + 1) {
-        length = (int)strcspn(++at, ", \n)");
-        ort_bound b = called(w, at, length);
+        length = (int)strcspn(at, ", \n)");
+        ort_bound b = {.is_number = *at != '$', .number = ort_parse_double(at, NULL)};
+        if (*at == '$')
+            b = called(w, at + 1, length - 1);
         if (b.is_number)
             list[attr->count++] = (float)b.number;
     }

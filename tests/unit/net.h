@@ -86,6 +86,22 @@ NET_STATIC ort_id net_input(net *n, const char *name, ort_dtype dtype, int rank,
     return id;
 }
 
+/* ".i64" before a blank; otherwise. */
+NET_STATIC ort_dtype net_type_called(const char *text, ort_dtype otherwise)
+{
+    static const struct {
+        const char *name;
+        ort_dtype dtype;
+    } types[] = {{".i64", ORT_DTYPE_INT64}, {".i32", ORT_DTYPE_INT32}, {".f16", ORT_DTYPE_FLOAT16},
+                 {".f32", ORT_DTYPE_FLOAT}, {".bool", ORT_DTYPE_BOOL}, {".u8", ORT_DTYPE_UINT8},
+                 {".i8", ORT_DTYPE_INT8},   {".u4", ORT_DTYPE_UINT4}};
+    const char *word = text + strcspn(text, ". ");
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (!strncmp(word, types[i].name, strlen(types[i].name)))
+            return types[i].dtype;
+    return otherwise;
+}
+
 NET_STATIC void net_output(net *n, const char *name)
 {
     ort_id id = net_value(n, n->graph, name);

@@ -2,8 +2,9 @@
 #ifndef TESTS_UNIT_REWRITE_H
 #define TESTS_UNIT_REWRITE_H
 
-#include <ctype.h>
+#include <limits.h>
 
+#include "emit/write.h"
 #include "pass_count.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
@@ -50,171 +51,110 @@ NET_STATIC void ints(net *n, const char *name, int64_t count, const int64_t *lis
     net_constant(n, name, ORT_DTYPE_INT64, 1, &count, list);
 }
 
-/* ---- nets as text: statements that end at ';', words separated by blanks
+/* ---- nets as text, in the notation of emit/notation.h
  *
- *     in x 2,3,n           a float input; ini: int64; inb: bool; "-": a scalar
- *     i name 1,2           int64 constant of one dimension; is name 1: a scalar; b name 1: bool
- *     f name 2,3           float constant of this shape, its numbers all different
- *     fs name 0.5          a float scalar
- *     f1 name 0,1.5        float constant of these numbers
- *     u name 120           a uint8 scalar; uw name 2,3: a uint8 constant of this shape
- *     Op a - b -> y z k=1 list=1, f~0.5 s:=same    a node with its attributes; ms.Op: of
- *                          com.microsoft
- *     out y z
- */
+ *     "x:2,3,n; #w:3,4; a,b = (Op x w k=1); #half=0.5; y = (Mul a half); y, b"
+ *
+ * The last statement names the outputs, unless it makes something. The numbers of a constant that
+ * has none are all different; other names are those of values that are there. */
 
-typedef struct net_words {
-    char text[24][64];
-    int count;
-} net_words;
-
-NET_STATIC const char *net_split(const char *at, net_words *w)
-{
-    for (w->count = 0; *at && *at != ';';) {
-        size_t length = strcspn(at, " ;\n");
-        if (length && w->count < 24)
-            snprintf(w->text[w->count++], 64, "%.*s", (int)length, at);
-        at += length;
-        at += strspn(at, " \n");
-    }
-    return *at ? at + 1 : at;
-}
-
-NET_STATIC int net_numbers(const char *text, double *list)
+static inline int net_numbers(const char *text, double *list)
 {
     int count = 0;
-    while (*text && strcmp(text, "-")) {
+    while (*text && *text != ',') {
         char *end;
-        list[count++] = *text == 'n' ? -1 : *text == 'm' ? -2 : strtod(text, &end);
-        text += strcspn(text, ",");
-        text += *text == ',';
+        list[count++] = strtod(text, &end);
+        text = end + (*end == ',');
     }
     return count;
 }
 
-NET_STATIC void net_attribute(net *n, ort_node *node, const char *word)
+/* "2,n" */
+static inline int net_dims(const char *text, int64_t *dims)
 {
-    char name[64];
-    double list[64];
-    int64_t whole[64];
-    float floats[64];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "=~:"), word);
-    const char *mark = word + strlen(name), *text = mark + 1 + (*mark == ':');
-    int count = *mark == ':' ? 0 : net_numbers(text, list);
-    ort_attr attr = {.name = name};
-    for (int i = 0; i < count; i++)
-        whole[i] = (int64_t)list[i], floats[i] = (float)list[i];
-    if (*mark == ':') {
-        attr.type = ORT_ATTR_STRING;
-        attr.s = (ort_string){(char *)(uintptr_t)text, strlen(text)};
-    } else if (*mark == '~' && strchr(text, ',')) {
-        attr.type = ORT_ATTR_FLOATS;
-        attr.floats = floats;
-        attr.count = (size_t)count;
-    } else if (*mark == '~') {
-        attr.type = ORT_ATTR_FLOAT;
-        attr.f = (float)list[0];
-    } else if (strchr(text, ',')) {
-        attr.type = ORT_ATTR_INTS;
-        attr.ints = whole;
-        attr.count = (size_t)count;
-    } else {
-        attr.type = ORT_ATTR_INT;
-        attr.i = whole[0];
-    }
-    (void)!ort_node_set_attr(n->graph, node, &attr, NULL);
+    int count = 0;
+    for (; *text; text += strcspn(text, ","), text += *text == ',')
+        dims[count++] = *text == 'n' ? -1 : *text == 'm' ? -2 : strtoll(text, NULL, 10);
+    return count;
 }
 
-NET_STATIC ort_node *net_statement_node(net *n, const net_words *w)
+static inline double net_different(ort_dtype dtype, int64_t i)
 {
-    char in[512] = "", out[512] = "", *to = in;
-    bool microsoft = !strncmp(w->text[0], "ms.", 3);
-    ort_opset contrib = {.domain = "com.microsoft", .version = 1};
-    int at = 1;
-    for (; at < w->count; at++) {
-        if (!strcmp(w->text[at], "->")) {
-            to = out;
-            continue;
-        }
-        if (strpbrk(w->text[at], "=~"))
-            break;
-        snprintf(to + strlen(to), 512 - strlen(to), "%s%s", *to ? " " : "", w->text[at]);
-    }
-    if (microsoft && !ort_model_opset(n->model, contrib.domain))
-        (void)!ort_vec_push(&n->model->opsets, contrib);
-    ort_node *node = net_node_of(n, microsoft ? contrib.domain : "", w->text[0] + 3 * microsoft, in,
-                                 out);
-    for (; at < w->count; at++)
-        net_attribute(n, node, w->text[at]);
-    return node;
+    return dtype == ORT_DTYPE_FLOAT ? 0.25 + 0.125 * (double)(i * 7 % 31) : (double)(i * 37 % 251);
 }
 
-NET_STATIC void net_statement_constant(net *n, const net_words *w)
+/* ".i64:2,3", "=0.5" */
+NET_STATIC ort_id net_stated(net *n, const char *name, const char *text)
 {
-    const char *kind = w->text[0], *name = w->text[1];
+    const char *mark = text + strcspn(text, ":=");
     double list[64];
-    int64_t whole[64], dims[8], total = 1;
-    int count = net_numbers(w->text[2], list);
-    float numbers[4096];
-    for (int i = 0; i < count; i++) {
-        whole[i] = list[i] >= 0x1p63 ? INT64_MAX : (int64_t)list[i];
-        numbers[i] = (float)list[i];
+    int64_t dims[ORT_MAX_RANK] = {*mark == '=' ? net_numbers(mark + 1, list) : 0};
+    bool is_list = *mark == '=' && strchr(mark, ',');
+    ort_shape shape = ort_shape_make(*mark == ':' ? net_dims(mark + 1, dims) : is_list, dims);
+    ort_dtype dtype = net_type_called(text, ORT_DTYPE_FLOAT);
+    ort_tensor t;
+    ort_id id;
+    if (ort_edit_new_constant(n->graph, name, dtype, &shape, &t, &id, NULL) != ORT_OK)
+        return ORT_ID_NONE;
+    for (int64_t i = 0; i < ort_tensor_count(&t); i++) {
+        double number = *mark == '=' ? list[i] : net_different(dtype, i);
+        if (dtype == ORT_DTYPE_FLOAT)
+            ort_tensor_set_f64(&t, i, number);
+        else
+            ort_tensor_set_i64(&t, i, number >= 0x1p63 ? INT64_MAX : (int64_t)number);
     }
-    if (!strcmp(kind, "i") || !strcmp(kind, "f1")) {
-        dims[0] = count;
-        net_constant(n, name, *kind == 'i' ? ORT_DTYPE_INT64 : ORT_DTYPE_FLOAT, 1, dims,
-                     *kind == 'i' ? (void *)whole : (void *)numbers);
-    } else if (!strcmp(kind, "is")) {
-        net_constant(n, name, ORT_DTYPE_INT64, 0, NULL, whole);
-    } else if (!strcmp(kind, "fs")) {
-        net_constant(n, name, ORT_DTYPE_FLOAT, 0, NULL, numbers);
-    } else if (!strcmp(kind, "u")) {
-        uint8_t code = (uint8_t)whole[0];
-        net_constant(n, name, ORT_DTYPE_UINT8, 0, NULL, &code);
-    } else if (!strcmp(kind, "uw")) {
-        uint8_t codes[4096];
-        for (size_t i = 0; i < sizeof codes; i++)
-            codes[i] = (uint8_t)(i * 37 % 251);
-        for (int i = 0; i < count; i++)
-            dims[i] = whole[i];
-        net_constant(n, name, ORT_DTYPE_UINT8, count, dims, codes);
-    } else if (!strcmp(kind, "b")) {
-        bool truth = whole[0] != 0;
-        net_constant(n, name, ORT_DTYPE_BOOL, 0, NULL, &truth);
-    } else {
-        for (int i = 0; i < count; i++)
-            total *= dims[i] = whole[i];
-        for (int64_t i = 0; i < total && i < 4096; i++)
-            numbers[i] = 0.25f + 0.125f * (float)(i * 7 % 31);
-        net_constant(n, name, ORT_DTYPE_FLOAT, count, dims, numbers);
+    return id;
+}
+
+/* ort_write_source.unbound */
+NET_STATIC ort_id net_unbound(void *arg, const ort_term *t, const ort_text_name *called)
+{
+    net *n = arg;
+    char name[64], text[512];
+    int64_t dims[ORT_MAX_RANK];
+    snprintf(name, sizeof name, "%.*s", called->length, called->text);
+    snprintf(text, sizeof text, "%.*s", t->length, t->length ? t->text : "");
+    if (t->kind == '#')
+        return net_stated(n, ort_arena_strdup(&n->model->arena, name), text);
+    if (!*text)
+        return net_value(n, n->graph, name);
+    return net_input(n, name, net_type_called(text, ORT_DTYPE_FLOAT),
+                     net_dims(strchr(text, ':') + 1, dims), dims);
+}
+
+NET_STATIC void net_outputs(net *n, const char *text)
+{
+    for (; *text; text += strspn(text, ", ")) {
+        char name[64];
+        size_t length = strcspn(text, ", ");
+        snprintf(name, sizeof name, "%.*s", (int)length, text);
+        net_output(n, name);
+        text += length;
     }
 }
 
 NET_STATIC void net_text(net *n, const char *text)
 {
-    net_words w;
-    while (*text) {
-        text = net_split(text, &w);
-        double list[64];
-        int64_t dims[8];
-        const char *kind = w.count ? w.text[0] : "";
-        if (!strcmp(kind, "in") || !strcmp(kind, "ini") || !strcmp(kind, "inb")) {
-            int rank = net_numbers(w.text[2], list);
-            for (int i = 0; i < rank; i++)
-                dims[i] = (int64_t)list[i];
-            net_input(n, w.text[1], kind[2] == 'i'   ? ORT_DTYPE_INT64
-                                    : kind[2] == 'b' ? ORT_DTYPE_BOOL
-                                                     : ORT_DTYPE_FLOAT,
-                      rank, dims);
-        } else if (!strcmp(kind, "out")) {
-            for (int i = 1; i < w.count; i++)
-                net_output(n, w.text[i]);
-        } else if (islower((unsigned char)*kind) && strncmp(kind, "ms.", 3)) {
-            net_statement_constant(n, &w);
-        } else if (*kind) {
-            net_statement_node(n, &w);
-        }
+    const char *last = strrchr(text, ';');
+    last = last ? last + 1 + strspn(last + 1, " ") : text;
+    if (strpbrk(last, ":#="))
+        last += strlen(last);
+    char *body = ort_arena_strndup(&n->model->arena, text, (size_t)(last - text));
+    ort_error err = {0};
+    ort_emit e = {.graph = n->graph, .purpose = "net", .limit = INT_MAX,
+                  .opset = (int)ort_model_opset(n->model, ""), .err = &err};
+    ort_write_source source = {.unbound = net_unbound, .arg = n};
+    ort_text parsed;
+    if (ort_text_parse(&parsed, body, NULL)) {
+        ort_writer w = {.e = &e, .text = &parsed, .source = &source, .like = ORT_ID_NONE};
+        ort_write(&w, &parsed.choices.data[0]);
     }
+    if (e.status != ORT_OK) {
+        printf("# no net: %s: %s\n", text, err.message);
+        abort();
+    }
+    ort_text_release(&parsed);
+    net_outputs(n, last);
 }
 
 /* The operators of the main graph in order, as "Conv Relu". */

@@ -36,8 +36,8 @@ static const char *culprit(const ort_pass *const *table, const char *text)
     return status != ORT_OK ? "failed" : found ? found->name : "-";
 }
 
-#define SHOWS "in x 4,8; Identity x -> i; Relu i -> r; Exp r -> y; out y"
-#define HIDDEN "in x 4,8; Abs x -> a; Relu a -> r; Exp r -> y; out y"
+#define SHOWS "x:4,8; i = (Identity x); r = (Relu i); y = (Exp r); y"
+#define HIDDEN "x:4,8; a = (Abs x); r = (Relu a); y = (Exp r); y"
 
 static void any_place(test_state *test)
 {

@@ -8,7 +8,7 @@
 #include "rewrite.h"
 #include "test.h"
 
-#define TEXT "in x 4,8; Relu x -> r; Exp r -> e; Add e r -> a; Neg a -> y; out y"
+#define TEXT "x:4,8; r = (Relu x); e = (Exp r); a = (Add e r); y = (Neg a); y"
 
 static void break_producer(ort_graph *g)
 {
@@ -194,8 +194,8 @@ static void each_harm_of_a_plan_is_told(test_state *test)
         ort_plan *plan = NULL;
         net n;
         CHECK(net_init(&n, NULL));
-        net_text(&n, "in x 4,8; f w 8,8; Relu x -> r; Exp r -> e; MatMul e w -> m; Add m r -> a; "
-                     "Neg a -> y; out y");
+        net_text(&n, "x:4,8; #w:8,8; r = (Relu x); e = (Exp r); m = (MatMul e w); a = (Add m r); "
+                     "y = (Neg a); y");
         ort_session *session = plain(&n);
         ort_value *x = net_floats(2, DIMS(4, 8), -3, 0.1f);
         CHECK(session && !ort_plan_get(session->program, &x, NULL, &plan, &err));

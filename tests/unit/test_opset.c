@@ -55,16 +55,16 @@ static bool holds_at(const conversion *c)
 static void broadcasting(test_state *test)
 {
     static const conversion list[] = {
-        {6, 7, "in x 2,3,4; f b 3; Add x b -> y axis=1 broadcast=1; out y", "Unsqueeze Add", NULL},
-        {6, 13, "in x 2,3,4; f b 3; Add x b -> y axis=1 broadcast=1; out y", "Unsqueeze Add", NULL},
-        {6, 7, "in x 2,3,4; f b 4; Mul x b -> y broadcast=1; out y", "Mul", NULL},
-        {6, 28, "in x 2,3,4; f b 3; PRelu x b -> y; out y", "Unsqueeze PRelu", NULL},
-        {6, 9, "in x 2,3; f b 3,4; f c 4; Gemm x b c -> y broadcast=1; out y", "Gemm", NULL},
-        {8, 7, "in x 2,3; in y 3; Sum x y x -> z; out z", "Add Add", NULL},
-        {8, 7, "in x 2,3; in y 3; Mean x y -> z; out z", "Add Div", NULL},
-        {8, 7, "in x 2,3; in y 3; Max x y -> z; out z", NULL, "different shapes"},
-        {12, 11, "in x 2,3; i e 2,3,2; Pow x e -> z; out z", "Cast Pow", NULL},
-        {11, 9, "in x 2,3; f b 3,4; Gemm x b -> y; out y", "Gemm", NULL},
+        {6, 7, "x:2,3,4; #b:3; y = (Add x b axis=1 broadcast=1); y", "Unsqueeze Add", NULL},
+        {6, 13, "x:2,3,4; #b:3; y = (Add x b axis=1 broadcast=1); y", "Unsqueeze Add", NULL},
+        {6, 7, "x:2,3,4; #b:4; y = (Mul x b broadcast=1); y", "Mul", NULL},
+        {6, 28, "x:2,3,4; #b:3; y = (PRelu x b); y", "Unsqueeze PRelu", NULL},
+        {6, 9, "x:2,3; #b:3,4; #c:4; y = (Gemm x b c broadcast=1); y", "Gemm", NULL},
+        {8, 7, "x:2,3; y:3; z = (Sum x y x); z", "Add Add", NULL},
+        {8, 7, "x:2,3; y:3; z = (Mean x y); z", "Add Div", NULL},
+        {8, 7, "x:2,3; y:3; z = (Max x y); z", NULL, "different shapes"},
+        {12, 11, "x:2,3; #e.i64=2,3,2; z = (Pow x e); z", "Cast Pow", NULL},
+        {11, 9, "x:2,3; #b:3,4; y = (Gemm x b); y", "Gemm", NULL},
     };
     ALL(list);
 }
@@ -72,30 +72,31 @@ static void broadcasting(test_state *test)
 static void axes(test_state *test)
 {
     static const conversion list[] = {
-        {12, 13, "in x 2,3,4; Softmax x -> y; out y", "Flatten Softmax Reshape", NULL},
-        {12, 13, "in x n,3,m; LogSoftmax x -> y axis=1; out y",
+        {12, 13, "x:2,3,4; y = (Softmax x); y", "Flatten Softmax Reshape", NULL},
+        {12, 13, "x:n,3,m; y = (LogSoftmax x axis=1); y",
          "Flatten LogSoftmax Shape Reshape", NULL},
-        {11, 13, "in x 2,3,4; Softmax x -> y axis=2; out y", "Softmax", NULL},
-        {13, 11, "in x 2,3,4; Softmax x -> y axis=1; out y", "Transpose Softmax Transpose", NULL},
-        {13, 7, "in x 2,3,4; Softmax x -> y; out y", "Softmax", NULL},
-        {9, 13, "in x 2,3,4; Slice x -> y axes=1, starts=0, ends=-1,; out y", "Slice", NULL},
-        {13, 9, "in x 2,3,4; i a 1; i b 3; i c -2; Slice x a b c -> y; out y", "Slice", NULL},
-        {13, 9, "in x 2,3,4; i a 1; i b 3; i c 1; i d 2; Slice x a b c d -> y; out y", NULL,
+        {11, 13, "x:2,3,4; y = (Softmax x axis=2); y", "Softmax", NULL},
+        {13, 11, "x:2,3,4; y = (Softmax x axis=1); y", "Transpose Softmax Transpose", NULL},
+        {13, 7, "x:2,3,4; y = (Softmax x); y", "Softmax", NULL},
+        {9, 13, "x:2,3,4; y = (Slice x axes=1, starts=0, ends=-1,); y", "Slice", NULL},
+        {13, 9, "x:2,3,4; #a.i64=1,; #b.i64=3,; #c.i64=-2,; y = (Slice x a b c); y", "Slice", NULL},
+        {13, 9, "x:2,3,4; #a.i64=1,; #b.i64=3,; #c.i64=1,; #d.i64=2,; y = (Slice x a b c d); y",
+                NULL,
          "a step is 2, steps were 1 before: needs opset 10"},
-        {13, 9, "in x 2,3,4; ini a 1; i b 3; i c 1; Slice x a b c -> y; out y", NULL,
+        {13, 9, "x:2,3,4; a.i64:1; #b.i64=3,; #c.i64=1,; y = (Slice x a b c); y", NULL,
          "'starts' is computed, and was an attribute before: needs opset 10"},
-        {11, 18, "in x 2,3,4; ReduceMean x -> y axes=-1, keepdims=0; out y", "ReduceMean", NULL},
-        {18, 9, "in x 2,3,4; i a -1; ReduceMean x a -> y; out y", "ReduceMean", NULL},
-        {18, 13, "in x 2,3,4; ReduceSumSquare x -> y noop_with_empty_axes=1; out y", "Mul", NULL},
-        {12, 13, "in x 2,1,4; Squeeze x -> y axes=1,; out y", "Squeeze", NULL},
-        {13, 9, "in x 2,4; i a -1; Unsqueeze x a -> y; out y", "Unsqueeze", NULL},
-        {12, 18, "in x 6,4; Split x -> y z; out y z", "Split", NULL},
-        {18, 9, "in x 5,4; Split x -> y z num_outputs=2; out y z", "Split", NULL},
-        {9, 11, "in x 5,4; TopK x -> v i k=3 axis=0; out v", "TopK", NULL},
-        {18, 10, "in x 2,3,4; i p 1,2; i a -1; Pad x p - a -> y; out y", "Pad", NULL},
-        {10, 28, "in x 2,3; Pad x -> y pads=0,1,2,0 value~1.5; out y", "Pad", NULL},
-        {15, 13, "in x 2,n,4; Shape x -> y start=1; out y", "Shape Slice", NULL},
-        {14, 13, "in x 2,3; i s 3,2; Reshape x s -> y allowzero=1; out y", "Reshape", NULL},
+        {11, 18, "x:2,3,4; y = (ReduceMean x axes=-1, keepdims=0); y", "ReduceMean", NULL},
+        {18, 9, "x:2,3,4; #a.i64=-1,; y = (ReduceMean x a); y", "ReduceMean", NULL},
+        {18, 13, "x:2,3,4; y = (ReduceSumSquare x noop_with_empty_axes=1); y", "Mul", NULL},
+        {12, 13, "x:2,1,4; y = (Squeeze x axes=1,); y", "Squeeze", NULL},
+        {13, 9, "x:2,4; #a.i64=-1,; y = (Unsqueeze x a); y", "Unsqueeze", NULL},
+        {12, 18, "x:6,4; y,z = (Split x); y, z", "Split", NULL},
+        {18, 9, "x:5,4; y,z = (Split x num_outputs=2); y, z", "Split", NULL},
+        {9, 11, "x:5,4; v,i = (TopK x k=3 axis=0); v", "TopK", NULL},
+        {18, 10, "x:2,3,4; #p.i64=1,2; #a.i64=-1,; y = (Pad x p - a); y", "Pad", NULL},
+        {10, 28, "x:2,3; y = (Pad x pads=0,1,2,0 value=1.5); y", "Pad", NULL},
+        {15, 13, "x:2,n,4; y = (Shape x start=1); y", "Shape Slice", NULL},
+        {14, 13, "x:2,3; #s.i64=3,2; y = (Reshape x s allowzero=1); y", "Reshape", NULL},
     };
     ALL(list);
 }
@@ -103,20 +104,20 @@ static void axes(test_state *test)
 static void windows(test_state *test)
 {
     static const conversion list[] = {
-        {9, 28, "in x 1,2,3,3; f1 s 1,1,2,2; Upsample x s -> y; out y", "Resize", NULL},
-        {9, 10, "in x 1,2,3,3; in s 4; Upsample x s -> y; out s", "Resize", NULL},
-        {9, 13, "in x 1,2,3,3; in s 4; Upsample x s -> y; out s", "Resize", NULL},
-        {10, 11, "in x 1,2,3,3; f1 s 1,1,2,0.5; Resize x s -> y; out y", NULL, "shrinks another"},
-        {10, 13, "in x 1,2,8,8; f1 s 1,1,0.6,0.6; Resize x s -> y; out y", "Resize", NULL},
-        {18, 9, "in x 1,2,3,3; f1 s 2,2; Resize x - s -> y axes=2,3; out y", "Upsample", NULL},
-        {13, 10, "in x 1,2,3,3; i s 1,2,6,9; Resize x - - s -> y; out y", "Resize", NULL},
-        {13, 10, "in x 1,2,3,3; f1 s 1,1,2,2; Resize x - s -> y mode:=cubic; out y", NULL,
+        {9, 28, "x:1,2,3,3; #s=1,1,2,2; y = (Upsample x s); y", "Resize", NULL},
+        {9, 10, "x:1,2,3,3; s:4; y = (Upsample x s); s", "Resize", NULL},
+        {9, 13, "x:1,2,3,3; s:4; y = (Upsample x s); s", "Resize", NULL},
+        {10, 11, "x:1,2,3,3; #s=1,1,2,0.5; y = (Resize x s); y", NULL, "shrinks another"},
+        {10, 13, "x:1,2,8,8; #s=1,1,0.6,0.6; y = (Resize x s); y", "Resize", NULL},
+        {18, 9, "x:1,2,3,3; #s=2,2; y = (Resize x - s axes=2,3); y", "Upsample", NULL},
+        {13, 10, "x:1,2,3,3; #s.i64=1,2,6,9; y = (Resize x - - s); y", "Resize", NULL},
+        {13, 10, "x:1,2,3,3; #s=1,1,2,2; y = (Resize x - s mode=cubic); y", NULL,
          "mode cubic with coordinates half_pixel has no older form: needs opset 11"},
-        {22, 10, "in x 1,1,5,5; AveragePool x -> y kernel_shape=2,2 dilations=1,1; out y",
+        {22, 10, "x:1,1,5,5; y = (AveragePool x kernel_shape=2,2 dilations=1,1); y",
          "AveragePool", NULL},
-        {22, 18, "in x 1,1,9,9; AveragePool x -> y kernel_shape=2,2 dilations=2,2; out y", NULL,
+        {22, 18, "x:1,1,9,9; y = (AveragePool x kernel_shape=2,2 dilations=2,2); y", NULL,
          "attribute 'dilations' isn't there before: needs opset 19"},
-        {16, 20, "in x 1,1,3,3; in g 1,2,2,2; GridSample x g -> y; out y", "GridSample", NULL},
+        {16, 20, "x:1,1,3,3; g:1,2,2,2; y = (GridSample x g); y", "GridSample", NULL},
     };
     ALL(list);
 }
@@ -124,16 +125,16 @@ static void windows(test_state *test)
 static void norms(test_state *test)
 {
     static const conversion list[] = {
-        {6, 28, "in x 2,3,4; f s 3; f b 3; f m 3; f v 3; BatchNormalization x s b m v -> y "
-                "is_test=1; out y", "BatchNormalization", NULL},
-        {6, 28, "in x 2,3; Dropout x -> y is_test=1 ratio~0.3; out y", "Dropout", NULL},
-        {9, 13, "in x 2,3; Dropout x -> y k; out y k", "Dropout Cast", NULL},
-        {22, 7, "in x 2,3; fs r 0.25; Dropout x r -> y; out y", "Dropout", NULL},
-        {22, 7, "in x 2,3; fs r 0.25; b t 1; Dropout x r t -> y; out y", NULL,
+        {6, 28, "x:2,3,4; #s:3; #b:3; #m:3; #v:3; y = (BatchNormalization x s b m v is_test=1); "
+                "y", "BatchNormalization", NULL},
+        {6, 28, "x:2,3; y = (Dropout x is_test=1 ratio=0.3); y", "Dropout", NULL},
+        {9, 13, "x:2,3; y,k = (Dropout x); y, k", "Dropout Cast", NULL},
+        {22, 7, "x:2,3; #r=0.25; y = (Dropout x r); y", "Dropout", NULL},
+        {22, 7, "x:2,3; #r=0.25; #t.bool=1; y = (Dropout x r t); y", NULL,
          "'training_mode' is true, or computed: needs opset 12"},
-        {22, 13, "in x 3,2,4; f w 1,20,4; f r 1,20,5; LSTM x w r -> y h c hidden_size=5 layout=1; "
-                 "out y h c", "Transpose LSTM Transpose Transpose Transpose", NULL},
-        {21, 13, "in x 2,4,3; f s 4; f b 4; GroupNormalization x s b -> y num_groups=2; out y",
+        {22, 13, "x:3,2,4; #w:1,20,4; #r:1,20,5; y,h,c = (LSTM x w r hidden_size=5 layout=1); "
+                 "y, h, c", "Transpose LSTM Transpose Transpose Transpose", NULL},
+        {21, 13, "x:2,4,3; #s:4; #b:4; y = (GroupNormalization x s b num_groups=2); y",
          "Reshape ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Reshape Unsqueeze Unsqueeze Mul "
          "Add", NULL},
     };
@@ -143,22 +144,23 @@ static void norms(test_state *test)
 static void spelled(test_state *test)
 {
     static const conversion list[] = {
-        {9, 13, "in x 2,3; Affine x -> y alpha~0.5; ScaledTanh y -> z alpha~2; out z",
+        {9, 13, "x:2,3; y = (Affine x alpha=0.5); z = (ScaledTanh y alpha=2.0); z",
          "Mul Add Mul Tanh Mul", NULL},
-        {20, 19, "in x 2,3; Gelu x -> y; out y", "Mul Mul Erf Add Mul", NULL},
-        {14, 13, "in x 2,3; HardSwish x -> y; out y", "HardSigmoid Mul", NULL},
-        {28, 13, "in x 2,3; in z 2,3; SwiGLU x z -> y alpha~1.5; out y", "Mul Sigmoid Mul Mul",
+        {20, 19, "x:2,3; y = (Gelu x); y", "Mul Mul Erf Add Mul", NULL},
+        {14, 13, "x:2,3; y = (HardSwish x); y", "HardSigmoid Mul", NULL},
+        {28, 13, "x:2,3; z:2,3; y = (SwiGLU x z alpha=1.5); y", "Mul Sigmoid Mul Mul",
          NULL},
-        {14, 13, "in x 3,3; Trilu x -> y upper=0; out y", "Unsqueeze Greater Not Where", NULL},
-        {23, 17, "in x 1,2,3,4; f c 1,3,2; f s 1,3,2; RotaryEmbedding x c s -> y; out y",
+        {14, 13, "x:3,3; y = (Trilu x upper=0); y", "Unsqueeze Greater Not Where", NULL},
+        {23, 17, "x:1,2,3,4; #c:1,3,2; #s:1,3,2; y = (RotaryEmbedding x c s); y",
          "Transpose Unsqueeze Unsqueeze Slice Slice Mul Mul Sub Mul Mul Add Concat "
          "Transpose", NULL},
-        {13, 9, "in x 2,3; in l -; fs h 2; Clip x l h -> y; out y", "Max Min", NULL},
-        {17, 11, "in x 2,3; f s 3; f b 3; LayerNormalization x s b -> y; out y",
+        {13, 9, "x:2,3; l:; #h=2; y = (Clip x l h); y", "Max Min", NULL},
+        {17, 11, "x:2,3; #s:3; #b:3; y = (LayerNormalization x s b); y",
          "ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Mul Add", NULL},
-        {11, 10, "is a 0; is b 5; is c 2; ini x 3; Range a b c -> r; Add r x -> y; out y", "Add",
+        {11, 10, "#a.i64=0; #b.i64=5; #c.i64=2; x.i64:3; r = (Range a b c); y = (Add r x); y",
+                 "Add",
          NULL},
-        {20, 9, "in x 1,1,3,3; in g 1,2,2,2; GridSample x g -> y; out y", NULL,
+        {20, 9, "x:1,1,3,3; g:1,2,2,2; y = (GridSample x g); y", NULL,
          "the operator isn't there before opset 16: needs opset 16"},
     };
     ALL(list);
@@ -168,29 +170,30 @@ static void spelled(test_state *test)
 static void trials(test_state *test)
 {
     static const conversion list[] = {
-        {9, 10, "in x 2,3; Scale x -> y scale~0.5; out y", "Mul", NULL},
-        {6, 13, "in x 2,3; ThresholdedRelu x -> y alpha~0.5; out y", "ThresholdedRelu", NULL},
-        {9, 13, "in x 1,2,5,6; Crop x -> y border=1,2,1,0; out y", "Slice", NULL},
-        {7, 28, "in x n,2,5,6; Crop x -> y border=1,0,0,1 scale=2,3; out y", "Slice", NULL},
-        {9, 10, "in x 3,4; i a 1,0; i b 3,-1; DynamicSlice x a b -> y; out y", "Slice", NULL},
-        {9, 13, "in x 3,4; i a 1; i b 3; i c 1; DynamicSlice x a b c -> y; out y", "Slice", NULL},
-        {9, 13, "in x 2,3; ConstantFill -> f shape=2,3 value~1.5; Add x f -> y; out y",
+        {9, 10, "x:2,3; y = (Scale x scale=0.5); y", "Mul", NULL},
+        {6, 13, "x:2,3; y = (ThresholdedRelu x alpha=0.5); y", "ThresholdedRelu", NULL},
+        {9, 13, "x:1,2,5,6; y = (Crop x border=1,2,1,0); y", "Slice", NULL},
+        {7, 28, "x:n,2,5,6; y = (Crop x border=1,0,0,1 scale=2,3); y", "Slice", NULL},
+        {9, 10, "x:3,4; #a.i64=1,0; #b.i64=3,-1; y = (DynamicSlice x a b); y", "Slice", NULL},
+        {9, 13, "x:3,4; #a.i64=1,; #b.i64=3,; #c.i64=1,; y = (DynamicSlice x a b c); y",
+                "Slice", NULL},
+        {9, 13, "x:2,3; f = (ConstantFill shape=2,3 value=1.5); y = (Add x f); y",
          "ConstantOfShape Add", NULL},
-        {9, 10, "in x n,3; ConstantFill x -> y extra_shape=2, value~2; out y",
+        {9, 10, "x:n,3; y = (ConstantFill x extra_shape=2, value=2.0); y",
          "Shape Concat ConstantOfShape", NULL},
-        {9, 11, "in x 4; i s 2; ConstantFill s -> y input_as_shape=1 extra_shape=4, dtype=1; "
-                "Add x y -> z; out z", "Concat ConstantOfShape Add", NULL},
-        {9, 13, "in x 2,2; GivenTensorFill -> f shape=2,2 values~1,2,3,4; Add x f -> y; out y",
+        {9, 11, "x:4; #s.i64=2,; y = (ConstantFill s input_as_shape=1 extra_shape=4, dtype=1); "
+                "z = (Add x y); z", "Concat ConstantOfShape Add", NULL},
+        {9, 13, "x:2,2; f = (GivenTensorFill shape=2,2 values=1,2,3,4); y = (Add x f); y",
          "Reshape Add", NULL},
-        {8, 9, "in x 2,3,4,4; MeanVarianceNormalization x -> y; out y",
+        {8, 9, "x:2,3,4,4; y = (MeanVarianceNormalization x); y",
          "MeanVarianceNormalization", NULL},
-        {8, 13, "in x 2,3,4,4; MeanVarianceNormalization x -> y across_channels=1; out y",
+        {8, 13, "x:2,3,4,4; y = (MeanVarianceNormalization x across_channels=1); y",
          "MeanVarianceNormalization", NULL},
-        {8, 10, "in x 2,3,4,4; MeanVarianceNormalization x -> y normalize_variance=0; out y",
+        {8, 10, "x:2,3,4,4; y = (MeanVarianceNormalization x normalize_variance=0); y",
          "ReduceMean Sub", NULL},
-        {18, 21, "in x 2,4,3; f s 2; f b 2; GroupNormalization x s b -> y num_groups=2; out y",
+        {18, 21, "x:2,4,3; #s:2; #b:2; y = (GroupNormalization x s b num_groups=2); y",
          "Reshape Expand Reshape Reshape Expand Reshape GroupNormalization", NULL},
-        {20, 17, "in x 2,4,3; f s 2; f b 2; GroupNormalization x s b -> y num_groups=2; out y",
+        {20, 17, "x:2,4,3; #s:2; #b:2; y = (GroupNormalization x s b num_groups=2); y",
          "Reshape ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Unsqueeze Unsqueeze Mul Add "
          "Reshape", NULL},
     };
@@ -205,8 +208,8 @@ static void blockers(test_state *test)
     ort_findings *found = NULL;
     CHECK(net_init(&n, NULL));
     n.model->opsets.data[0].version = 20;
-    net_text(&n, "in x 1,1,3,3; in g 1,2,2,2; ini a 4; ini b 4; GridSample x g -> y; "
-                 "Slice y a b -> z; Trilu z -> t; out t");
+    net_text(&n, "x:1,1,3,3; g:1,2,2,2; a.i64:4; b.i64:4; y = (GridSample x g); "
+                 "z = (Slice y a b); t = (Trilu z); t");
     CHECK(ort_model_set_opset(n.env, n.model, 9, false, &found, &reach, NULL) ==
           ORT_ERROR_UNSUPPORTED);
     CHECK(ort_findings_count(found) >= 3);
@@ -215,7 +218,7 @@ static void blockers(test_state *test)
     net_free(&n);
 
     CHECK(net_init(&n, NULL));
-    net_text(&n, "in x 2; Relu x -> y; out y");
+    net_text(&n, "x:2; y = (Relu x); y");
     CHECK(ort_model_set_opset(n.env, n.model, 29, false, NULL, NULL, NULL) == ORT_ERROR_USAGE);
     CHECK(ort_model_set_opset(n.env, n.model, 6, false, NULL, NULL, NULL) == ORT_ERROR_USAGE);
     CHECK(ort_model_set_opset(n.env, n.model, 21, false, NULL, NULL, NULL) == ORT_OK);

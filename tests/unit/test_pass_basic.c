@@ -56,19 +56,19 @@ static void listed_weights(test_state *test)
 
 static void build_if(net *n, int condition)
 {
-    net_text(n, "in x 2,3; fs two 2; Neg x -> k");
+    net_text(n, "x:2,3; #two=2; k = (Neg x)");
     if (condition < 0)
-        net_text(n, "inb c -");
+        net_text(n, "c.bool:");
     else
-        net_text(n, condition ? "b c 1" : "b c 0");
+        net_text(n, condition ? "#c.bool=1" : "#c.bool=0");
     ort_node *node = net_node(n, "If", "c", "y z");
     net_body(n, node, "then_branch");
-    net_text(n, "fs k2 3; Mul k k2 -> a; Add a two -> t; out t k2");
+    net_text(n, "#k2=3; a = (Mul k k2); t = (Add a two); t, k2");
     net_end(n);
     net_body(n, node, "else_branch");
-    net_text(n, "fs k2 4; out k k2");
+    net_text(n, "#k2=4; k, k2");
     net_end(n);
-    net_text(n, "Abs y -> w; out w z");
+    net_text(n, "w = (Abs y); w, z");
 }
 
 static void branches(test_state *test)
@@ -79,7 +79,7 @@ static void branches(test_state *test)
         CHECK(net_init(&n, NULL));
         build_if(&n, condition);
         if (condition >= 0)
-            net_text(&n, "Identity z -> out2"); /* z itself is a constant that is an output */
+            net_text(&n, "out2 = (Identity z)"); /* z itself is a constant that is an output */
         const char *made = net_rewritten(&n, NULL, 0, 0);
         CHECK(!strncmp(made, ops[condition + 1], strlen(ops[condition + 1])));
         CHECK(count_ops(&n, "If") == (condition < 0));
@@ -112,18 +112,18 @@ static void names_of_bodies(test_state *test)
 /* y doubles and shifts per round; s stacks what it was. cond: 0 absent, 1 true, 2 changes. */
 static void build_loop(net *n, int64_t trips, int cond)
 {
-    net_text(n, "in x 2,3; fs step 1.5; b yes 1");
+    net_text(n, "x:2,3; #step=1.5; #yes.bool=1");
     net_constant(n, "trips", ORT_DTYPE_INT64, 0, NULL, &trips);
     ort_node *node = net_node(n, "Loop", cond ? "trips yes x" : "trips - x", "y s");
     net_body(n, node, "body");
     net_input(n, "round", ORT_DTYPE_INT64, 0, NULL);
     net_input(n, "go", ORT_DTYPE_BOOL, 0, NULL);
     net_input(n, "v", ORT_DTYPE_FLOAT, 2, DIMS(2, 3));
-    net_text(n, "fs twice 2; is one 1; Mul v twice -> w; Add w step -> next");
-    net_text(n, cond == 2 ? "Less round one -> on" : "Identity go -> on");
-    net_text(n, "out on next v");
+    net_text(n, "#twice=2; #one.i64=1; w = (Mul v twice); next = (Add w step)");
+    net_text(n, cond == 2 ? "on = (Less round one)" : "on = (Identity go)");
+    net_text(n, "on, next, v");
     net_end(n);
-    net_text(n, "Relu y -> r; out r s");
+    net_text(n, "r = (Relu y); r, s");
 }
 
 static void loops(test_state *test)
@@ -153,15 +153,15 @@ static void no_round(test_state *test)
 {
     net n;
     CHECK(net_init(&n, NULL));
-    net_text(&n, "in x 2; is trips 0");
+    net_text(&n, "x:2; #trips.i64=0");
     ort_node *node = net_node(&n, "Loop", "trips - x", "y");
     net_body(&n, node, "body");
     net_input(&n, "round", ORT_DTYPE_INT64, 0, NULL);
     net_input(&n, "go", ORT_DTYPE_BOOL, 0, NULL);
     net_input(&n, "v", ORT_DTYPE_FLOAT, 1, DIMS(2));
-    net_text(&n, "Exp v -> w; Identity go -> on; out on w");
+    net_text(&n, "w = (Exp v); on = (Identity go); on, w");
     net_end(&n);
-    net_text(&n, "Relu y -> r; out r");
+    net_text(&n, "r = (Relu y); r");
     CHECK_TEXT(net_rewritten(&n, NULL, 0, 0), "Relu");
     net_free(&n);
 }
@@ -169,22 +169,24 @@ static void no_round(test_state *test)
 /* A running sum over axis 1, stacked backwards along axis 1. */
 static void scans(test_state *test)
 {
+    static const char *const ones[] = {"scan_input_axes", "scan_input_directions",
+                                       "scan_output_axes", "scan_output_directions"};
     for (int growth = 0; growth < 2; growth++) {
         net n;
         CHECK(net_init(&n, NULL));
-        net_text(&n, "in x 2,3; in start 2");
+        net_text(&n, "x:2,3; start:2");
         ort_node *node = net_node(&n, "Scan", "start x", "end sums");
-        net_attribute(&n, node, "num_scan_inputs=1");
-        net_attribute(&n, node, "scan_input_axes=1,");
-        net_attribute(&n, node, "scan_input_directions=1,");
-        net_attribute(&n, node, "scan_output_axes=1,");
-        net_attribute(&n, node, "scan_output_directions=1,");
+        net_int(&n, node, "num_scan_inputs", 1);
+        for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) {
+            ort_attr attr = ort_attr_ints(ones[i], DIMS(1), 1);
+            CHECK(!ort_node_set_attr(n.graph, node, &attr, NULL));
+        }
         net_body(&n, node, "body");
         net_input(&n, "s", ORT_DTYPE_FLOAT, 1, DIMS(2));
         net_input(&n, "e", ORT_DTYPE_FLOAT, 1, DIMS(2));
-        net_text(&n, "Add s e -> t; Relu t -> u; out t u");
+        net_text(&n, "t = (Add s e); u = (Relu t); t, u");
         net_end(&n);
-        net_text(&n, "out end sums");
+        net_text(&n, "end, sums");
         CHECK(*net_rewritten(&n, NULL, growth ? 100000 : 0, 0));
         CHECK(count_ops(&n, "Scan") == !growth && count_ops(&n, "Add") == 3 * growth);
         net_free(&n);
@@ -197,10 +199,11 @@ static void scans(test_state *test)
 static void reordered_weights(test_state *test)
 {
     static const net_case cases[] = {
-        {"in x 2,8; f w 8,64; i o 0; i a 4; i b 8; Slice w o a o -> p; Slice w a b o -> q;"
-         "Concat q p -> r axis=0; MatMul x r -> y; out y", "MatMul"},
-        {"in x 2,8; f w 8,64; i o 0; i a 4; i b 8; Slice w o a o -> p; Slice w a b o -> q;"
-         "Concat q p -> r axis=0; MatMul x r -> u; MatMul x w -> v; Add u v -> y; out y",
+        {"x:2,8; #w:8,64; #o.i64=0,; #a.i64=4,; #b.i64=8,; p = (Slice w o a o); "
+         "q = (Slice w a b o); r = (Concat q p axis=0); y = (MatMul x r); y", "MatMul"},
+        {"x:2,8; #w:8,64; #o.i64=0,; #a.i64=4,; #b.i64=8,; p = (Slice w o a o); "
+         "q = (Slice w a b o); r = (Concat q p axis=0); u = (MatMul x r); v = (MatMul x w); "
+         "y = (Add u v); y",
          "Slice Slice Concat MatMul Gemm"},
     };
     CHECK_CASES(cases, 0);
@@ -212,17 +215,17 @@ static void captured_weights(test_state *test)
     for (int own = 0; own < 2; own++) {
         net n;
         CHECK(net_init(&n, NULL));
-        net_text(&n, "in x 64; inb c -");
-        net_text(&n, own ? "f w 1" : "f w 64");
+        net_text(&n, "x:64; c.bool:");
+        net_text(&n, own ? "#w:1" : "#w:64");
         ort_node *node = net_node(&n, "If", "c", "y");
         net_body(&n, node, "then_branch");
-        net_text(&n, own ? "f v 64; Abs v -> magnitudes" : "Abs w -> magnitudes");
-        net_text(&n, "Add x magnitudes -> t; out t");
+        net_text(&n, own ? "#v:64; magnitudes = (Abs v)" : "magnitudes = (Abs w)");
+        net_text(&n, "t = (Add x magnitudes); t");
         net_end(&n);
         net_body(&n, node, "else_branch");
-        net_text(&n, "Add x w -> e; out e");
+        net_text(&n, "e = (Add x w); e");
         net_end(&n);
-        net_text(&n, "out y");
+        net_text(&n, "y");
         CHECK(*net_rewritten(&n, NULL, 0, 0));
         CHECK(node->body_count == 2 && count_ops_in(node->bodies[0], "Abs") == !own);
         net_free(&n);
@@ -234,13 +237,13 @@ static void captured_weights(test_state *test)
 static void reshaped_constants(test_state *test)
 {
     static const net_case cases[] = {
-        {"in x 3,2; f w 2,3; i s 3,2; Reshape w s -> r; Add x r -> y; out y", "Add"},
-        {"in x 2,3; f w 2,3; i a 0; Unsqueeze w a -> u; Flatten u -> v axis=2; Squeeze u a -> r;"
-         "Add x r -> y; out y", "Add"},
-        {"in x 3,64; f w 64,3; i s 3,64; i b 0; Reshape w s -> r; ReduceMean r -> m keepdims=1;"
-         "Sub r m -> d; Mul x d -> y; out y", "Mul"},
-        {"in x 64,64; f w 64,64; i s 1,64,64; Reshape w s -> r; Add x w -> a; Add x r -> y;"
-         "out y a", "Reshape Add Add"},
+        {"x:3,2; #w:2,3; #s.i64=3,2; r = (Reshape w s); y = (Add x r); y", "Add"},
+        {"x:2,3; #w:2,3; #a.i64=0,; u = (Unsqueeze w a); v = (Flatten u axis=2); "
+         "r = (Squeeze u a); y = (Add x r); y", "Add"},
+        {"x:3,64; #w:64,3; #s.i64=3,64; #b.i64=0,; r = (Reshape w s); "
+         "m = (ReduceMean r keepdims=1); d = (Sub r m); y = (Mul x d); y", "Mul"},
+        {"x:64,64; #w:64,64; #s.i64=1,64,64; r = (Reshape w s); a = (Add x w); y = (Add x r); "
+         "y, a", "Reshape Add Add"},
     };
     CHECK_CASES(cases, 1e-6);
 }
@@ -249,10 +252,10 @@ static void reshaped_constants(test_state *test)
 static void idle_reshapes(test_state *test)
 {
     static const net_case cases[] = {
-        {"in x n,3; i s -1,3; Reshape x s -> y; Relu y -> z; out z", "Relu"},
-        {"in x 2,6; i s -1,3; Reshape x s -> y; Relu y -> z; out z", "Reshape Relu"},
-        {"in x n,m; Flatten x -> y axis=1; Relu y -> z; out z", "Relu"},
-        {"in x 2,3; Flatten x -> y axis=0; Relu y -> z; out z", "Flatten Relu"},
+        {"x:n,3; #s.i64=-1,3; y = (Reshape x s); z = (Relu y); z", "Relu"},
+        {"x:2,6; #s.i64=-1,3; y = (Reshape x s); z = (Relu y); z", "Reshape Relu"},
+        {"x:n,m; y = (Flatten x axis=1); z = (Relu y); z", "Relu"},
+        {"x:2,3; y = (Flatten x axis=0); z = (Relu y); z", "Flatten Relu"},
     };
     CHECK_CASES(cases, 0);
 }
@@ -262,15 +265,14 @@ static void idle_reshapes(test_state *test)
 static void bounds_in_a_row(test_state *test)
 {
     static const net_case cases[] = {
-        {"in x 2,9; Relu x -> a; Relu a -> y; out y", "Relu"},
-        {"in x 2,9; fs lo -0.5; fs hi 0.5; Relu x -> a; Clip a lo hi -> y; out y", "Clip"},
-        {"in x 2,9; fs lo -0.5; fs hi 0.5; Clip x lo hi -> a; Relu a -> y; out y", "Clip"},
-        {"in x 2,9; fs lo -0.5; Clip x lo -> a; Relu a -> y; out y", "Relu"},
-        {"in x 2,9; fs a 0.5; fs b 0.75; fs c -1; fs d 0.25; Clip x a b -> u; Clip u c d -> y;"
-         "out y", "Clip"},
+        {"x:2,9; a = (Relu x); y = (Relu a); y", "Relu"},
+        {"x:2,9; #lo=-0.5; #hi=0.5; a = (Relu x); y = (Clip a lo hi); y", "Clip"},
+        {"x:2,9; #lo=-0.5; #hi=0.5; a = (Clip x lo hi); y = (Relu a); y", "Clip"},
+        {"x:2,9; #lo=-0.5; a = (Clip x lo); y = (Relu a); y", "Relu"},
+        {"x:2,9; #a=0.5; #b=0.75; #c=-1; #d=0.25; u = (Clip x a b); y = (Clip u c d); y", "Clip"},
         /* what is between them is read; a bound isn't constant */
-        {"in x 2,9; fs hi 0.5; Relu x -> a; Clip a - hi -> y; out y a", "Relu Clip"},
-        {"in x 2,9; in hi -; Relu x -> a; Clip a - hi -> y; out y", "Relu Clip"},
+        {"x:2,9; #hi=0.5; a = (Relu x); y = (Clip a - hi); y, a", "Relu Clip"},
+        {"x:2,9; hi:; a = (Relu x); y = (Clip a - hi); y", "Relu Clip"},
     };
     CHECK_CASES(cases, 0);
 }
@@ -278,10 +280,10 @@ static void bounds_in_a_row(test_state *test)
 static void choices(test_state *test)
 {
     static const net_case cases[] = {
-        {"in x 2,3; in z 2,3; inb c 2,3; Not c -> n; Where n x z -> y; out y", "Where"},
-        {"in x 2,3; in z 2,3; inb c 2,3; Not c -> n; Where n x z -> y; out y n", "Not Where"},
-        {"in x 2,3; in z 2,3; b c 1; Where c x z -> a; Relu a -> y; out y", "Relu"},
-        {"in x 3; in z 2,3; b c 1; Where c x z -> a; Relu a -> y; out y", "Where Relu"},
+        {"x:2,3; z:2,3; c.bool:2,3; n = (Not c); y = (Where n x z); y", "Where"},
+        {"x:2,3; z:2,3; c.bool:2,3; n = (Not c); y = (Where n x z); y, n", "Not Where"},
+        {"x:2,3; z:2,3; #c.bool=1; a = (Where c x z); y = (Relu a); y", "Relu"},
+        {"x:3; z:2,3; #c.bool=1; a = (Where c x z); y = (Relu a); y", "Where Relu"},
     };
     CHECK_CASES(cases, 0);
 }
@@ -289,26 +291,26 @@ static void choices(test_state *test)
 static void joined_and_parted(test_state *test)
 {
     static const net_case cases[] = {
-        {"in x 2,3; in z 2,5; i s 3,5; Concat x z -> c axis=1; Split c s -> a b axis=1;"
-         "Relu a -> u; Exp b -> v; out u v", "Relu Exp"},
-        {"in x 2,3; in z 2,5; i s 4,4; Concat x z -> c axis=1; Split c s -> a b axis=1;"
-         "Relu a -> u; Exp b -> v; out u v", "Concat Split Relu Exp"},
-        {"in x 2,6; i s 2,4; Split x s -> a b axis=1; Concat a b -> c axis=1; Relu c -> y; out y",
+        {"x:2,3; z:2,5; #s.i64=3,5; c = (Concat x z axis=1); a,b = (Split c s axis=1); "
+         "u = (Relu a); v = (Exp b); u, v", "Relu Exp"},
+        {"x:2,3; z:2,5; #s.i64=4,4; c = (Concat x z axis=1); a,b = (Split c s axis=1); "
+         "u = (Relu a); v = (Exp b); u, v", "Concat Split Relu Exp"},
+        {"x:2,6; #s.i64=2,4; a,b = (Split x s axis=1); c = (Concat a b axis=1); y = (Relu c); y",
          "Relu"},
-        {"in x 2,6; i s 2,4; Split x s -> a b axis=1; Concat b a -> c axis=1; Relu c -> y; out y",
+        {"x:2,6; #s.i64=2,4; a,b = (Split x s axis=1); c = (Concat b a axis=1); y = (Relu c); y",
          "Split Concat Relu"},
-        {"in x 2,3; in z 2,5; i s 3; i e 8; i o 1; Concat x z -> c axis=1; Slice c s e o -> a;"
-         "Relu a -> y; out y", "Relu"},
-        {"in x 2,3; in z 2,5; i s -5; i e 9223372036854775807; i o -1; Concat x z -> c axis=1;"
-         "Slice c s e o -> a; Relu a -> y; out y", "Relu"},
-        {"in x 2,3; in z 2,5; i s 2; i e 8; i o 1; Concat x z -> c axis=1; Slice c s e o -> a;"
-         "Relu a -> y; out y", "Concat Slice Relu"},
-        {"in x 1,n,3; in z 1,n,3; is k -1; Concat x z -> c axis=0; Gather c k -> a axis=0;"
-         "Relu a -> y; out y", "Squeeze Relu"},
-        {"in x 2,3; in z 2,5; is k 4; Concat x z -> c axis=1; Gather c k -> a axis=1;"
-         "Relu a -> y; out y", "Gather Relu"},
-        {"in x n,3; in z 1,3; is k 0; Concat x z -> c axis=0; Gather c k -> a axis=0;"
-         "Relu a -> y; out y", "Concat Gather Relu"},
+        {"x:2,3; z:2,5; #s.i64=3,; #e.i64=8,; #o.i64=1,; c = (Concat x z axis=1); "
+         "a = (Slice c s e o); y = (Relu a); y", "Relu"},
+        {"x:2,3; z:2,5; #s.i64=-5,; #e.i64=9223372036854775807,; #o.i64=-1,; "
+         "c = (Concat x z axis=1); a = (Slice c s e o); y = (Relu a); y", "Relu"},
+        {"x:2,3; z:2,5; #s.i64=2,; #e.i64=8,; #o.i64=1,; c = (Concat x z axis=1); "
+         "a = (Slice c s e o); y = (Relu a); y", "Concat Slice Relu"},
+        {"x:1,n,3; z:1,n,3; #k.i64=-1; c = (Concat x z axis=0); a = (Gather c k axis=0); "
+         "y = (Relu a); y", "Squeeze Relu"},
+        {"x:2,3; z:2,5; #k.i64=4; c = (Concat x z axis=1); a = (Gather c k axis=1); "
+         "y = (Relu a); y", "Gather Relu"},
+        {"x:n,3; z:1,3; #k.i64=0; c = (Concat x z axis=0); a = (Gather c k axis=0); "
+         "y = (Relu a); y", "Concat Gather Relu"},
     };
     CHECK_CASES(cases, 0);
 }
@@ -316,28 +318,28 @@ static void joined_and_parted(test_state *test)
 /* ---- slices, shapes and quotients */
 
 #define FOCUS                                                                                      \
-    "i a 0,0; i b 1,0; i d 0,1; i e 1,1; i far 1000000000000,1000000000000; i axes 2,3;"           \
-    "i two 2,2; Slice x a far axes two -> p; Slice x b far axes two -> q;"                         \
-    "Slice x d far axes two -> r; Slice x e far axes two -> s;"
+    "#a.i64=0,0; #b.i64=1,0; #d.i64=0,1; #e.i64=1,1; #far.i64=1000000000000,1000000000000; "       \
+    "#axes.i64=2,3; #two.i64=2,2; p = (Slice x a far axes two); q = (Slice x b far axes two); "    \
+    "r = (Slice x d far axes two); s = (Slice x e far axes two); "
 
 static void slices_joined(test_state *test)
 {
     static const net_case cases[] = {
-        {"in x 1,3,8,6;" FOCUS "Concat p r q s -> c axis=1; Relu c -> y; out y",
+        {"x:1,3,8,6; " FOCUS "c = (Concat p r q s axis=1); y = (Relu c); y",
          "SpaceToDepth Relu"},
-        {"in x 1,3,8,6;" FOCUS "Concat p q r s -> c axis=1; Relu c -> y; out y",
+        {"x:1,3,8,6; " FOCUS "c = (Concat p q r s axis=1); y = (Relu c); y",
          "SpaceToDepth Gather Relu"},
-        {"in x 1,3,8,6;" FOCUS "Concat p q r r -> c axis=1; Relu c -> y; out y",
+        {"x:1,3,8,6; " FOCUS "c = (Concat p q r r axis=1); y = (Relu c); y",
          "Slice Slice Slice Concat Relu"},
-        {"in x 1,3,8,6;" FOCUS "Concat p r q s -> c axis=1; Relu c -> y; out y p",
+        {"x:1,3,8,6; " FOCUS "c = (Concat p r q s axis=1); y = (Relu c); y, p",
          "Slice Slice Slice Slice Concat Relu"},
-        {"in x 1,3,8,6;" FOCUS "Concat p r q s -> c axis=2; Relu c -> y; out y",
+        {"x:1,3,8,6; " FOCUS "c = (Concat p r q s axis=2); y = (Relu c); y",
          "Slice Slice Slice Slice Concat Relu"},
     };
     CHECK_CASES(cases, 0);
 }
 
-#define PARTS "i z 0; i f 4; i g -3; i h 9999; i o 1;"
+#define PARTS "#z.i64=0,; #f.i64=4,; #g.i64=-3,; #h.i64=9999,; #o.i64=1,;"
 
 static void encoder(net *n, const char *in, const char *out, const int64_t *keys,
                     const int64_t *values, size_t count)
@@ -362,12 +364,12 @@ static void labels_joined(test_state *test)
         size_t count = 0;
         net n;
         CHECK(net_init(&n, NULL) && ort_vec_push(&n.model->opsets, ml));
-        net_text(&n, "ini x 2,3");
+        net_text(&n, "x.i64:2,3");
         encoder(&n, "x", "a", keys, codes, 3);
         encoder(&n, "a", "b", codes, values, 2);
-        net_text(&n, "Neg b -> y; out y");
+        net_text(&n, "y = (Neg b); y");
         if (reader)
-            net_text(&n, "Neg a -> z; out z");
+            net_text(&n, "z = (Neg a); z");
         const char *ops = net_rewritten(&n, NULL, 0, 0);
         CHECK_TEXT(ops, reader ? "LabelEncoder LabelEncoder Neg Neg" : "LabelEncoder Neg");
         const ort_node *node = node_of(&n, "LabelEncoder");
@@ -381,17 +383,17 @@ static void labels_joined(test_state *test)
 static void slices_split(test_state *test)
 {
     static const net_case cases[] = {
-        {"in x 2,12;" PARTS "Slice x z f o -> a; Slice x f g o -> b; Slice x g h o -> c;"
-         "Relu a -> u; Exp b -> v; Neg c -> w; out u v w", "Split Relu Exp Neg"},
-        {"in x 2,12;" PARTS "Slice x g h o -> c; Slice x z f o -> a; Slice x f g o -> b;"
-         "Relu a -> u; Exp b -> v; Neg c -> w; Tanh x -> t; out u v w t",
+        {"x:2,12; " PARTS "a = (Slice x z f o); b = (Slice x f g o); c = (Slice x g h o); "
+         "u = (Relu a); v = (Exp b); w = (Neg c); u, v, w", "Split Relu Exp Neg"},
+        {"x:2,12; " PARTS "c = (Slice x g h o); a = (Slice x z f o); b = (Slice x f g o); "
+         "u = (Relu a); v = (Exp b); w = (Neg c); t = (Tanh x); u, v, w, t",
          "Split Relu Exp Neg Tanh"},
-        {"in x 2,12;" PARTS "Slice x z f o -> a; Slice x g h o -> c; Relu a -> u; Neg c -> w;"
-         "out u w", "Slice Slice Relu Neg"}, /* some is left out */
-        {"in x 2,12;" PARTS "Slice x z g o -> a; Slice x f h o -> c; Relu a -> u; Neg c -> w;"
-         "out u w", "Slice Slice Relu Neg"}, /* some is taken twice */
-        {"in x 2,n;" PARTS "Slice x z f o -> a; Slice x f h o -> c; Relu a -> u; Neg c -> w;"
-         "out u w", "Slice Slice Relu Neg"},
+        {"x:2,12; " PARTS "a = (Slice x z f o); c = (Slice x g h o); u = (Relu a); w = (Neg c); "
+         "u, w", "Slice Slice Relu Neg"}, /* some is left out */
+        {"x:2,12; " PARTS "a = (Slice x z g o); c = (Slice x f h o); u = (Relu a); w = (Neg c); "
+         "u, w", "Slice Slice Relu Neg"}, /* some is taken twice */
+        {"x:2,n; " PARTS "a = (Slice x z f o); c = (Slice x f h o); u = (Relu a); w = (Neg c); "
+         "u, w", "Slice Slice Relu Neg"},
     };
     CHECK_CASES(cases, 0);
 }
@@ -399,10 +401,10 @@ static void slices_split(test_state *test)
 static void shapes_read_early(test_state *test)
 {
     static const net_case cases[] = {
-        {"in x n,3; Relu x -> a; Shape a -> s; Cast s -> y to=1; out y", "Shape Cast"},
-        {"in x n,3; Cast x -> a to=11; Shape a -> s; Cast s -> y to=1; out y", "Shape Cast"},
-        {"in x n,3; Relu x -> a; Shape a -> s; Cast s -> y to=1; out y a", "Relu Shape Cast"},
-        {"in x n,3; Transpose x -> a perm=1,0; Shape a -> s; Cast s -> y to=1; out y",
+        {"x:n,3; a = (Relu x); s = (Shape a); y = (Cast s to=1); y", "Shape Cast"},
+        {"x:n,3; a = (Cast x to=11); s = (Shape a); y = (Cast s to=1); y", "Shape Cast"},
+        {"x:n,3; a = (Relu x); s = (Shape a); y = (Cast s to=1); y, a", "Relu Shape Cast"},
+        {"x:n,3; a = (Transpose x perm=1,0); s = (Shape a); y = (Cast s to=1); y",
          "Shape Gather Cast"},
     };
     CHECK_CASES(cases, 0);
@@ -411,60 +413,60 @@ static void shapes_read_early(test_state *test)
 static void quotients(test_state *test)
 {
     static const net_case cases[] = {
-        {"in x 2,3; in z 2,3; fs one 1; Exp x -> a; Div one a -> r; Mul r z -> y; out y",
+        {"x:2,3; z:2,3; #one=1; a = (Exp x); r = (Div one a); y = (Mul r z); y",
          "Exp Div"},
-        {"in x 2,3; in z 2,3; Exp x -> a; Reciprocal a -> r; Mul z r -> y; out y", "Exp Div"},
-        {"in x 2,3; in z 2,3; Exp x -> a; Reciprocal a -> r; Mul z r -> y; out y r",
+        {"x:2,3; z:2,3; a = (Exp x); r = (Reciprocal a); y = (Mul z r); y", "Exp Div"},
+        {"x:2,3; z:2,3; a = (Exp x); r = (Reciprocal a); y = (Mul z r); y, r",
          "Exp Reciprocal Mul"},
-        {"in x 2,3; in z 2,3; fs two 2; Exp x -> a; Div two a -> r; Mul r z -> y; out y",
+        {"x:2,3; z:2,3; #two=2; a = (Exp x); r = (Div two a); y = (Mul r z); y",
          "Exp Div Mul"},
-        {"in x 2,3; in z 2,3; Exp x -> e; Sqrt e -> a; Reciprocal a -> r; Mul z r -> y; out y",
+        {"x:2,3; z:2,3; e = (Exp x); a = (Sqrt e); r = (Reciprocal a); y = (Mul z r); y",
          "Exp Sqrt Reciprocal Mul"},
-        {"in x 2,3; in z 3,4; in c 4; Gemm x z -> g; Sum g c -> y; out y", "Gemm"},
-        {"in x 2,3; in z 3,4; in c 4; Gemm x z -> g; Sum g c c -> y; out y", "Gemm Sum"},
+        {"x:2,3; z:3,4; c:4; g = (Gemm x z); y = (Sum g c); y", "Gemm"},
+        {"x:2,3; z:3,4; c:4; g = (Gemm x z); y = (Sum g c c); y", "Gemm Sum"},
     };
     CHECK_CASES(cases, 1e-6);
 }
 
 /* ---- pads */
 
-#define PADS "i p 0,0,1,0,0,0,1,1; fs zero 0; fs low -3.5e38; fs one 1;"
+#define PADS "#p.i64=0,0,1,0,0,0,1,1; #zero=0; #low=-3.5e38; #one=1;"
 
 static void pads_into_windows(test_state *test)
 {
     static const net_case cases[] = {
-        {"in x 1,2,6,5; f w 3,2,3,3;" PADS "Pad x p zero -> a; Conv a w -> y; out y", "Conv"},
-        {"in x 1,2,6,5;" PADS "Pad x p low -> a; MaxPool a -> y kernel_shape=3,3; out y",
+        {"x:1,2,6,5; #w:3,2,3,3; " PADS "a = (Pad x p zero); y = (Conv a w); y", "Conv"},
+        {"x:1,2,6,5; " PADS "a = (Pad x p low); y = (MaxPool a kernel_shape=3,3); y",
          "MaxPool"},
-        {"in x 1,2,6,5;" PADS "Relu x -> r; Pad r p zero -> a;"
-         "MaxPool a -> y kernel_shape=2,2 pads=0,1,0,0; out y", "Relu MaxPool"},
-        {"in x 1,2,6,5;" PADS "Pad x p -> a; AveragePool a -> y kernel_shape=2,2; out y",
+        {"x:1,2,6,5; " PADS "r = (Relu x); a = (Pad r p zero); "
+         "y = (MaxPool a kernel_shape=2,2 pads=0,1,0,0); y", "Relu MaxPool"},
+        {"x:1,2,6,5; " PADS "a = (Pad x p); y = (AveragePool a kernel_shape=2,2); y",
          "AveragePool"},
-        {"in x 1,2,6,5;" PADS "Pad x p low -> a;"
-         "MaxPool a -> y kernel_shape=3,3 strides=2,2 auto_pad:=VALID; out y", "MaxPool"},
-        {"in x 1,2,6,5; f w 3,2,3,3;" PADS "Pad x p zero -> a;"
-         "Conv a w -> y auto_pad:=VALID; out y", "Conv"},
-        {"in x 1,2,6,5; f w 3,2,3,3;" PADS "Pad x p zero -> a;"
-         "Conv a w -> y auto_pad:=SAME_UPPER; out y", "Pad Conv"},
+        {"x:1,2,6,5; " PADS "a = (Pad x p low); "
+         "y = (MaxPool a kernel_shape=3,3 strides=2,2 auto_pad=VALID); y", "MaxPool"},
+        {"x:1,2,6,5; #w:3,2,3,3; " PADS "a = (Pad x p zero); y = (Conv a w auto_pad=VALID); y",
+         "Conv"},
+        {"x:1,2,6,5; #w:3,2,3,3; " PADS "a = (Pad x p zero); y = (Conv a w auto_pad=SAME_UPPER); "
+         "y", "Pad Conv"},
         /* zeros could be the largest; they don't count; another number; windows of pads alone */
-        {"in x 1,2,6,5;" PADS "Pad x p zero -> a; MaxPool a -> y kernel_shape=3,3; out y",
+        {"x:1,2,6,5; " PADS "a = (Pad x p zero); y = (MaxPool a kernel_shape=3,3); y",
          "Pad MaxPool"},
-        {"in x 1,2,6,5;" PADS "Pad x p -> a;"
-         "AveragePool a -> y kernel_shape=2,2 pads=1,0,0,0; out y", "Pad AveragePool"},
-        {"in x 1,2,6,5; f w 3,2,3,3;" PADS "Pad x p one -> a; Conv a w -> y; out y", "Pad Conv"},
-        {"in x 1,2,6,5;" PADS "Relu x -> r; Pad r p -> a; MaxPool a -> y kernel_shape=1,1; out y",
+        {"x:1,2,6,5; " PADS "a = (Pad x p); y = (AveragePool a kernel_shape=2,2 pads=1,0,0,0); y",
+         "Pad AveragePool"},
+        {"x:1,2,6,5; #w:3,2,3,3; " PADS "a = (Pad x p one); y = (Conv a w); y", "Pad Conv"},
+        {"x:1,2,6,5; " PADS "r = (Relu x); a = (Pad r p); y = (MaxPool a kernel_shape=1,1); y",
          "Relu Pad MaxPool"},
-        {"in x 1,2,6,5;" PADS "Relu x -> r; Pad r p -> a;"
-         "MaxPool a -> y kernel_shape=2,2 ceil_mode=1; out y", "Relu Pad MaxPool"},
+        {"x:1,2,6,5; " PADS "r = (Relu x); a = (Pad r p); "
+         "y = (MaxPool a kernel_shape=2,2 ceil_mode=1); y", "Relu Pad MaxPool"},
         /* a long kernel, in a file; one dimension alone */
-        {"in x 1,2,9,5; f w 3,2,7,1;" PADS "Pad x p -> a; Conv a w -> y; out y", "Conv"},
-        {"in x 1,2,9,5; f w 3,2,8,1;" PADS "Pad x p -> a; Conv a w -> y; out y", "Pad Conv"},
-        {"in x 1,2,9; f w 3,2,8; i p 0,0,4,0,0,3; Pad x p -> a; Conv a w -> y; out y", "Conv"},
+        {"x:1,2,9,5; #w:3,2,7,1; " PADS "a = (Pad x p); y = (Conv a w); y", "Conv"},
+        {"x:1,2,9,5; #w:3,2,8,1; " PADS "a = (Pad x p); y = (Conv a w); y", "Pad Conv"},
+        {"x:1,2,9; #w:3,2,8; #p.i64=0,0,4,0,0,3; a = (Pad x p); y = (Conv a w); y", "Conv"},
     };
     CHECK_CASES(cases, 1e-6);
     net n; /* in a session */
     CHECK(net_init(&n, NULL));
-    net_text(&n, "in x 1,2,9,5; f w 3,2,8,1;" PADS "Pad x p -> a; Conv a w -> y; out y");
+    net_text(&n, "x:1,2,9,5; #w:3,2,8,1; " PADS "a = (Pad x p); y = (Conv a w); y");
     ort_pass_options options = {.level = 1, .registry = n.env->registry};
     CHECK(!ort_graph_infer(n.model->graph, n.env->registry, NULL, NULL));
     CHECK(!ort_passes_run(n.model, &options, NULL));
@@ -472,8 +474,8 @@ static void pads_into_windows(test_state *test)
     net_free(&n);
     CHECK(net_init(&n, NULL)); /* amounts of some axes */
     n.model->opsets.data[0].version = 18;
-    net_text(&n, "in x 1,2,6,5; f w 3,2,3,3; i p 1,0,1,1; i o 2,-1;"
-                 "Pad x p - o -> a; Conv a w -> y; out y");
+    net_text(&n, "x:1,2,6,5; #w:3,2,3,3; #p.i64=1,0,1,1; #o.i64=2,-1; a = (Pad x p - o); "
+                 "y = (Conv a w); y");
     CHECK_TEXT(net_rewritten(&n, NULL, 0, 1e-6), "Conv");
     net_free(&n);
 }
@@ -481,25 +483,26 @@ static void pads_into_windows(test_state *test)
 static void pads_in_a_row(test_state *test)
 {
     static const net_case cases[] = {
-        {"in x 1,2,6,5;" PADS "i q 0,1,0,2,0,0,3,0; Pad x p one -> a; Pad a q one -> y; out y",
+        {"x:1,2,6,5; " PADS "#q.i64=0,1,0,2,0,0,3,0; a = (Pad x p one); y = (Pad a q one); y",
          "Pad"},
-        {"in x 1,2,n,5;" PADS "Pad x p -> a; Pad a p -> b; Pad b p -> y; out y", "Pad"},
+        {"x:1,2,n,5; " PADS "a = (Pad x p); b = (Pad a p); y = (Pad b p); y", "Pad"},
         /* another number, another mode, an amount that cuts, another reader */
-        {"in x 1,2,6,5;" PADS "Pad x p one -> a; Pad a p zero -> y; out y", "Pad Pad"},
-        {"in x 1,2,6,5;" PADS "Pad x p -> a mode:=edge; Pad a p -> y mode:=edge; out y",
+        {"x:1,2,6,5; " PADS "a = (Pad x p one); y = (Pad a p zero); y", "Pad Pad"},
+        {"x:1,2,6,5; " PADS "a = (Pad x p mode=edge); y = (Pad a p mode=edge); y",
          "Pad Pad"},
-        {"in x 1,2,6,5;" PADS "Pad x p -> a mode:=reflect; Pad a p -> y mode:=reflect; out y",
+        {"x:1,2,6,5; " PADS "a = (Pad x p mode=reflect); y = (Pad a p mode=reflect); y",
          "Pad Pad"},
-        {"in x 1,2,6,5;" PADS "Pad x p -> a; Pad a p -> y mode:=edge; out y", "Pad Pad"},
-        {"in x 1,2,6,5;" PADS "i q 0,0,-1,0,0,0,0,0; Pad x p -> a; Pad a q -> y; out y",
+        {"x:1,2,6,5; " PADS "a = (Pad x p); y = (Pad a p mode=edge); y", "Pad Pad"},
+        {"x:1,2,6,5; " PADS "#q.i64=0,0,-1,0,0,0,0,0; a = (Pad x p); y = (Pad a q); y",
          "Pad Pad"},
-        {"in x 1,2,6,5;" PADS "Pad x p -> a; Pad a p -> y; Relu a -> z; out y z", "Pad Pad Relu"},
+        {"x:1,2,6,5; " PADS "a = (Pad x p); y = (Pad a p); z = (Relu a); y, z", "Pad Pad Relu"},
     };
     CHECK_CASES(cases, 0);
     net n; /* amounts of some axes */
     CHECK(net_init(&n, NULL));
     n.model->opsets.data[0].version = 18;
-    net_text(&n, "in x 2,3; i p 1,2; i o -1; i r 0; Pad x p - o -> a; Pad a p - r -> y; out y");
+    net_text(&n, "x:2,3; #p.i64=1,2; #o.i64=-1,; #r.i64=0,; a = (Pad x p - o); "
+                 "y = (Pad a p - r); y");
     CHECK_TEXT(net_rewritten(&n, NULL, 0, 0), "Pad");
     net_free(&n);
 }

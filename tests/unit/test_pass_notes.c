@@ -94,72 +94,68 @@ static void check_note(test_state *test, const note_case *n_case, bool inside)
 static void conditions(test_state *test)
 {
     static const note_case cases[] = {
-        {"identity", "in x 2,n; ini s 2; Reshape x s -> y; out y",
+        {"identity", "x:2,n; s.i64:2; y = (Reshape x s); y",
          "node 'y' (Reshape): a dimension of its result isn't known to be that of its input"},
-        {"identity", "in x 2,3; i s 3,2; Reshape x s -> y; out y", ""},
-        {"identity", "in x 3; fs one 1; f1 r 1,1,1; Mul x one -> a; Mul a r -> b; "
-         "Neg b -> y; out y",
+        {"identity", "x:2,3; #s.i64=3,2; y = (Reshape x s); y", ""},
+        {"identity", "x:3; #one=1; #r=1,1,1; a = (Mul x one); b = (Mul a r); y = (Neg b); y",
          ""},
-        {"identity", "in x n; f1 r 0,0,0; Add x r -> y; out y",
+        {"identity", "x:n; #r=0,0,0; y = (Add x r); y",
          "node 'y' (Add): its constant may broadcast the other operand"},
-        {"identity", "in x 2,3; Dropout x -> y m; out y m",
-         "node 'y m' (Dropout): its mask is read, or it may be training"},
-        {"identity", "in x 3; inb c -; b t 1; in z n; Where t z x -> y; out y",
+        {"identity", "x:2,3; y,m = (Dropout x); y, m",
+         "node 'y' (Dropout): its mask is read, or it may be training"},
+        {"identity", "x:3; c.bool:; #t.bool=1; z:n; y = (Where t z x); y",
          "node 'y' (Where): the branch that it takes may be broadcast"},
-        {"identity", "in x 2,3; Identity x -> y; out y",
+        {"identity", "x:2,3; y = (Identity x); y",
          "node 'y' (Identity): it gives a graph output that no other node can give"},
         {"default_inputs",
-         "in x 4,2,3; in h 1,2,5; f w 1,15,3; f r 1,15,5; Neg h -> k; GRU x w r - - k -> y "
-         "hidden_size=5; out y",
+         "x:4,2,3; h:1,2,5; #w:1,15,3; #r:1,15,5; k = (Neg h); "
+         "y = (GRU x w r - - k hidden_size=5); y",
          "node 'y' (GRU): 'k' isn't known to be zeros alone"},
         {"default_inputs",
-         "in x 4,2,3; in h 1,2,5; f w 1,15,3; f r 1,15,5; "
-         "GRU x w r - - h -> y hidden_size=5; out y",
+         "x:4,2,3; h:1,2,5; #w:1,15,3; #r:1,15,5; y = (GRU x w r - - h hidden_size=5); y",
          ""},
         {"not_where",
-         "in x 2,3; in z 2,3; inb c 3; i a 0; Not c -> n; Unsqueeze n a -> u; "
-         "Where u x z -> y; out y",
+         "x:2,3; z:2,3; c.bool:3; #a.i64=0,; n = (Not c); u = (Unsqueeze n a); "
+         "y = (Where u x z); y",
          "node 'y' (Where): Unsqueeze stands between it and the Not"},
-        {"not_where", "in x 2,3; in z 2,3; inb c 3; Not c -> n; Where n x z -> y; out y", ""},
-        {"dead_nodes", "in x 4,6; Split x -> a b axis=1 num_outputs=2; Neg b -> y; out y",
-         "node 'a b' (Split): nothing reads 'a', but 'b' is read"},
+        {"not_where", "x:2,3; z:2,3; c.bool:3; n = (Not c); y = (Where n x z); y", ""},
+        {"dead_nodes", "x:4,6; a,b = (Split x axis=1 num_outputs=2); y = (Neg b); y",
+         "node 'a' (Split): nothing reads 'a', but 'b' is read"},
         {"push_transposes",
-         "in x 2,3,4; i s 0,12; Transpose x -> t perm=0,2,1; Reshape t s -> y; out y",
+         "x:2,3,4; #s.i64=0,12; t = (Transpose x perm=0,2,1); y = (Reshape t s); y",
          "node 't' (Transpose): node 'y' (Reshape) doesn't run in another layout"},
-        {"push_transposes", "in x 2,3,4; Transpose x -> t perm=0,2,1; Relu t -> y; out y",
+        {"push_transposes", "x:2,3,4; t = (Transpose x perm=0,2,1); y = (Relu t); y",
          "node 't' (Transpose): around it the other layout takes as many Transposes"},
         {"push_transposes",
-         "in x 2,3,4; Transpose x -> t perm=2,0,1; Relu t -> r; "
-         "Transpose r -> u perm=1,2,0; Neg u -> y; "
-         "out y",
+         "x:2,3,4; t = (Transpose x perm=2,0,1); r = (Relu t); u = (Transpose r perm=1,2,0); "
+         "y = (Neg u); y",
          ""},
         {"matmul_form",
-         "in x 2,3,4; in z 2,3,4; Transpose z -> t perm=0,2,1; MatMul x t -> y; "
-         "Neg t -> u; out y u",
+         "x:2,3,4; z:2,3,4; t = (Transpose z perm=0,2,1); y = (MatMul x t); u = (Neg t); y, u",
          "node 'y' (MatMul): the Transpose of an operand has another reader"},
-        {"conv_sum", "in x 1,3,8,8; in z 1,1,8,8; f w 2,3,1,1; Conv x w -> a; Add a z -> y; out y",
+        {"conv_sum", "x:1,3,8,8; z:1,1,8,8; #w:2,3,1,1; a = (Conv x w); y = (Add a z); y",
          "node 'y' (Add): what is added to the Conv isn't known to be float of its shape"},
         {"linear_before",
-         "in x 1,4,6,6; f g 4; f h 4; f u 4; f v 4; f w 3,4,3,3; BatchNormalization x g h u v -> b;"
-         "Conv b w -> y pads=1,1,1,1; out y",
+         "x:1,4,6,6; #g:4; #h:4; #u:4; #v:4; #w:3,4,3,3; b = (BatchNormalization x g h u v); "
+         "y = (Conv b w pads=1,1,1,1); y",
          "node 'b' (BatchNormalization): the Conv pads what is shifted"},
         {"linear_before",
-         "in x 2,4; fs t 1; fs h 2; f w 4,3; Erf x -> e; Add e t -> a; Mul x a -> m; "
-         "Div m h -> s; MatMul s w -> y; out y",
+         "x:2,4; #t=1; #h=2; #w:4,3; e = (Erf x); a = (Add e t); m = (Mul x a); s = (Div m h); "
+         "y = (MatMul s w); y",
          "node 's' (Div): it is the end of an activation"},
         {"row_products",
-         "in x 2,3,4; f w 4,5; i f -1,4; i g 3,2,5; Reshape x f -> r; MatMul r w -> m; "
-         "Reshape m g -> y; out y",
+         "x:2,3,4; #w:4,5; #f.i64=-1,4; #g.i64=3,2,5; r = (Reshape x f); m = (MatMul r w); "
+         "y = (Reshape m g); y",
          "node 'y' (Reshape): its leading dimensions aren't known to be those before r"},
         {"embed_norm_form",
-         "ini a 2,3; in q 2,3,4; f w 9,4; f p 1,3,4; f g 4; f b 4; Gather w a -> e; Add e p -> t; "
-         "Add t q -> s; LayerNormalization s g b -> y; out y",
+         "a.i64:2,3; q:2,3,4; #w:9,4; #p:1,3,4; #g:4; #b:4; e = (Gather w a); t = (Add e p); "
+         "s = (Add t q); y = (LayerNormalization s g b); y",
          "node 'y' (LayerNormalization): one term of the sum isn't rows of a constant table"},
-        {"swish", "in x 2,3; f1 a 1,2,3; Mul x a -> m; Sigmoid m -> s; Mul x s -> y; out y",
+        {"swish", "x:2,3; #a=1,2,3; m = (Mul x a); s = (Sigmoid m); y = (Mul x s); y",
          "node 'y' (Mul): 'a' isn't one constant number"},
         {"hard_swish",
-         "in x 2,3; fs t 3; fs o 0; fs s 6; Add x t -> a; Clip a o s -> c; Mul x c -> m; "
-         "Div m s -> y; out y c",
+         "x:2,3; #t=3; #o=0; #s=6; a = (Add x t); c = (Clip a o s); m = (Mul x c); "
+         "y = (Div m s); y, c",
          "node 'y' (Div): 'c' has another reader"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -169,22 +165,23 @@ static void conditions(test_state *test)
 static void conditions_inside(test_state *test)
 {
     static const note_case cases[] = {
-        {"chain_fusion", "in x 2,3; Relu x -> a; Tanh a -> y; Softmax a -> z; out y z",
+        {"chain_fusion", "x:2,3; a = (Relu x); y = (Tanh a); z = (Softmax a); y, z",
          "node 'a' (Relu): its result is read elsewhere than by what would follow"},
-        {"chain_fusion", "in x 1,3; in z 2,3; Relu x -> a; Add a z -> y; out y",
+        {"chain_fusion", "x:1,3; z:2,3; a = (Relu x); y = (Add a z); y",
          "node 'a' (Relu): what follows isn't known to keep its shape"},
-        {"chain_fusion", "in x 2,3; Relu x -> a; Softmax a -> y; out y", ""},
-        {"chain_fusion", "in x 2,3; Relu x -> a; Tanh a -> y; out y", ""},
-        {"conv_gate", "in x 1,3,8,8; f w 4,3,3,3; Conv x w -> a; HardSigmoid a -> s; Mul a s -> y;"
-         "out y", "node 'a' (Conv): the HardSigmoid of its gate hasn't the slope of HardSwish"},
-        {"conv_gate", "in x 1,3,8,8; f w 4,3,3,3; Conv x w -> a; HardSwish a -> y; Neg a -> z;"
-         "out y z", "node 'a' (Conv): its result is read elsewhere than by its gate"},
-        {"conv_gate", "in x 1,3,8,8; f w 4,3,3,3; Conv x w -> a; Relu a -> y; out y", ""},
-        {"blocked_layout", "in x 1,3,8,8; in w 16,3,3,3; Conv x w -> y; out y",
+        {"chain_fusion", "x:2,3; a = (Relu x); y = (Softmax a); y", ""},
+        {"chain_fusion", "x:2,3; a = (Relu x); y = (Tanh a); y", ""},
+        {"conv_gate", "x:1,3,8,8; #w:4,3,3,3; a = (Conv x w); s = (HardSigmoid a); "
+                      "y = (Mul a s); y",
+                      "node 'a' (Conv): the HardSigmoid of its gate hasn't the slope of HardSwish"},
+        {"conv_gate", "x:1,3,8,8; #w:4,3,3,3; a = (Conv x w); y = (HardSwish a); z = (Neg a); "
+                      "y, z", "node 'a' (Conv): its result is read elsewhere than by its gate"},
+        {"conv_gate", "x:1,3,8,8; #w:4,3,3,3; a = (Conv x w); y = (Relu a); y", ""},
+        {"blocked_layout", "x:1,3,8,8; w:16,3,3,3; y = (Conv x w); y",
          "node 'y' (Conv): its filters or its bias aren't constant"},
-        {"blocked_layout", "in x 1,3,8,8; f w 2,3,3,3; Conv x w -> y; out y",
+        {"blocked_layout", "x:1,3,8,8; #w:2,3,3,3; y = (Conv x w); y",
          "node 'y' (Conv): its channels would fill less than half of their blocks"},
-        {"blocked_layout", "in x 1,4,8,8; f w 4,1,3,3; Conv x w -> y group=4; out y",
+        {"blocked_layout", "x:1,4,8,8; #w:4,1,3,3; y = (Conv x w group=4); y",
          "node 'y' (Conv): it is depthwise, and its input doesn't lie in the layout"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

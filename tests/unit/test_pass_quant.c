@@ -4,39 +4,39 @@
 #include "rewrite.h"
 #include "test.h"
 
-#define PARAMS "fs sx 0.02; u zx 120; fs sy 0.06; u zy 60; fs sz 0.03; u zz 100; "
+#define PARAMS "#sx=0.02; #zx.u8=120; #sy=0.06; #zy.u8=60; #sz=0.03; #zz.u8=100;"
 #define CODED(name, x, p)                                                                          \
-    "QuantizeLinear " x " s" p " z" p " -> " name "q; DequantizeLinear " name "q s" p " z" p       \
-    " -> " name "d; "
+    name "q = (QuantizeLinear " x " s" p " z" p "); "                                              \
+    name "d = (DequantizeLinear " name "q s" p " z" p "); "
 #define RESULT(r, p)                                                                               \
-    "QuantizeLinear " r " s" p " z" p " -> rq; DequantizeLinear rq s" p " z" p " -> y; out y"
+    "rq = (QuantizeLinear " r " s" p " z" p "); y = (DequantizeLinear rq s" p " z" p "); y"
 
 static void branches(test_state *test)
 {
     static const net_case cases[] = {
-        {"in x 2,3; in w 2,3; inb c 2,3;" PARAMS CODED("x", "x", "x") CODED("w", "w", "y")
-         "Where c xd wd -> r; " RESULT("r", "z"),
+        {"x:2,3; w:2,3; c.bool:2,3; " PARAMS CODED("x", "x", "x") CODED("w", "w", "y")
+         "r = (Where c xd wd); " RESULT("r", "z"),
          "QuantizeLinear DequantizeLinear QuantizeLinear DequantizeLinear Where QuantizeLinear "
          "DequantizeLinear"},
-        {"in x 2,3; in w 2,3; inb c 2,3;" PARAMS CODED("x", "x", "x") CODED("w", "w", "x")
-         "Where c xd wd -> r; " RESULT("r", "x"),
+        {"x:2,3; w:2,3; c.bool:2,3; " PARAMS CODED("x", "x", "x") CODED("w", "w", "x")
+         "r = (Where c xd wd); " RESULT("r", "x"),
          "QuantizeLinear QuantizeLinear Where DequantizeLinear"},
         /* a constant takes the codes it would get, one below all of them as well */
-        {"in x 2,3; inb c 2,3; fs low -1e30;" PARAMS CODED("x", "x", "x")
-         "Where c low xd -> r; " RESULT("r", "x"), "QuantizeLinear Where DequantizeLinear"},
+        {"x:2,3; c.bool:2,3; #low=-1e30; " PARAMS CODED("x", "x", "x") "r = (Where c low xd); "
+         RESULT("r", "x"), "QuantizeLinear Where DequantizeLinear"},
     };
     static const net_case contrib[] = {
-        {"in x 2,3; in w 2,3; inb c 2,3;" PARAMS CODED("x", "x", "x") CODED("w", "w", "y")
-         "Where c xd wd -> r; " RESULT("r", "z"),
+        {"x:2,3; w:2,3; c.bool:2,3; " PARAMS CODED("x", "x", "x") CODED("w", "w", "y")
+         "r = (Where c xd wd); " RESULT("r", "z"),
          "QuantizeLinear QuantizeLinear QLinearWhere DequantizeLinear"},
-        {"in x 2,3; inb c 2,3; f1 k 0.5,-0.25,9;" PARAMS CODED("x", "x", "x")
-         "Where c xd k -> r; " RESULT("r", "z"),
+        {"x:2,3; c.bool:2,3; #k=0.5,-0.25,9; " PARAMS CODED("x", "x", "x") "r = (Where c xd k); "
+         RESULT("r", "z"),
          "QuantizeLinear QLinearWhere DequantizeLinear"},
-        {"in x 2,3; inb c 2,3; fs k +nan;" PARAMS CODED("x", "x", "x")
-         "Where c xd k -> r; " RESULT("r", "x"),
+        {"x:2,3; c.bool:2,3; #k=nan; " PARAMS CODED("x", "x", "x") "r = (Where c xd k); "
+         RESULT("r", "x"),
          "QuantizeLinear DequantizeLinear Where QuantizeLinear DequantizeLinear"},
         /* a branch that others compute */
-        {"in x 2,3; in w 2,3; inb c 2,3;" PARAMS CODED("x", "x", "x") "Where c xd w -> r; "
+        {"x:2,3; w:2,3; c.bool:2,3; " PARAMS CODED("x", "x", "x") "r = (Where c xd w); "
          RESULT("r", "x"),
          "QuantizeLinear DequantizeLinear Where QuantizeLinear DequantizeLinear"},
     };
@@ -47,47 +47,47 @@ static void branches(test_state *test)
 static void choices(test_state *test)
 {
     static const net_case cases[] = {
-        {"in x 2,30;" PARAMS CODED("x", "x", "x") "ArgMax xd -> y axis=1 keepdims=0; out y",
+        {"x:2,30; " PARAMS CODED("x", "x", "x") "y = (ArgMax xd axis=1 keepdims=0); y",
          "QuantizeLinear ArgMax"},
-        {"in x 2,30;" PARAMS CODED("x", "x", "x") "ArgMin xd -> y axis=0; Neg xd -> z; out y z",
+        {"x:2,30; " PARAMS CODED("x", "x", "x") "y = (ArgMin xd axis=0); z = (Neg xd); y, z",
          "QuantizeLinear DequantizeLinear ArgMin Neg"},
-        {"in x 2,3; f s 3; uw z 3; QuantizeLinear x s z -> q; DequantizeLinear q s z -> d; "
-         "ArgMax d -> y axis=1; out y", "QuantizeLinear DequantizeLinear ArgMax"},
-        {"in x 2,30; fs s 1e-42; u z 120; QuantizeLinear x s z -> q; DequantizeLinear q s z -> d; "
-         "ArgMax d -> y axis=1; out y", "QuantizeLinear DequantizeLinear ArgMax"},
-        {"in x 1,2,3,4; f1 k 1,1,2,2;" PARAMS CODED("x", "x", "x") "Resize xd - k -> r; "
+        {"x:2,3; #s:3; #z.u8:3; q = (QuantizeLinear x s z); d = (DequantizeLinear q s z); "
+         "y = (ArgMax d axis=1); y", "QuantizeLinear DequantizeLinear ArgMax"},
+        {"x:2,30; #s=1e-42; #z.u8=120; q = (QuantizeLinear x s z); d = (DequantizeLinear q s z); "
+         "y = (ArgMax d axis=1); y", "QuantizeLinear DequantizeLinear ArgMax"},
+        {"x:1,2,3,4; #k=1,1,2,2; " PARAMS CODED("x", "x", "x") "r = (Resize xd - k); "
          RESULT("r", "x"), "QuantizeLinear Resize DequantizeLinear"},
-        {"in x 1,2,3,4; f1 k 1,1,2,2;" PARAMS CODED("x", "x", "x")
-         "Resize xd - k -> r mode:=linear; " RESULT("r", "x"),
+        {"x:1,2,3,4; #k=1,1,2,2; " PARAMS CODED("x", "x", "x") "r = (Resize xd - k mode=linear); "
+         RESULT("r", "x"),
          "QuantizeLinear DequantizeLinear Resize QuantizeLinear DequantizeLinear"},
     };
     CHECK_CASES(cases, 0);
 }
 
-#define WEIGHTS "uw w 4,5; f sw 5; uw zeros 5; fs sp 0.01; u zp 17; "
+#define WEIGHTS "#w.u8:4,5; #sw:5; #zeros.u8:5; #sp=0.01; #zp.u8=17;"
 
 static void products(test_state *test)
 {
     static const net_case cases[] = {
-        {"in x 2,3,4;" PARAMS WEIGHTS CODED("x", "x", "x") "DequantizeLinear w sp zp -> wd; "
-         "MatMul xd wd -> m; Tanh m -> y; out y",
+        {"x:2,3,4; " PARAMS WEIGHTS CODED("x", "x", "x") "wd = (DequantizeLinear w sp zp); "
+         "m = (MatMul xd wd); y = (Tanh m); y",
          "QuantizeLinear DequantizeLinear DequantizeLinear MatMul Tanh"},
     };
     static const net_case contrib[] = {
-        {"in x 2,3,4;" PARAMS WEIGHTS CODED("x", "x", "x") "DequantizeLinear w sp zp -> wd; "
-         "MatMul xd wd -> m; Tanh m -> y; out y", "QuantizeLinear MatMulIntegerToFloat Tanh"},
-        {"in x 2,3,4;" PARAMS WEIGHTS CODED("x", "x", "x") "DequantizeLinear w sw -> wd axis=1; "
-         "MatMul xd wd -> m; Tanh m -> y; out y", "QuantizeLinear MatMulIntegerToFloat Tanh"},
-        {"in x 2,3,4;" PARAMS WEIGHTS CODED("x", "x", "x")
-         "DequantizeLinear w sw zeros -> wd axis=1; MatMul xd wd -> m; Tanh m -> y; out y",
+        {"x:2,3,4; " PARAMS WEIGHTS CODED("x", "x", "x") "wd = (DequantizeLinear w sp zp); "
+         "m = (MatMul xd wd); y = (Tanh m); y", "QuantizeLinear MatMulIntegerToFloat Tanh"},
+        {"x:2,3,4; " PARAMS WEIGHTS CODED("x", "x", "x") "wd = (DequantizeLinear w sw axis=1); "
+         "m = (MatMul xd wd); y = (Tanh m); y", "QuantizeLinear MatMulIntegerToFloat Tanh"},
+        {"x:2,3,4; " PARAMS WEIGHTS CODED("x", "x", "x")
+         "wd = (DequantizeLinear w sw zeros axis=1); m = (MatMul xd wd); y = (Tanh m); y",
          "QuantizeLinear DequantizeLinear DequantizeLinear MatMul Tanh"},
-        {"in x 3,4;" PARAMS WEIGHTS CODED("x", "x", "x") "DequantizeLinear w sp zp -> wd; "
-         "Gemm xd wd -> m; Tanh m -> y; out y", "QuantizeLinear QGemm Tanh"},
-        {"in x 3,4; f b 5;" PARAMS WEIGHTS CODED("x", "x", "x") "DequantizeLinear w sp zp -> wd; "
-         "Gemm xd wd b -> m; Tanh m -> y; out y",
+        {"x:3,4; " PARAMS WEIGHTS CODED("x", "x", "x") "wd = (DequantizeLinear w sp zp); "
+         "m = (Gemm xd wd); y = (Tanh m); y", "QuantizeLinear QGemm Tanh"},
+        {"x:3,4; #b:5; " PARAMS WEIGHTS CODED("x", "x", "x") "wd = (DequantizeLinear w sp zp); "
+         "m = (Gemm xd wd b); y = (Tanh m); y",
          "QuantizeLinear DequantizeLinear DequantizeLinear FusedGemm"},
-        {"in x 3,4; in v 4,5;" PARAMS CODED("x", "x", "x") CODED("v", "v", "z")
-         "MatMul xd vd -> y; out y", "QuantizeLinear QuantizeLinear MatMulIntegerToFloat"},
+        {"x:3,4; v:4,5; " PARAMS CODED("x", "x", "x") CODED("v", "v", "z") "y = (MatMul xd vd); "
+         "y", "QuantizeLinear QuantizeLinear MatMulIntegerToFloat"},
     };
     CHECK_CASES(cases, 2e-5);
     CHECK_CONTRIB_CASES(contrib, 2e-5);

@@ -65,21 +65,6 @@ static int read_list(const char *text, int64_t *list)
     return count;
 }
 
-static ort_dtype type_called(const char *text, ort_dtype otherwise)
-{
-    static const struct {
-        const char *name;
-        ort_dtype dtype;
-    } types[] = {{".i64", ORT_DTYPE_INT64}, {".i32", ORT_DTYPE_INT32}, {".f16", ORT_DTYPE_FLOAT16},
-                 {".f32", ORT_DTYPE_FLOAT}, {".bool", ORT_DTYPE_BOOL}, {".u8", ORT_DTYPE_UINT8},
-                 {".i8", ORT_DTYPE_INT8},   {".u4", ORT_DTYPE_UINT4}};
-    const char *word = text + strcspn(text, ". ");
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (!strncmp(word, types[i].name, strlen(types[i].name)))
-            return types[i].dtype;
-    return otherwise;
-}
-
 /* ---- values */
 
 static double number_of(build *b, ort_dtype dtype)
@@ -118,7 +103,7 @@ static ort_id stated_constant(build *b, const char *name, const char *text)
     char *end;
     double number = strtod(text + 1, &end);
     int rank = *end == ':' ? read_list(end + 1, dims) : 0;
-    ort_value *value = random_value(b, type_called(end, b->dtype), rank, dims);
+    ort_value *value = random_value(b, net_type_called(end, b->dtype), rank, dims);
     for (int64_t i = 0; value && i < ort_value_count(value); i++)
         ort_value_set_double(value, i, number);
     return keep_constant(b, name, value);
@@ -145,7 +130,7 @@ static ort_id add_input(build *b, const char *name, const char *hinted)
 {
     int64_t dims[ORT_MAX_RANK];
     int rank = hinted ? read_list(hinted + 1, dims) : b->rank;
-    ort_dtype dtype = hinted ? type_called(hinted, b->dtype) : b->dtype;
+    ort_dtype dtype = hinted ? net_type_called(hinted, b->dtype) : b->dtype;
     assert(b->input_count < INPUTS);
     b->inputs[b->input_count++] = random_value(b, dtype, rank, hinted ? dims : b->dims);
     return net_input(&b->n, name, dtype, rank, hinted ? dims : b->dims);
@@ -165,7 +150,7 @@ static ort_id unbound(void *arg, const ort_term *t, const ort_text_name *name)
     if (t->kind != '#' && (!text || *text != '#'))
         return add_input(b, word, text);
     int64_t dims[ORT_MAX_RANK];
-    return text ? keep_constant(b, word, random_value(b, type_called(text, b->dtype),
+    return text ? keep_constant(b, word, random_value(b, net_type_called(text, b->dtype),
                                                       read_list(text + 1, dims), dims))
                 : drawn_constant(b, word);
 }
