@@ -56,24 +56,9 @@ static ort_status write(ort_pass_context *c, ort_emit *e, const ort_attention *a
 {
     ort_id k = keys_of(e, a), mask = mask_of(c, e, a, settled);
     const ort_id inputs[6] = {a->q, k, a->v, mask, a->cache.past_k, a->cache.past_v};
-    ort_id outputs[3] = {ORT_ID_NONE, a->cache.present_k, a->cache.present_v};
-    ort_attr set[5] = {{.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale}};
-    int set_count = 1;
-    if (a->terms.causal)
-        set[set_count++] = ort_attr_int("is_causal", 1);
-    if (a->softcap > 0)
-        set[set_count++] = (ort_attr){.name = "softcap", .type = ORT_ATTR_FLOAT,
-                                      .f = (float)a->softcap};
-    if (a->q_heads) {
-        set[set_count++] = ort_attr_int("q_num_heads", a->q_heads);
-        set[set_count++] = ort_attr_int("kv_num_heads", a->kv_heads);
-    }
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Attention", .inputs = inputs,
-                          .input_count = ort_attention_trimmed(inputs, 6),
-                          .output_count = ort_attention_trimmed(outputs, 3), .set = set,
-                          .set_count = set_count, .opset = opset};
+    const ort_attention_operator attention = {ONNX, "Attention", opset, inputs, 6};
     return e->status != ORT_OK ? e->status
-                     : ort_attention_replace(c, a, &spec, outputs, ORT_ID_NONE, e->err);
+                               : ort_attention_replace(c, a, &attention, ORT_ID_NONE, e->err);
 }
 
 static ort_status fuse(ort_pass_context *c, ort_attention *a, int *changes, ort_error *err)

@@ -47,26 +47,20 @@ static void lengths(const ort_pass_context *c, ort_emit *e, const ort_attention 
     *each = ort_emit_op2(e, "Expand", last, ort_attention_size(c, e, a->q, 0));
 }
 
-static ort_status write(ort_pass_context *c, const ort_attention *a, ort_error *err)
+static ort_status write(ort_pass_context *c, ort_attention *a, ort_error *err)
 {
     ort_emit e = ort_emit_to(c->graph, err);
     ort_id inputs[7] = {a->q, a->k, a->v, a->cache.past_k, a->cache.past_v};
-    ort_id outputs[3] = {ORT_ID_NONE, a->cache.present_k, a->cache.present_v};
-    ort_attr set[4] = {ort_attr_int("num_heads", a->q_heads),
-                       ort_attr_int("kv_num_heads", a->kv_heads),
-                       {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale},
-                       {.name = "softcap", .type = ORT_ATTR_FLOAT, .f = (float)a->softcap}};
+    ort_id *const presents[2] = {&a->cache.present_k, &a->cache.present_v};
     lengths(c, &e, a, &inputs[5], &inputs[6]);
     if (e.status != ORT_OK)
         return e.status;
-    for (int i = 1; i < 3; i++)
-        if (outputs[i] == ORT_ID_NONE &&
-            (outputs[i] = ort_graph_add_value(c->graph, "")) == ORT_ID_NONE)
-            return ort_error_memory(err, sizeof *outputs);
-    ort_node_spec spec = {.domain = MS, .op_type = "GroupQueryAttention", .inputs = inputs,
-                          .input_count = 7, .output_count = 3, .set = set,
-                          .set_count = a->softcap > 0 ? 4 : 3, .opset = 1};
-    return ort_attention_replace(c, a, &spec, outputs, ORT_ID_NONE, err);
+    for (int i = 0; i < 2; i++) /* results that it always has */
+        if (*presents[i] == ORT_ID_NONE &&
+            (*presents[i] = ort_graph_add_value(c->graph, "")) == ORT_ID_NONE)
+            return ort_error_memory(err, sizeof **presents);
+    const ort_attention_operator group = {MS, "GroupQueryAttention", 1, inputs, 7};
+    return ort_attention_replace(c, a, &group, ORT_ID_NONE, err);
 }
 
 ort_status ort_attention_fuse_group(ort_pass_context *c, const ort_attention *found, bool *done,

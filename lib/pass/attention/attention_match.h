@@ -138,14 +138,6 @@ ort_id ort_attention_find_zeroed(ort_emit *e, const ort_attention_terms *terms);
 
 /* ---- writing */
 
-/* How many of an operator's inputs or outputs there are, up to the last that isn't absent. */
-static inline int ort_attention_trimmed(const ort_id *ids, int count)
-{
-    while (count > 1 && ids[count - 1] == ORT_ID_NONE)
-        count--;
-    return count;
-}
-
 /* One dim of `like` as a list of one number, read where layers share it. */
 ort_id ort_attention_size(const ort_pass_context *context, ort_emit *e, ort_id like, int axis);
 /* q times head_scale, which a product with k is as well. */
@@ -173,10 +165,18 @@ ort_id ort_attention_mask(const ort_pass_context *context, ort_emit *e, const or
 ort_id ort_attention_full_rows(const ort_pass_context *context, ort_emit *e, ort_id q,
                                bool any_rank, ort_id mask);
 
-/* The operator in the place of what was found: what nobody reads any more goes. outputs: the
- * operator's, of which the first comes here. Rows where `empty` is true are put to 0 behind it. */
+typedef struct ort_attention_operator {
+    const char *domain, *op_type;
+    int opset;
+    const ort_id *inputs; /* absent ones at the end are left out */
+    int input_count;
+} ort_attention_operator;
+
+/* The operator in the place of what was found, with the attributes that it has for that; its other
+ * results are the cache. What nobody reads any more goes. Rows where `empty` is true are put to 0
+ * behind it. */
 ort_status ort_attention_replace(ort_pass_context *context, const ort_attention *a,
-                                 ort_node_spec *spec, ort_id *outputs, ort_id empty,
+                                 const ort_attention_operator *operator, ort_id empty,
                                  ort_error *err);
 /* GroupQueryAttention of com.microsoft, where it is one; *done: it has been written. */
 ort_status ort_attention_fuse_group(ort_pass_context *context, const ort_attention *a, bool *done,

@@ -34,15 +34,6 @@ static ort_status write(ort_pass_context *c, const ort_attention *a, bool may_be
 {
     ort_emit e = ort_emit_to(c->graph, err);
     const ort_attention_terms *t = &a->terms;
-    ort_id outputs[3] = {ORT_ID_NONE, a->cache.present_k, a->cache.present_v};
-    ort_attr set[4] = {ort_attr_int("num_heads", a->q_heads),
-                       {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale}};
-    int set_count = 2;
-    if (t->causal)
-        set[set_count++] = ort_attr_int("unidirectional", 1);
-    if (t->keys.id != ORT_ID_NONE)
-        set[set_count++] = (ort_attr){.name = "mask_filter_value", .type = ORT_ATTR_FLOAT,
-                                      .f = (float)t->keys.low};
     ort_id empty = t->zeroed ? ort_attention_find_zeroed(&e, t) : ORT_ID_NONE;
     ort_id keys = ort_attention_write_keys(&e, &t->keys), mask = ort_attention_mask(c, &e, a);
     if (may_be_empty && e.status == ORT_OK)
@@ -56,11 +47,8 @@ static ort_status write(ort_pass_context *c, const ort_attention *a, bool may_be
         return e.status;
     const ort_id inputs[8] = {a->q, a->k, a->v, ORT_ID_NONE, keys, mask, a->cache.past_k,
                               a->cache.past_v};
-    ort_node_spec spec = {.domain = MS, .op_type = "MultiHeadAttention", .inputs = inputs,
-                          .input_count = ort_attention_trimmed(inputs, 8),
-                          .output_count = ort_attention_trimmed(outputs, 3), .set = set,
-                          .set_count = set_count, .opset = 1};
-    return ort_attention_replace(c, a, &spec, outputs, empty, err);
+    const ort_attention_operator multi = {MS, "MultiHeadAttention", 1, inputs, 8};
+    return ort_attention_replace(c, a, &multi, empty, err);
 }
 
 /* ---- heads together */

@@ -178,20 +178,9 @@ ort_status ort_attention_fuse_packed(ort_pass_context *c, const ort_attention *a
     if (!ort_pass_opset(c, a->root, MS, "Attention", 1))
         return ORT_OK;
     ort_id inputs[6] = {p.parts[0].x, ORT_ID_NONE, ORT_ID_NONE, keys, ORT_ID_NONE, mask};
-    ort_id outputs[1] = {ORT_ID_NONE};
-    ort_attr set[4] = {ort_attr_int("num_heads", a->q_heads),
-                       {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale}};
-    int set_count = 2;
-    if (a->terms.causal)
-        set[set_count++] = ort_attr_int("unidirectional", 1);
-    if (keys != ORT_ID_NONE)
-        set[set_count++] = (ort_attr){.name = "mask_filter_value", .type = ORT_ATTR_FLOAT,
-                                      .f = (float)a->terms.keys.low};
     ORT_TRY(join_weights(c, &p, &inputs[1], err));
     ORT_TRY(join_biases(c, &p, &inputs[2], err));
-    ort_node_spec spec = {.domain = MS, .op_type = "Attention", .inputs = inputs,
-                          .input_count = mask != ORT_ID_NONE ? 6 : keys != ORT_ID_NONE ? 4 : 3,
-                          .output_count = 1, .set = set, .set_count = set_count, .opset = 1};
     *done = true;
-    return ort_attention_replace(c, a, &spec, outputs, empty, err);
+    const ort_attention_operator attention = {MS, "Attention", 1, inputs, 6};
+    return ort_attention_replace(c, a, &attention, empty, err);
 }

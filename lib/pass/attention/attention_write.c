@@ -7,6 +7,8 @@
 #include "pass/facts/facts.h"
 #include "pass/facts/unread.h"
 
+enum { ATTRIBUTES = 9 };
+
 static const int64_t batch_first[3] = {1, 0, 2};
 
 /* ---- before the operator */
@@ -96,22 +98,61 @@ static ort_node *take_over(ort_graph *graph, ort_id present)
     return concat;
 }
 
-ort_status ort_attention_replace(ort_pass_context *c, const ort_attention *a, ort_node_spec *spec,
-                                 ort_id *outputs, ort_id empty, ort_error *err)
+/* What the operator has an attribute for. */
+static int attributes_of(const ort_attention *a, const ort_op *op, ort_attr set[ATTRIBUTES])
+{
+    bool microsoft = !strcmp(op->domain, MS), parts = !microsoft && a->q_heads;
+    const struct {
+        bool given;
+        ort_attr attr;
+    } all[ATTRIBUTES] = {
+        {microsoft, ort_attr_int("num_heads", a->q_heads)},
+        {microsoft, ort_attr_int("kv_num_heads", a->kv_heads)},
+        {true, ort_attr_float("scale", a->scale)},
+        {a->terms.causal, ort_attr_int("is_causal", 1)},
+        {a->terms.causal, ort_attr_int("unidirectional", 1)},
+        {a->softcap > 0, ort_attr_float("softcap", a->softcap)},
+        {a->terms.keys.id != ORT_ID_NONE, ort_attr_float("mask_filter_value", a->terms.keys.low)},
+        {parts, ort_attr_int("q_num_heads", a->q_heads)},
+        {parts, ort_attr_int("kv_num_heads", a->kv_heads)},
+    };
+    int count = 0;
+    for (int i = 0; i < ATTRIBUTES; i++)
+        if (all[i].given && ort_op_has_attr(op, all[i].attr.name))
+            set[count++] = all[i].attr;
+    return count;
+}
+
+/* How many of an operator's inputs or outputs there are, up to the last that isn't absent. */
+static int trimmed(const ort_id *ids, int count)
+{
+    while (count > 1 && ids[count - 1] == ORT_ID_NONE)
+        count--;
+    return count;
+}
+
+ort_status ort_attention_replace(ort_pass_context *c, const ort_attention *a,
+                                 const ort_attention_operator *o, ort_id empty, ort_error *err)
 {
     ort_emit e = ort_emit_to(c->graph, err);
+    const ort_op *op = ort_registry_find(c->graph->model->registry, o->domain, o->op_type,
+                                         o->opset);
     bool last = a->parted == ORT_ID_NONE && empty == ORT_ID_NONE;
     ort_node *root = a->root, *made;
-    outputs[0] = last ? root->outputs[0] : ort_graph_add_value(c->graph, "");
+    ort_id outputs[3] = {last ? root->outputs[0] : ort_graph_add_value(c->graph, ""),
+                         a->cache.present_k, a->cache.present_v};
+    ort_attr set[ATTRIBUTES];
     if (outputs[0] == ORT_ID_NONE)
         return ort_error_memory(err, sizeof *outputs);
-    spec->name = root->name;
-    spec->origin = ort_edit_origin(c->graph, a->softmax ? a->softmax : root, root);
-    spec->outputs = outputs;
+    ort_node_spec spec = {.domain = o->domain, .op_type = o->op_type, .opset = o->opset,
+                          .inputs = o->inputs, .input_count = trimmed(o->inputs, o->input_count),
+                          .outputs = outputs, .output_count = trimmed(outputs, 3), .set = set,
+                          .set_count = attributes_of(a, op, set), .name = root->name};
+    spec.origin = ort_edit_origin(c->graph, a->softmax ? a->softmax : root, root);
     ort_graph_remove_node(c->graph, root);
     ort_node *concats[2] = {take_over(c->graph, a->cache.present_k),
                             take_over(c->graph, a->cache.present_v)};
-    ORT_TRY(ort_edit_add_node(c->graph, spec, &made, err));
+    ORT_TRY(ort_edit_add_node(c->graph, &spec, &made, err));
     for (int i = 0; i < 2; i++)
         if (concats[i])
             ORT_TRY(ort_follow_merge(c->graph, made, concats[i], err));
