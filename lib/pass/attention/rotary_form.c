@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "pass/attention/heads.h"
 #include "pass/attention/rotary_parts.h"
 #include "pass/facts/facts.h"
 #include "pass/facts/slice_cut.h"
@@ -44,21 +45,11 @@ static bool read_tables(const ort_pass_context *c, ort_rotation *r)
     return false;
 }
 
-/* Is `whole` [B,S,H*D] and `parts` [B,S,H,D]? */
-static bool splits_heads(const ort_type *whole, const ort_type *parts)
+/* [B,S,H*D] that this [B,S,H,D] or [B,H,S,D] was made of; or ORT_ID_NONE. */
+static ort_id joined(const ort_pass_context *c, ort_id id, bool rows_first)
 {
-    return whole->kind == ORT_TYPE_TENSOR && whole->rank == 3 && parts->rank == 4 &&
-           ort_dim_equal(whole->dim[0], parts->dim[0]) &&
-           ort_dim_equal(whole->dim[1], parts->dim[1]);
-}
-
-/* [B,S,H*D] that x [B,S,H,D] was reshaped from. */
-static void find_joined(const ort_pass_context *c, ort_rotation *r)
-{
-    const ort_node *reshape = ort_edit_producer(c->graph, r->x);
-    if (r->rows_first && r->joined == ORT_ID_NONE && ort_edit_is(reshape, ONNX, "Reshape") &&
-        splits_heads(type_of(c, reshape->inputs[0]), &r->type))
-        r->joined = reshape->inputs[0];
+    ort_heads parts = ort_heads_at(c->graph, id, rows_first ? "b s h d" : "b h s d", false);
+    return ort_heads_back(c->graph, parts, "b s hd").id;
 }
 
 /* ---- the rotation */
@@ -147,8 +138,8 @@ static ort_status fuse_rotation(ort_pass_context *c, ort_match *m, int *changes,
     const char *why = ort_rotary_read_parts(c->graph, m, &r);
     if (!why && !read_tables(c, &r))
         why = "the tables of angles aren't one number for each pair and token";
-    if (!why)
-        find_joined(c, &r);
+    if (!why && r.rows_first && r.joined == ORT_ID_NONE)
+        r.joined = joined(c, r.x, true);
     if (!why && r.joined != ORT_ID_NONE && !ort_dim_known(r.type.dim[2]))
         why = "the number of heads isn't known";
     int opset = why ? 0 : ort_pass_opset(c, m->nodes[0], ONNX, "RotaryEmbedding", 23);
@@ -190,10 +181,10 @@ static ort_status widen(ort_pass_context *c, ort_match *m, int *changes, ort_err
     inputs[0] = low.of;
     const ort_attr set[2] = {ort_attr_int("rotary_embedding_dim", part->dim[3].size),
                              ort_attr_int("num_heads", x->dim[1].size)};
-    ort_node_spec spec = {.domain = rotary->domain, .op_type = "RotaryEmbedding",
-                          .inputs = inputs, .input_count = rotary->input_count,
-                          .attrs = rotary->attrs, .attr_count = rotary->attr_count, .set = set,
-                          .set_count = microsoft ? 2 : 1, .opset = rotary->opset};
+    ort_node_spec spec = ort_edit_again(rotary);
+    spec.inputs = inputs;
+    spec.set = set;
+    spec.set_count = 1 + microsoft;
     ++*changes;
     ORT_TRY(ort_match_replace(m, &spec, err));
     return drop_parts(m, result, err);
@@ -205,16 +196,16 @@ static ort_status widen(ort_pass_context *c, ort_match *m, int *changes, ort_err
 static ort_status again(ort_graph *graph, const ort_node *node, ort_id input, const ort_attr *set,
                         ort_id *output, ort_error *err)
 {
+    ort_node_spec spec = ort_edit_again(node);
     ort_id inputs[4];
     memcpy(inputs, node->inputs, sizeof *inputs * (size_t)node->input_count);
     inputs[0] = input;
     if (*output == ORT_ID_NONE && (*output = ort_graph_add_value(graph, "")) == ORT_ID_NONE)
         return ort_error_memory(err, sizeof *output);
-    ort_node_spec spec = {.domain = node->domain, .op_type = node->op_type, .name = node->name,
-                          .inputs = inputs, .input_count = node->input_count, .outputs = output,
-                          .output_count = 1, .attrs = node->attrs,
-                          .attr_count = node->attr_count, .set = set, .set_count = set ? 1 : 0,
-                          .opset = node->opset, .origin = node->origin};
+    spec.inputs = inputs;
+    spec.outputs = output;
+    spec.set = set;
+    spec.set_count = set != NULL;
     return ort_edit_add_node(graph, &spec, NULL, err);
 }
 
@@ -224,8 +215,8 @@ static ort_status before_heads(ort_pass_context *c, ort_match *m, int *changes, 
     const ort_node *reshape = ort_match_node(m, "s");
     const ort_type *parts = ort_match_type(m, "s");
     ort_id rotated = ORT_ID_NONE, split = ORT_ID_NONE, result = rotary->outputs[0];
-    if (!ort_fact_permutes(transpose, heads_first, 4) ||
-        !splits_heads(ort_match_type(m, "x"), parts) || !ort_dim_known(parts->dim[2]) ||
+    if (!ort_fact_permutes(transpose, heads_first, 4) || !ort_dim_known(parts->dim[2]) ||
+        joined(c, transpose->outputs[0], false) != ort_match_value(m, "x") ||
         (ort_node_has(rotary, "num_heads") && !ort_node_has(rotary, "rotary_embedding_dim")))
         return ORT_OK;
     bool sized = ort_edit_is(rotary, MS, "RotaryEmbedding") &&

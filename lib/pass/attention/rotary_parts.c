@@ -3,9 +3,9 @@
  */
 #include "pass/attention/rotary_parts.h"
 
+#include "pass/attention/heads.h"
 #include "pass/facts/facts.h"
 #include "pass/facts/slice_cut.h"
-
 
 /* Every `step`-th element of the last axis from `start` on, `count` of them. */
 static bool takes(const ort_graph *graph, const ort_part *p, int64_t start, int64_t step,
@@ -62,23 +62,14 @@ static const char *read_halves(const ort_graph *graph, const ort_match *m, ort_r
 /* x of [..., D/2, 2]: [B,?,?,D], or [B,S,H*D] alone. */
 static bool read_paired(const ort_graph *graph, ort_id paired, ort_rotation *r)
 {
-    const ort_node *reshape = ort_edit_producer(graph, paired);
-    const ort_type *p = ort_fact_type(graph, paired);
-    if (!ort_edit_is(reshape, ONNX, "Reshape") || !ort_fact_ranked(graph, paired, 5) ||
-        !ort_dim_known(p->dim[3]) || !ort_dim_is(p->dim[4], 2))
+    ort_heads from = ort_heads_at(graph, paired, "b x y e p", false);
+    ort_heads x = ort_heads_back(graph, from, "b x y ep|b x yep");
+    r->type = *ort_fact_type(graph, paired);
+    if (x.id == ORT_ID_NONE || !ort_dim_known(r->type.dim[3]) || !ort_dim_is(r->type.dim[4], 2))
         return false;
-    const ort_type *x = ort_fact_type(graph, reshape->inputs[0]);
-    r->type = (ort_type){.kind = ORT_TYPE_TENSOR, .dtype = p->dtype, .rank = 4};
-    for (int d = 0; d < 3; d++)
-        r->type.dim[d] = p->dim[d];
-    r->type.dim[3] = ort_dim_of(2 * p->dim[3].size);
-    bool joined = x->rank == 3;
-    if (x->kind != ORT_TYPE_TENSOR || (!joined && x->rank != 4))
-        return false;
-    for (int d = 0; d < (joined ? 2 : 3); d++)
-        if (!ort_dim_equal(x->dim[d], p->dim[d]))
-            return false;
-    *(joined ? &r->joined : &r->x) = reshape->inputs[0];
+    r->type.rank = 4;
+    r->type.dim[3] = ort_dim_of(2 * r->type.dim[3].size);
+    *(ort_fact_ranked(graph, x.id, 3) ? &r->joined : &r->x) = x.id;
     return true;
 }
 

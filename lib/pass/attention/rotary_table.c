@@ -10,6 +10,7 @@
  */
 #include "pass/attention/rotary_table.h"
 
+#include "pass/attention/heads.h"
 #include "pass/facts/facts.h"
 #include "pass/facts/slice_cut.h"
 #include "tensor/scalar.h"
@@ -36,37 +37,27 @@ static bool is_unary(const ort_pass_context *c, const ort_node *node, int *slot)
     return node->input_count == 1;
 }
 
-/* What puts axes of 1 in, or NULL. */
-static const ort_node *widening(const ort_pass_context *c, ort_id id)
+/* What `id`, lying so, was made of by Reshapes and their kin; or ORT_ID_NONE. x is the axis of 1 for
+ * the heads, or tokens before it; p the two numbers of a pair. */
+static ort_id made_of(const ort_pass_context *c, ort_id id, const char *lie, const char *of)
 {
-    const ort_node *node = ort_edit_producer(c->graph, id);
-    return ort_edit_is(node, ONNX, "Unsqueeze") || ort_edit_is(node, ONNX, "Reshape") ? node : NULL;
+    return ort_heads_back(c->graph, ort_heads_at(c->graph, id, lie, false), of).id;
 }
 
 /* What [B,S,D] was given a dimension of 1 for the heads, or ORT_ID_NONE. */
-static ort_id without_heads(const ort_pass_context *c, ort_id id, int head)
+static ort_id without_heads(const ort_pass_context *c, ort_id id)
 {
-    const ort_node *node = widening(c, id);
-    return node && ort_fact_ranked(c->graph, id, 4) &&
-                   ort_facts_same_but_one(type_of(c, node->inputs[0]), type_of(c, id), head)
-               ? node->inputs[0]
-               : ORT_ID_NONE;
+    return made_of(c, id, "b x s d", "b s d|b x d");
 }
 
 /* The f [..., h] that `id` [..., h, 1] was made of, its 1 for the heads there or not. */
-static ort_id unsqueezed(const ort_pass_context *c, ort_id id, int head)
+static ort_id unsqueezed(const ort_pass_context *c, ort_id id)
 {
-    const ort_node *node = widening(c, id);
-    const ort_type *wide = type_of(c, id);
-    if (!node || wide->kind != ORT_TYPE_TENSOR || wide->rank < 3)
-        return ORT_ID_NONE;
-    ort_type flat = *type_of(c, node->inputs[0]);
-    if (wide->rank == 5 && flat.rank == 3) { /* the 1 for the heads came with the other */
-        memmove(&flat.dim[head + 1], &flat.dim[head], sizeof *flat.dim * (size_t)(3 - head));
-        flat.dim[head] = ort_dim_of(1);
-        flat.rank = 4;
-    }
-    return ort_facts_same_but_one(&flat, wide, wide->rank - 1) ? node->inputs[0] : ORT_ID_NONE;
+    static const char *const lies[][2] = {
+        {"s d p", "s d"}, {"b s d p", "b s d"}, {"b x s d p", "b x s d|b s d|b x d"}};
+    int rank = ort_type_rank(type_of(c, id));
+    return rank < 3 || rank > 5 ? ORT_ID_NONE
+                                : made_of(c, id, lies[rank - 3][0], lies[rank - 3][1]);
 }
 
 static bool joins_last(const ort_pass_context *c, const ort_node *concat)
@@ -77,45 +68,40 @@ static bool joins_last(const ort_pass_context *c, const ort_node *concat)
 }
 
 /* [..., h, 1] of which this is two, side by side along the last axis; or ORT_ID_NONE. */
-static ort_id doubled(const ort_pass_context *c, const ort_node *node, int head)
+static ort_id doubled(const ort_pass_context *c, const ort_node *node)
 {
     const ort_type *wide = type_of(c, node->outputs[0]);
     bool repeats = ort_edit_is(node, ONNX, "Expand") || ort_edit_is(node, ONNX, "Tile");
     if (joins_last(c, node) && node->input_count == 2) {
-        ort_id f = unsqueezed(c, node->inputs[0], head);
-        return f == unsqueezed(c, node->inputs[1], head) ? f : ORT_ID_NONE;
+        ort_id f = unsqueezed(c, node->inputs[0]);
+        return f == unsqueezed(c, node->inputs[1]) ? f : ORT_ID_NONE;
     }
     for (int d = 0; repeats && d < wide->rank - 1; d++) /* it repeats the last dimension alone */
         repeats = ort_dim_equal(type_of(c, node->inputs[0])->dim[d], wide->dim[d]);
-    return repeats ? unsqueezed(c, node->inputs[0], head) : ORT_ID_NONE;
+    return repeats ? unsqueezed(c, node->inputs[0]) : ORT_ID_NONE;
 }
 
 /* f of a table whose pairs are of one number. */
-static ort_id half_of_pairs(const ort_pass_context *c, const ort_node *reshape, int head)
+static ort_id half_of_pairs(const ort_pass_context *c, ort_id id)
 {
-    if (!ort_edit_is(reshape, ONNX, "Reshape"))
-        return ORT_ID_NONE;
-    const ort_node *both = ort_edit_producer(c->graph, reshape->inputs[0]);
-    const ort_type *wide = type_of(c, reshape->inputs[0]);
-    const ort_type *whole = type_of(c, reshape->outputs[0]);
-    if (!both || wide->kind != ORT_TYPE_TENSOR || whole->kind != ORT_TYPE_TENSOR ||
-        wide->rank != whole->rank + 1 || !ort_dim_is(wide->dim[wide->rank - 1], 2))
-        return ORT_ID_NONE;
-    for (int d = 0; d < whole->rank - 1; d++)
-        if (!ort_dim_equal(wide->dim[d], whole->dim[d]))
-            return ORT_ID_NONE;
-    return doubled(c, both, head);
+    static const char *const lies[][2] = {
+        {"s dp", "s d p"}, {"b s dp", "b s d p"}, {"b x s dp", "b x s d p"}};
+    int rank = ort_type_rank(type_of(c, id));
+    ort_id pairs = rank < 2 || rank > 4
+                       ? ORT_ID_NONE
+                       : made_of(c, id, lies[rank - 2][0], lies[rank - 2][1]);
+    const ort_node *both = pairs == ORT_ID_NONE ? NULL : ort_edit_producer(c->graph, pairs);
+    return both && ort_dim_is(type_of(c, pairs)->dim[rank], 2) ? doubled(c, both) : ORT_ID_NONE;
 }
 
 /* The same, spelled column by column: a Split of f, each part repeated, all put together. */
-static ort_id half_of_columns(const ort_pass_context *c, const ort_node *concat, int head)
+static ort_id half_of_columns(const ort_pass_context *c, const ort_node *concat)
 {
     ort_part part = {.of = ORT_ID_NONE};
     if (!joins_last(c, concat))
         return ORT_ID_NONE;
     for (int i = 0; i < concat->input_count; i++) {
-        const ort_node *repeated = ort_edit_producer(c->graph, concat->inputs[i]);
-        ort_id f = repeated ? half_of_pairs(c, repeated, head) : ORT_ID_NONE, of = part.of;
+        ort_id f = half_of_pairs(c, concat->inputs[i]), of = part.of;
         part = f == ORT_ID_NONE ? part : ort_part_of(c->graph, f);
         if (f == ORT_ID_NONE || part.of == ORT_ID_NONE || (i && part.of != of) ||
             part.start != i || part.end != i + 1 || part.step != 1 || part.taken ||
@@ -128,12 +114,11 @@ static ort_id half_of_columns(const ort_pass_context *c, const ort_node *concat,
                                                                               : ORT_ID_NONE;
 }
 
-static ort_id half_of(const ort_pass_context *c, const ort_node *node, int head,
-                      ort_rotary_spread spread)
+static ort_id half_of(const ort_pass_context *c, const ort_node *node, ort_rotary_spread spread)
 {
     if (spread == ORT_ROTARY_PAIRS) {
-        ort_id f = half_of_columns(c, node, head);
-        return f == ORT_ID_NONE ? half_of_pairs(c, node, head) : f;
+        ort_id f = half_of_columns(c, node);
+        return f == ORT_ID_NONE ? half_of_pairs(c, node->outputs[0]) : f;
     }
     return joins_last(c, node) && node->input_count == 2 && node->inputs[0] == node->inputs[1]
                ? node->inputs[0]
@@ -206,12 +191,11 @@ static bool read_gather(const ort_pass_context *c, const ort_node *node, int64_t
 }
 
 /* A whole that is computed, its dimension for heads anywhere on the way. */
-static bool read_chain(const ort_pass_context *c, ort_id id, int head, int64_t width,
-                       ort_rotary_table *t)
+static bool read_chain(const ort_pass_context *c, ort_id id, int64_t width, ort_rotary_table *t)
 {
     for (int step = 0; step < 9; step++) {
         int slot;
-        ort_id flat = without_heads(c, id, head);
+        ort_id flat = without_heads(c, id);
         const ort_node *node = ort_edit_producer(c->graph, id);
         if (flat != ORT_ID_NONE) {
             id = flat;
@@ -222,7 +206,7 @@ static bool read_chain(const ort_pass_context *c, ort_id id, int head, int64_t w
             if (read_gather(c, node, width, t))
                 return true;
         t->rows = NULL;
-        t->half = t->spread == ORT_ROTARY_ONCE ? id : node ? half_of(c, node, head, t->spread)
+        t->half = t->spread == ORT_ROTARY_ONCE ? id : node ? half_of(c, node, t->spread)
                                                            : ORT_ID_NONE;
         if (t->half != ORT_ID_NONE)
             break;
@@ -232,7 +216,7 @@ static bool read_chain(const ort_pass_context *c, ort_id id, int head, int64_t w
         t->chain[t->count++] = node;
         id = node->inputs[slot];
     }
-    ort_id flat = t->half == ORT_ID_NONE ? ORT_ID_NONE : without_heads(c, t->half, head);
+    ort_id flat = t->half == ORT_ID_NONE ? ORT_ID_NONE : without_heads(c, t->half);
     t->half = flat == ORT_ID_NONE ? t->half : flat;
     return t->half != ORT_ID_NONE;
 }
@@ -251,7 +235,7 @@ bool ort_rotary_read_table(const ort_pass_context *c, ort_id id, const ort_type 
         return (t->one_batch || ort_dim_is(x->dim[0], 1)) &&
                is_spread(t->rows, width_of(x, spread), spread);
     }
-    if (!read_chain(c, id, head, width_of(x, spread), t))
+    if (!read_chain(c, id, width_of(x, spread), t))
         return false;
     if (t->rows)
         return true;

@@ -52,20 +52,12 @@ static ort_id computed_half(ort_emit *e, const ort_rotary_table *t)
     ort_id id = type->rank == 3 ? t->half : ort_emit_reshape_to(e, t->half, list, 3);
     for (int i = t->count; i-- > 0 && e->status == ORT_OK;) {
         const ort_node *old = t->chain[i];
-        ort_id inputs[2] = {old->inputs[0], ort_edit_input(old, 1)}, made;
+        ort_id inputs[2] = {old->inputs[0], ort_edit_input(old, 1)};
         inputs[t->slot[i]] = id;
-        if ((made = ort_graph_add_value(e->graph, "")) == ORT_ID_NONE) {
-            ort_emit_fail_memory(e);
-            return ORT_ID_NONE;
-        }
-        ort_node_spec spec = {.domain = ONNX, .op_type = old->op_type, .name = "",
-                              .inputs = inputs, .input_count = old->input_count,
-                              .outputs = &made, .output_count = 1, .attrs = old->attrs,
-                              .attr_count = old->attr_count, .opset = old->opset,
-                              .origin = old->origin};
-        e->status = ort_edit_add_node(e->graph, &spec, NULL, e->err);
-        id = made;
+        e->origin = old->origin;
+        id = ort_emit_op(e, old->op_type, inputs, old->input_count, old->attrs, old->attr_count);
     }
+    e->origin = NULL;
     return id;
 }
 
