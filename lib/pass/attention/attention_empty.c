@@ -49,28 +49,18 @@ bool ort_attention_zeroed_fits(const ort_graph *graph, const ort_attention_terms
     return keep->rank == 4 && ort_dim_is(keep->dim[1], 1);
 }
 
-/* A reduction along the last axis. */
-static ort_id along_keys(ort_emit *e, const char *op_type, ort_id id)
-{
-    const int64_t last = -1;
-    ort_attr axes = ort_attr_ints("axes", &last, 1);
-    return e->opset >= 18 ? ort_emit_op2(e, op_type, id, ort_emit_ints(e, &last, 1))
-                          : ort_emit_op(e, op_type, &id, 1, &axes, 1);
-}
-
 ort_id ort_attention_find_empty(ort_emit *e, ort_id mask)
 {
-    const int64_t heads = 1;
-    ort_id most = along_keys(e, "ReduceMax", mask);
-    ort_id empty = ort_emit_op2(e, "Equal", most, ort_emit_number(e, mask, -INFINITY));
-    return ort_emit_type(e, mask)->rank < 4 ? empty : ort_emit_squeeze(e, empty, &heads, 1);
+    bool apart = ort_emit_type(e, mask)->rank == 4;
+    return ort_emit_formula(e, apart ? "(Squeeze (Equal (ReduceMax m [-1]) $none) [1])"
+                                     : "(Equal (ReduceMax m [-1]) $none)",
+                            "m $none", mask, (double)-INFINITY);
 }
 
 ort_id ort_attention_find_zeroed(ort_emit *e, const ort_attention_terms *t)
 {
-    static const int64_t dims[3] = {0, -1, 1};
     ort_id keep = ort_emit_cast(e, t->keep, ORT_DTYPE_FLOAT);
-    ort_id all = along_keys(e, t->keep_is_inverse ? "ReduceMin" : "ReduceMax", keep);
-    ort_id empty = ort_emit_op2(e, "Equal", all, ort_emit_number(e, keep, t->keep_is_inverse));
-    return ort_emit_reshape_to(e, empty, dims, 3);
+    return ort_emit_formula(e, t->keep_is_inverse
+                                   ? "(Reshape (Equal (ReduceMin k [-1]) 1) [0 -1 1])"
+                                   : "(Reshape (Equal (ReduceMax k [-1]) 0) [0 -1 1])", "k", keep);
 }

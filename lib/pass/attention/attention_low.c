@@ -118,8 +118,8 @@ bool ort_attention_masks_finitely(const ort_graph *graph, const ort_attention_te
 static ort_id raise_any(ort_emit *e, ort_id id)
 {
     double lowest = lowest_of(ort_emit_type(e, id)->dtype);
-    ort_id low = ort_emit_number(e, id, lowest), half = ort_emit_number(e, id, lowest / 2);
-    return ort_emit_op3(e, "Where", ort_emit_op2(e, "Equal", id, low), half, id);
+    return ort_emit_formula(e, "(Where (Equal m $low) $half m)", "m $low $half", id, lowest,
+                            lowest / 2);
 }
 
 static ort_id raise_constant(ort_emit *e, const ort_tensor *t, ort_id id)

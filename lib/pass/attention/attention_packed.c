@@ -105,50 +105,29 @@ static void copy_columns(ort_tensor *to, int64_t at, const ort_tensor *from)
                (size_t)width * sizeof(float));
 }
 
-static ort_status join_weights(ort_pass_context *c, const packed *p, ort_id *weights,
-                               ort_error *err)
+/* The weights of all parts (or their biases), zeros for one that is missing. */
+static ort_status join(ort_pass_context *c, const packed *p, bool biases, const char *name,
+                       ort_id *id, ort_error *err)
 {
-    ort_value *made = NULL;
-    const ort_tensor *first = ort_graph_weight(c->graph, p->parts[0].weights);
-    *weights = p->parts[0].weights;
-    if (p->count == 1)
-        return ORT_OK;
-    if (!first)
-        return ort_error_memory(err, sizeof *first);
+    const ort_tensor *first = ort_fact_constant(c->graph, p->parts[0].weights), *part;
     int64_t width = first->shape.dim[1];
-    ort_shape shape = ort_shape_make(2, (const int64_t[]){first->shape.dim[0], 3 * width});
-    ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_FLOAT, &shape, &made, err));
-    ort_status status = ORT_OK;
-    for (int i = 0; i < 3 && status == ORT_OK; i++) {
-        const ort_tensor *part = ort_graph_weight(c->graph, p->parts[i].weights);
-        if (part)
-            copy_columns(&made->tensor, i * width, part);
-        else
-            status = ort_error_memory(err, sizeof *part);
-    }
-    if (status == ORT_OK)
-        status = ort_edit_add_constant(c->graph, c->graph->values.data[*weights]->name,
-                                       &made->tensor, weights, err);
-    ort_value_free(made);
-    return status;
-}
-
-static ort_status join_biases(ort_pass_context *c, const packed *p, ort_id *bias, ort_error *err)
-{
-    ort_value *made = NULL;
-    int64_t width = ort_fact_constant(c->graph, p->parts[0].weights)->shape.dim[1];
-    ort_shape shape = ort_shape_make(1, (const int64_t[]){3 * width});
-    *bias = p->parts[0].bias;
+    ort_shape shape = biases ? ort_shape_make(1, (const int64_t[]){3 * width})
+                             : ort_shape_make(2, (const int64_t[]){first->shape.dim[0], 3 * width});
+    ort_tensor made;
+    *id = biases ? p->parts[0].bias : p->parts[0].weights;
     if (p->count == 1)
         return ORT_OK;
-    ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_FLOAT, &shape, &made, err));
-    memset(made->tensor.data, 0, ort_tensor_bytes(&made->tensor));
-    for (int i = 0; i < 3; i++)
-        if (p->parts[i].bias != ORT_ID_NONE)
-            copy_columns(&made->tensor, i * width, ort_fact_constant(c->graph, p->parts[i].bias));
-    ort_status status = ort_edit_add_constant(c->graph, "qkv_bias", &made->tensor, bias, err);
-    ort_value_free(made);
-    return status;
+    ORT_TRY(ort_edit_new_constant(c->graph, name, ORT_DTYPE_FLOAT, &shape, &made, id, err));
+    memset(made.data, 0, ort_tensor_bytes(&made));
+    for (int i = 0; i < 3; i++) {
+        ort_id of = biases ? p->parts[i].bias : p->parts[i].weights;
+        if (of == ORT_ID_NONE)
+            continue;
+        if (!(part = ort_graph_weight(c->graph, of)))
+            return ort_error_memory(err, sizeof *part);
+        copy_columns(&made, i * width, part);
+    }
+    return ORT_OK;
 }
 
 /* ---- writing */
@@ -178,8 +157,8 @@ ort_status ort_attention_fuse_packed(ort_pass_context *c, const ort_attention *a
     if (!ort_pass_opset(c, a->root, MS, "Attention", 1))
         return ORT_OK;
     ort_id inputs[6] = {p.parts[0].x, ORT_ID_NONE, ORT_ID_NONE, keys, ORT_ID_NONE, mask};
-    ORT_TRY(join_weights(c, &p, &inputs[1], err));
-    ORT_TRY(join_biases(c, &p, &inputs[2], err));
+    ORT_TRY(join(c, &p, false, c->graph->values.data[p.parts[0].weights]->name, &inputs[1], err));
+    ORT_TRY(join(c, &p, true, "qkv_bias", &inputs[2], err));
     *done = true;
     const ort_attention_operator attention = {MS, "Attention", 1, inputs, 6};
     return ort_attention_replace(c, a, &attention, empty, err);

@@ -96,12 +96,8 @@ static ort_id number_rows(ort_emit *e, ort_id rows)
     const ort_type *type = ort_emit_type(e, rows);
     if (type->rank == 2 || ort_dim_is(type->dim[0], 1))
         return ort_emit_ints(e, &zero, 1);
-    ort_attr ends[2] = {ort_attr_int("start", 0), ort_attr_int("end", 2)};
-    ort_attr flat = ort_attr_int("keepdims", 0);
-    ort_id shape = ort_emit_op(e, "Shape", &rows, 1, ends, 2);
-    ort_id size = ort_emit_op(e, "ReduceProd", &shape, 1, &flat, 1);
-    ort_id first = ort_emit_int(e, 0), step = ort_emit_int(e, 1);
-    return ort_emit_op2(e, "Reshape", ort_emit_op3(e, "Range", first, size, step), shape);
+    return ort_emit_formula(e, "s = (Shape x start=0 end=2); n = (ReduceProd s keepdims=0); "
+                               "(Reshape (Range @0 n @1) s)", "x", rows);
 }
 
 /* [B,S,h] as [B*S,h]; a table of rows stays. */
