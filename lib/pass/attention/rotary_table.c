@@ -37,8 +37,8 @@ static bool is_unary(const ort_pass_context *c, const ort_node *node, int *slot)
     return node->input_count == 1;
 }
 
-/* What `id`, lying so, was made of by Reshapes and their kin; or ORT_ID_NONE. x is the axis of 1 for
- * the heads, or tokens before it; p the two numbers of a pair. */
+/* What `id`, lying so, was made of by Reshapes and their kin; or ORT_ID_NONE. x is the axis of 1
+ * for the heads, or tokens before it; p the two numbers of a pair. */
 static ort_id made_of(const ort_pass_context *c, ort_id id, const char *lie, const char *of)
 {
     return ort_heads_back(c->graph, ort_heads_at(c->graph, id, lie, false), of).id;
