@@ -71,7 +71,7 @@ static bool is_over(const ort_emit *g, const ort_node *node, bool noop)
     ort_node_ints(node, "axes", &count);
     bool empty = ort_edit_input(node, 1) == ORT_ID_NONE ? !count
                                                         : fixed && !ort_tensor_count(fixed);
-    return empty && noop == (ort_node_int(node, "noop_with_empty_axes", 0) != 0);
+    return empty && noop == (ort_node_attr_int(node, "noop_with_empty_axes") != 0);
 }
 
 /* A value of the reduced shape, so that it broadcasts against the input. */

@@ -38,9 +38,10 @@ static void gather_elements_back(ort_emit *g, const ort_node *node)
 /* ScatterElements and ScatterND, where updates replace or are added. */
 static void scatter_back(ort_emit *g, const ort_node *node)
 {
-    const char *reduction = ort_node_string(node, "reduction", "none");
+    char text[20];
+    const char *reduction = ort_node_attr_text(node, "reduction", text, sizeof text);
     bool elements = !strcmp(node->op_type, "ScatterElements"), add = !strcmp(reduction, "add");
-    if (!add && strcmp(reduction, "none")) {
+    if (!add && reduction[0] && strcmp(reduction, "none")) {
         ort_emit_refuse(g, "there is no gradient for reduction '%s'", reduction);
         return;
     }

@@ -113,7 +113,7 @@ static void batch_norm_expand(ort_emit *g, const ort_node *node, ort_id *outputs
 {
     int rank = ort_emit_rank(g, node->inputs[0]);
     ort_id x = widen(g, node->inputs[0]);
-    if (ort_node_int(node, "training_mode", 0)) {
+    if (ort_node_attr_int(node, "training_mode")) {
         batch_norm_training(g, node, outputs, x, rank);
         return;
     }
@@ -155,7 +155,6 @@ static void group_norm_expand(ort_emit *g, const ort_node *node, ort_id *outputs
 /* The loss of log probabilities p [N, C, ...] at labels [N, ...]. */
 static ort_id likelihood_loss(ort_emit *g, const ort_node *node, ort_id p)
 {
-    const char *reduction = ort_node_string(node, "reduction", "mean");
     ort_id labels = ort_emit_cast(g, node->inputs[1], ORT_DTYPE_INT64), weight = ORT_ID_NONE;
     ort_id weights = ort_edit_input(node, 2);
     if (ort_node_has(node, "ignore_index")) {
@@ -169,9 +168,9 @@ static ort_id likelihood_loss(ort_emit *g, const ort_node *node, ort_id p)
     ort_id loss = ort_emit_formula(g, "chosen = (CastLike (OneHot l (Dims p 1 2) [0 1] axis=1) p);"
                                    "-(ReduceSum (p * chosen) [1] keepdims=0) * w", "p l w", p,
                                    labels, weight);
-    if (!strcmp(reduction, "none"))
+    if (ort_node_attr_is(node, "reduction", "none"))
         return loss;
-    bool sum = !strcmp(reduction, "sum");
+    bool sum = ort_node_attr_is(node, "reduction", "sum");
     return ort_emit_formula(g, sum                      ? "(ReduceSum y keepdims=0)"
                                : weight == ORT_ID_NONE ? "(ReduceMean y keepdims=0)"
                                  : "(ReduceSum y keepdims=0) / (ReduceSum w keepdims=0)", "y w",

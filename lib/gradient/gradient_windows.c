@@ -39,7 +39,7 @@ static bool read_windows(ort_emit *g, const ort_node *node, ort_id x, ort_id wei
     int64_t sizes[ORT_WINDOW_MAX], kernel[ORT_WINDOW_MAX];
     int rank = ort_emit_rank(g, x) - 2;
     memset(s, 0, sizeof *s);
-    s->group = ort_node_int(node, "group", 1);
+    s->group = ort_op_has_attr(node->op, "group") ? ort_node_attr_int(node, "group") : 1;
     if (rank < 1 || s->group < 1)
         ort_emit_refuse(g, "it has %d spatial dimensions and %lld groups", rank,
                         (long long)s->group);
@@ -262,7 +262,7 @@ static ort_id divisors(ort_emit *g, const windows *s, const ort_node *node, ort_
 {
     const ort_window *w = &s->w;
     ort_id x = node->inputs[0];
-    bool with_pads = ort_node_int(node, "count_include_pad", 0) != 0, beyond = false;
+    bool with_pads = ort_node_attr_int(node, "count_include_pad") != 0, beyond = false;
     int64_t pads[2 * ORT_WINDOW_MAX], all = 1;
     for (int i = 0; i < w->rank; i++) {
         int64_t used = s->sized ? (w->out[i] - 1) * w->stride[i] + span(w, i) - w->begin[i] -

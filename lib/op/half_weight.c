@@ -27,7 +27,7 @@ static bool packs(const ort_graph *graph, const ort_node *node, ort_id value)
 bool ort_half_is_kept_cast(const ort_graph *graph, const ort_node *node)
 {
     if (!ort_edit_is(node, ONNX, "Cast") || node->input_count != 1 ||
-        ort_node_int(node, "to", 0) != ORT_DTYPE_FLOAT)
+        ort_node_attr_int(node, "to") != ORT_DTYPE_FLOAT)
         return false;
     const ort_graph_value *from = graph->values.data[node->inputs[0]];
     const ort_graph_value *to = graph->values.data[node->outputs[0]];

@@ -432,6 +432,8 @@ bool ort_op_has_attr(const ort_op *op, const char *name);
 int64_t ort_node_attr_int(const ort_node *node, const char *name);
 float ort_node_attr_float(const ort_node *node, const char *name);
 bool ort_node_attr_is(const ort_node *node, const char *name, const char *text); /* a string */
+/* A string, copied to `text` as far as it fits. */
+const char *ort_node_attr_text(const ort_node *node, const char *name, char *text, size_t size);
 
 /* ---- inference over a graph (infer.c) */
 

@@ -315,14 +315,24 @@ float ort_node_attr_float(const ort_node *node, const char *name)
     return attr ? attr->f : (float)ort_parse_double(default_of(node, name), NULL);
 }
 
-bool ort_node_attr_is(const ort_node *node, const char *name, const char *text)
+static ort_string string_of(const ort_node *node, const char *name)
 {
     const ort_attr *attr = ort_node_attr_of(node, name, ORT_ATTR_STRING);
-    if (attr)
-        return !strcmp(attr->s.ptr, text);
-    const char *fallback = default_of(node, name);
-    size_t length = strcspn(fallback, " ");
-    return strlen(text) == length && !memcmp(fallback, text, length);
+    const char *fallback = attr ? NULL : default_of(node, name);
+    return attr ? attr->s : (ort_string){fallback, strcspn(fallback, " ")};
+}
+
+bool ort_node_attr_is(const ort_node *node, const char *name, const char *text)
+{
+    ort_string s = string_of(node, name);
+    return strlen(text) == s.length && !memcmp(s.ptr, text, s.length);
+}
+
+const char *ort_node_attr_text(const ort_node *node, const char *name, char *text, size_t size)
+{
+    ort_string s = string_of(node, name);
+    snprintf(text, size, "%.*s", (int)s.length, s.ptr);
+    return text;
 }
 
 const ort_param *ort_schema_param(const ort_param *params, int count, int slot)

@@ -39,7 +39,7 @@ typedef struct attention {
 static int64_t heads_of(const ort_opset_step *s, int slot, const char *attr)
 {
     ort_id x = s->node->inputs[slot];
-    return ort_opset_rank(s, x) == 4 ? ort_opset_dim(s, x, 1) : ort_node_int(s->node, attr, 0);
+    return ort_opset_rank(s, x) == 4 ? ort_opset_dim(s, x, 1) : ort_node_attr_int(s->node, attr);
 }
 
 static bool read_attention(ort_opset_step *s, attention *a)
@@ -74,7 +74,7 @@ static ort_id repeat_heads(ort_opset_step *s, const attention *a, ort_id x)
 static void scores(ort_opset_step *s, attention *a)
 {
     int64_t size = ort_opset_dim(s, a->q, 3);
-    double scale = (double)ort_node_float(s->node, "scale", 0);
+    double scale = (double)ort_node_attr_float(s->node, "scale");
     if (scale == 0 && size <= 0) {
         ort_opset_block(s, "the size of its heads isn't known, nor its scale given");
         return;
@@ -185,7 +185,7 @@ static void rotary_down(ort_opset_step *s)
     ort_emit *g = &s->g;
     ort_id x = s->node->inputs[0];
     int rank = ort_opset_rank(s, x);
-    if (rank != 4 && (rank != 3 || ort_node_int(s->node, "num_heads", 0) <= 0)) {
+    if (rank != 4 && (rank != 3 || ort_node_attr_int(s->node, "num_heads") <= 0)) {
         ort_opset_block(s, "its input is of unknown rank, or the number of heads isn't given");
         return;
     }

@@ -147,7 +147,7 @@ static void split_up_18(ort_opset_step *s)
 /* Equal parts, the last one smaller: before, parts that aren't equal had to be given. */
 static void split_down_18(ort_opset_step *s)
 {
-    int64_t parts = ort_node_int(s->node, "num_outputs", 0);
+    int64_t parts = ort_node_attr_int(s->node, "num_outputs");
     int rank = ort_opset_rank(s, s->node->inputs[0]);
     int64_t axis = ort_node_attr_int(s->node, "axis"), sizes[64];
     if (!parts)
@@ -272,7 +272,8 @@ static void scatter_down_11(ort_opset_step *s)
 
 static void scatter_down_18(ort_opset_step *s)
 {
-    const char *how = ort_node_string(s->node, "reduction", "none");
+    char how[20];
+    ort_node_attr_text(s->node, "reduction", how, sizeof how);
     if (!strcmp(how, "max") || !strcmp(how, "min"))
         ort_opset_block(s, "reduction '%s' isn't there before", how);
 }

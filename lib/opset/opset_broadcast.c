@@ -13,7 +13,7 @@ static void binary_up_7(ort_opset_step *s)
     int a = ort_opset_rank(s, s->node->inputs[0]), b = ort_opset_rank(s, s->node->inputs[1]);
     int64_t axes[ORT_MAX_RANK];
     int count = 0;
-    if (axis && ort_node_int(s->node, "broadcast", 0)) {
+    if (axis && ort_node_attr_int(s->node, "broadcast")) {
         if (a < 0 || b < 0) {
             ort_opset_block(s, "'axis' with tensors of unknown rank");
             return;

@@ -36,7 +36,7 @@ static ort_id fill_shape(ort_opset_step *s)
     ort_id x = ort_opset_in(s, 0);
     if (ort_node_has(s->node, "shape") || x == ORT_ID_NONE)
         return ort_emit_ints(&s->g, shape, (int)count);
-    ort_id own = ort_node_int(s->node, "input_as_shape", 0)
+    ort_id own = ort_node_attr_int(s->node, "input_as_shape")
                      ? ort_emit_cast(&s->g, x, ORT_DTYPE_INT64)
                      : ort_emit_shape(&s->g, x);
     return ort_emit_formula(&s->g, more ? "(Concat own $extra_shape axis=0)" : "own", "own", own);

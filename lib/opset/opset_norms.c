@@ -90,7 +90,7 @@ static ort_id per_channel(ort_opset_step *s, ort_id value, int64_t groups)
 
 static void group_norm_up_21(ort_opset_step *s)
 {
-    int64_t groups = ort_node_int(s->node, "num_groups", 1);
+    int64_t groups = ort_node_attr_int(s->node, "num_groups");
     if (groups == ort_opset_dim(s, s->node->inputs[0], 1))
         return;
     ort_id scale = per_channel(s, s->node->inputs[1], groups);

@@ -167,10 +167,11 @@ static bool is_simple_nearest(const factors *f, const char *where, const char *r
 
 static void resize_down_11(ort_opset_step *s)
 {
-    const char *mode = ort_node_string(s->node, "mode", "nearest");
-    const char *where = ort_node_string(s->node, "coordinate_transformation_mode", "half_pixel");
-    const char *rounding = ort_node_string(s->node, "nearest_mode", "round_prefer_floor");
+    char mode[40], where[40], rounding[40];
     factors f;
+    ort_node_attr_text(s->node, "mode", mode, sizeof mode);
+    ort_node_attr_text(s->node, "coordinate_transformation_mode", where, sizeof where);
+    ort_node_attr_text(s->node, "nearest_mode", rounding, sizeof rounding);
     if (!read_factors(s, 2, 3, &f)) {
         ort_opset_block(s, "its scales or sizes are computed");
         return;
@@ -258,7 +259,8 @@ static void upsample_by_computed(ort_opset_step *s)
 {
     ort_node *node = s->node;
     ort_id in[] = {node->inputs[0], no_numbers(s), node->inputs[1]};
-    const char *const set[][2] = {{"mode", ort_node_string(node, "mode", "nearest")},
+    char mode[40];
+    const char *const set[][2] = {{"mode", ort_node_attr_text(node, "mode", mode, sizeof mode)},
                                   {"coordinate_transformation_mode", "asymmetric"},
                                   {"nearest_mode", "floor"}};
     ort_attr attrs[3];
@@ -326,7 +328,8 @@ static void roi_align_up_16(ort_opset_step *s)
 static void roi_align_down_16(ort_opset_step *s)
 {
     static const char name[] = "coordinate_transformation_mode";
-    const char *where = ort_node_string(s->node, name, "half_pixel");
+    char where[40];
+    ort_node_attr_text(s->node, name, where, sizeof where);
     if (strcmp(where, "output_half_pixel"))
         ort_opset_block(s, "coordinates '%s' aren't there before", where);
     else
@@ -340,7 +343,7 @@ static void roi_align_down_16(ort_opset_step *s)
 static void spell_crd(ort_opset_step *s, const char *text, bool down)
 {
     ort_id x = s->node->inputs[0];
-    int64_t b = ort_node_int(s->node, "blocksize", 1), c = ort_opset_dim(s, x, 1);
+    int64_t b = ort_node_attr_int(s->node, "blocksize"), c = ort_opset_dim(s, x, 1);
     int64_t h = ort_opset_dim(s, x, 2), w = ort_opset_dim(s, x, 3);
     if (!ort_node_attr_is(s->node, "mode", "CRD"))
         return;

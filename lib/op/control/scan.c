@@ -34,7 +34,7 @@ typedef struct scan_form {
 
 static ort_status scan_form_of(const ort_infer *x, scan_form *f, ort_error *err)
 {
-    int64_t inputs = ort_node_int(x->node, "num_scan_inputs", 0);
+    int64_t inputs = ort_node_attr_int(x->node, "num_scan_inputs");
     f->first = batched(x->op) ? 1 : 0;
     f->body = ort_node_body(x->node, "body");
     if (inputs < 1 || inputs > x->in_count - f->first)
@@ -339,7 +339,7 @@ static ort_status scan_run(ort_call *call, ort_error *err)
     scan s = {.call = call, .body = ort_node_body(call->node, "body")};
     s.batched = batched(call->node->op);
     s.first = s.batched ? 1 : 0;
-    s.inputs = (int)ort_node_int(call->node, "num_scan_inputs", 1);
+    s.inputs = (int)ort_node_attr_int(call->node, "num_scan_inputs");
     s.states = call->in_count - s.first - s.inputs;
     s.outs = (int)call->node->bodies[s.body]->outputs.count;
     size_t ins = (size_t)(s.states + s.inputs), total = 2 * ins + 2 * (size_t)s.outs;

@@ -323,7 +323,7 @@ static ort_status split_parts(ort_call *call, ort_value *sequence, int axis, ort
     const ort_tensor *in = ort_call_in(call, 0), *split = ort_call_in(call, 1);
     int64_t whole = in->shape.dim[axis], first = 0;
     bool listed = split && split->shape.rank == 1;
-    bool squeeze = !split && ort_node_int(call->node, "keepdims", 1) == 0;
+    bool squeeze = !split && ort_node_attr_int(call->node, "keepdims") == 0;
     int64_t size = 1;
     if (!listed)
         ORT_TRY(ort_call_i64(call, 1, &size, err));
@@ -371,8 +371,8 @@ static ort_status split_run(ort_call *call, ort_error *err)
 static ort_status concat_shape(ort_call *call, const ort_value *sequence, int *axis_out,
                                ort_shape *shape, ort_error *err)
 {
-    bool new_axis = ort_node_int(call->node, "new_axis", 0) != 0;
-    int64_t axis = ort_node_int(call->node, "axis", 0), total = 0;
+    bool new_axis = ort_node_attr_int(call->node, "new_axis") != 0;
+    int64_t axis = ort_node_attr_int(call->node, "axis"), total = 0;
     const ort_tensor *first = &sequence->items[0]->tensor;
     int rank = first->shape.rank + (new_axis ? 1 : 0);
     axis += axis < 0 ? rank : 0;

@@ -79,7 +79,7 @@ static ort_status infer_to(ort_infer *x, ort_dtype to, ort_error *err)
 
 static ort_status target(const ort_infer *x, ort_dtype *to, ort_error *err)
 {
-    int64_t number = ort_node_int(x->node, "to", 0);
+    int64_t number = ort_node_attr_int(x->node, "to");
     if (number <= 0 || number >= ORT_DTYPE_COUNT)
         return ort_infer_fail(x, err,
                               "attribute to is %lld, needs a number of TensorProto.DataType",

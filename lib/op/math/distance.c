@@ -15,12 +15,13 @@
 static ort_status cdist_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *a = ort_infer_in(x, 0);
-    const char *metric = ort_node_string(x->node, "metric", "sqeuclidean");
+    char text[41];
+    const char *metric = ort_node_attr_text(x->node, "metric", text, sizeof text);
     ort_infer_set_dtype(x, 0, a ? a->type.dtype : ORT_DTYPE_UNDEFINED);
     ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
     ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
     if (strcmp(metric, "sqeuclidean") && strcmp(metric, "euclidean"))
-        return ort_infer_fail(x, err, "metric '%.40s' is none of euclidean and sqeuclidean",
+        return ort_infer_fail(x, err, "metric '%s' is none of euclidean and sqeuclidean",
                               metric);
     if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
         return ORT_OK;

@@ -107,7 +107,7 @@ static ort_status random_infer(ort_infer *x, ort_error *err)
 /* The type of input 0 with the dtype of the attribute. */
 static ort_status like_infer(ort_infer *x, ort_error *err)
 {
-    int64_t dtype = ort_node_int(x->node, "dtype", ORT_DTYPE_UNDEFINED);
+    int64_t dtype = ort_node_attr_int(x->node, "dtype");
     ORT_TRY(ort_infer_same(x, err));
     if (dtype && x->out[0].type.kind == ORT_TYPE_TENSOR)
         x->out[0].type.dtype = (ort_dtype)dtype;

@@ -95,7 +95,7 @@ static ort_status reduce_infer(ort_infer *x, ort_error *err)
 {
     int64_t from_input[ORT_MAX_RANK], wrong = 0;
     bool reduced[ORT_MAX_RANK], keep = ort_node_attr_int(x->node, "keepdims") == 1;
-    bool noop = ort_node_int(x->node, "noop_with_empty_axes", 0) != 0;
+    bool noop = ort_node_attr_int(x->node, "noop_with_empty_axes") != 0;
     ort_dtype dtype = ort_infer_dtype(x, 0);
     size_t count = 0;
     const int64_t *axes = ort_node_ints(x->node, "axes", &count);

@@ -284,7 +284,7 @@ static const ort_op_impl elements_impl = {
 static ort_status nd_infer(ort_infer *x, ort_error *err)
 {
     ort_dim dims[2 * ORT_MAX_RANK];
-    int64_t batch = ort_node_int(x->node, "batch_dims", 0);
+    int64_t batch = ort_node_attr_int(x->node, "batch_dims");
     int rank = 0;
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))

@@ -440,7 +440,7 @@ static const ort_bind block_bind[] = {
 
 static ort_status block_infer(ort_infer *x, bool to_space, ort_error *err)
 {
-    int64_t size = ort_node_int(x->node, "blocksize", 0);
+    int64_t size = ort_node_attr_int(x->node, "blocksize");
     if (size < 1 || size > 65536)
         return ort_infer_fail(x, err, "blocksize is %lld; it must be at least 1", (long long)size);
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));

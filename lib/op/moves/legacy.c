@@ -120,7 +120,7 @@ static ort_status add_dims(ort_infer *x, const char *attr, ort_dim *dims, int *r
 static ort_status dims_of_input(ort_infer *x, ort_dim *dims, int *rank, ort_error *err)
 {
     *rank = -1;
-    if (ort_node_int(x->node, "input_as_shape", 0)) {
+    if (ort_node_attr_int(x->node, "input_as_shape")) {
         ort_dim elements[ORT_SYMBOLIC_MAX];
         int count = ort_infer_elements(x, 0, elements);
         if (count > ORT_MAX_RANK)

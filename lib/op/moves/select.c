@@ -126,7 +126,7 @@ static ort_status compress_infer(ort_infer *x, ort_error *err)
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;
-    ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), type.rank, &axis, err));
+    ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), type.rank, &axis, err));
     type.dim[axis] = unknown;
     ort_infer_set_type(x, 0, type.dtype, type.rank, type.dim);
     return ORT_OK;

@@ -37,8 +37,8 @@ static ort_status shape_infer(ort_infer *x, ort_error *err)
     int first = 0, last = 0;
     bool ranked = ort_infer_in_ranked(x, 0);
     if (ranked) {
-        shape_range(ort_node_int(x->node, "start", 0), ort_node_has(x->node, "end"),
-                    ort_node_int(x->node, "end", 0), x->in[0]->type.rank, &first, &last);
+        shape_range(ort_node_attr_int(x->node, "start"), ort_node_has(x->node, "end"),
+                    ort_node_attr_int(x->node, "end"), x->in[0]->type.rank, &first, &last);
         count = ort_dim_of(last - first);
     }
     ort_infer_set_type(x, 0, ORT_DTYPE_INT64, 1, &count);
@@ -153,7 +153,7 @@ static ort_status reshape_check(ort_infer *x, const ort_dim *dims, int rank, ort
 static ort_status reshape_infer(ort_infer *x, ort_error *err)
 {
     ort_dim dims[ORT_SYMBOLIC_MAX];
-    bool zero = ort_node_int(x->node, "allowzero", 0) != 0, ranked = ort_infer_in_ranked(x, 0);
+    bool zero = ort_node_attr_int(x->node, "allowzero") != 0, ranked = ort_infer_in_ranked(x, 0);
     int hole = -1, rank = ort_infer_elements(x, 1, dims), asked = ort_infer_int_count(x, 1);
     unsigned copied = 0;
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));

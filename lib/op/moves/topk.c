@@ -357,7 +357,7 @@ static ort_status unique_infer(ort_infer *x, ort_error *err)
             total = ort_dim_mul(x->dims, total, x->in[0]->type.dim[d]);
     } else if (ranked) {
         ort_type type = x->in[0]->type;
-        ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), type.rank, &axis, err));
+        ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), type.rank, &axis, err));
         total = type.dim[axis];
         type.dim[axis] = unknown;
         ort_infer_set_type(x, 0, type.dtype, type.rank, type.dim);

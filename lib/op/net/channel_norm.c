@@ -246,7 +246,7 @@ static ort_status batch_infer(ort_infer *x, ort_error *err)
     const ort_fact *mean = ort_infer_in(x, 3);
     for (int i = 1; i < 5; i++)
         ORT_TRY(ort_infer_need_rank(x, i, 1, err));
-    if (x->op->since >= 14 && x->out_count > 1 && !ort_node_int(x->node, "training_mode", 0))
+    if (x->op->since >= 14 && x->out_count > 1 && !ort_node_attr_int(x->node, "training_mode"))
         return ort_infer_fail(x, err, "it gives %d outputs, but only training_mode has more than 1",
                               x->out_count);
     ORT_TRY(ort_infer_same(x, err));
@@ -261,7 +261,7 @@ static ort_status batch_infer(ort_infer *x, ort_error *err)
 /* Of GroupNormalization: scale and bias are per group in opset 18, per channel since 21. */
 static ort_status group_infer(ort_infer *x, ort_error *err)
 {
-    int64_t groups = ort_node_int(x->node, "num_groups", 1);
+    int64_t groups = x->op->variant == GROUP ? ort_node_attr_int(x->node, "num_groups") : 1;
     ort_dim channels = ort_infer_in_ranked(x, 0) && x->in[0]->type.rank > 1
                            ? x->in[0]->type.dim[1] : ort_dim_unknown();
     if (groups < 1 || (ort_dim_known(channels) && channels.size % groups != 0))

@@ -54,10 +54,11 @@ static ort_status grid_infer(ort_infer *x, ort_error *err)
 static ort_status grid_prepare(ort_prep *p, ort_error *err)
 {
     const grid_state *state = p->state;
+    char mode[20];
     if (state->mode != GRID_NEAREST && ort_prep_dtype(p, 0) == ORT_DTYPE_STRING)
         return ort_prep_fail(p, err, "strings can't be interpolated (mode \"%s\"); only the mode "
                              "\"nearest\" samples them",
-                             ort_node_string(p->node, "mode", "linear"));
+                             ort_node_attr_text(p->node, "mode", mode, sizeof mode));
     return ORT_OK;
 }
 

@@ -197,10 +197,10 @@ static ort_status norm_infer(ort_infer *x, ort_error *err)
     ort_dim dims[ORT_MAX_RANK];
     int axis = in->rank - 1;
     if (!skip && in->rank > 0)
-        ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", -1), in->rank, &axis, err));
+        ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), in->rank, &axis, err));
     for (int d = 0; d < in->rank; d++)
         dims[d] = d < axis ? in->dim[d] : ort_dim_of(1);
-    int64_t stash = ort_node_int(x->node, "stash_type", ORT_DTYPE_FLOAT);
+    int64_t stash = ort_node_attr_int(x->node, "stash_type");
     ort_dtype statistics = stash == ORT_DTYPE_BFLOAT16 ? ORT_DTYPE_BFLOAT16 : ORT_DTYPE_FLOAT;
     for (int i = 1; i < x->out_count; i++)
         if (i == 3)

@@ -302,12 +302,13 @@ static ort_status crop_infer(ort_infer *x, ort_error *err)
     const ort_fact *in = ort_infer_in(x, 0);
     ort_dim out[4] = {ort_infer_dim(x, 1, 0), ort_infer_dim(x, 0, 1), ort_dim_unknown(),
                       ort_dim_unknown()};
-    const char *mode = ort_node_string(x->node, "mode", "bilinear");
+    char text[41];
+    const char *mode = ort_node_attr_text(x->node, "mode", text, sizeof text);
     ORT_TRY(ort_infer_need_rank(x, 0, 4, err));
     ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
     ORT_TRY(ort_infer_need_rank(x, 2, 1, err));
     if (strcmp(mode, "bilinear") && strcmp(mode, "nearest"))
-        return ort_infer_fail(x, err, "mode '%.40s' is none of bilinear and nearest", mode);
+        return ort_infer_fail(x, err, "mode '%s' is none of bilinear and nearest", mode);
     for (int i = 0; i < 2; i++)
         if (!ort_infer_int(x, 3, i, &out[2 + i]))
             out[2 + i] = ort_dim_unknown();

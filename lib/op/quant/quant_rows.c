@@ -179,10 +179,10 @@ typedef struct gather_form {
 
 static gather_form form_of(const ort_node *node, ort_dtype dtype)
 {
-    gather_form f = {ort_node_int(node, "block_size", 128), ort_node_int(node, "gather_axis", 0),
-                     ort_node_int(node, "quantize_axis", 1), 4};
+    gather_form f = {ort_node_attr_int(node, "block_size"), ort_node_attr_int(node, "gather_axis"),
+                     ort_node_attr_int(node, "quantize_axis"), 4};
     if (dtype == ORT_DTYPE_UINT8) {
-        int64_t bits = ort_node_int(node, "bits", 4);
+        int64_t bits = ort_node_attr_int(node, "bits");
         f.bits = bits > 0 && bits <= 8 ? (int)bits : -1;
     }
     else if (dtype != ORT_DTYPE_INT4 && dtype != ORT_DTYPE_UINT4)

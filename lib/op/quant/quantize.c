@@ -260,7 +260,7 @@ static void set_like(ort_infer *x, int input, ort_dtype dtype)
 
 static ort_status quantize_infer(ort_infer *x, ort_error *err)
 {
-    ort_dtype dtype = (ort_dtype)ort_node_int(x->node, "output_dtype", ORT_DTYPE_UNDEFINED);
+    ort_dtype dtype = (ort_dtype)ort_node_attr_int(x->node, "output_dtype");
     const ort_fact *zero = ort_infer_in(x, 2);
     if (zero && zero->type.kind == ORT_TYPE_TENSOR) {
         if (dtype && zero->type.dtype && zero->type.dtype != dtype)
@@ -338,7 +338,7 @@ static ort_status dequantize_run(ort_call *call, ort_error *err)
 
 static ort_status dequantize_infer(ort_infer *x, ort_error *err)
 {
-    ort_dtype dtype = (ort_dtype)ort_node_int(x->node, "output_dtype", ORT_DTYPE_UNDEFINED);
+    ort_dtype dtype = (ort_dtype)ort_node_attr_int(x->node, "output_dtype");
     const ort_fact *scale = ort_infer_in(x, 1);
     if (!dtype && scale && scale->type.kind == ORT_TYPE_TENSOR)
         dtype = scale->type.dtype;

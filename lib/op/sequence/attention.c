@@ -79,8 +79,8 @@ static ort_status need_past(const ort_infer *x, int input, const ort_dim *fresh,
 
 static ort_status attention_infer(ort_infer *x, ort_error *err)
 {
-    int64_t q_heads = ort_node_int(x->node, "q_num_heads", 0);
-    int64_t kv_heads = ort_node_int(x->node, "kv_num_heads", 0);
+    int64_t q_heads = ort_node_attr_int(x->node, "q_num_heads");
+    int64_t kv_heads = ort_node_attr_int(x->node, "kv_num_heads");
     const ort_fact *q = ort_infer_in(x, IN_Q), *v = ort_infer_in(x, IN_V);
     ort_dtype dtype = q ? q->type.dtype : ORT_DTYPE_UNDEFINED;
     ort_dtype v_dtype = v ? v->type.dtype : ORT_DTYPE_UNDEFINED;

@@ -24,7 +24,7 @@ typedef struct flex {
 
 static ort_dtype precision_of(const ort_node *node, ort_dtype dtype)
 {
-    int64_t given = ort_node_int(node, "softmax_precision", 0);
+    int64_t given = ort_node_attr_int(node, "softmax_precision");
     if (given)
         return (ort_dtype)given;
     return dtype == ORT_DTYPE_DOUBLE ? ORT_DTYPE_DOUBLE : ORT_DTYPE_FLOAT;
@@ -81,7 +81,7 @@ static ort_status flex_init(flex *f, ort_error *err)
     f->D = q->dim[3];
     f->E = v->dim[3];
     f->precision = precision_of(call->node, f->q->dtype);
-    f->scale = ort_node_has(call->node, "scale") ? ort_node_float(call->node, "scale", 1)
+    f->scale = ort_node_has(call->node, "scale") ? ort_node_attr_float(call->node, "scale")
                                                  : 1 / sqrt((double)ort_max_i64(f->D, 1));
     ort_shape grid = {4, {f->B, f->H, f->L, f->S}};
     ORT_TRY(ort_shape_check(&grid, f->precision, err));

@@ -221,7 +221,7 @@ static ort_status pre_mix_run(ort_call *call, ort_error *err)
 
 static ort_status pre_mix_infer(ort_infer *x, ort_error *err)
 {
-    int64_t branches = ort_node_int(x->node, "num_branches", 0);
+    int64_t branches = ort_node_attr_int(x->node, "num_branches");
     const ort_fact *in = ort_infer_in(x, 0);
     ort_infer_set_dtype(x, 0, in ? in->type.dtype : ORT_DTYPE_UNDEFINED);
     if (!ort_infer_in_ranked(x, 0))

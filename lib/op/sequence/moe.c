@@ -468,7 +468,7 @@ static void moe_cost(const ort_infer *x, ort_cost *cost)
     const moe_slots *slots = quantized ? bits_slots : float_slots;
     const ort_type *y = &x->out[0].type;
     double routes = (double)ort_node_attr_int(x->node, "k");
-    double packed = quantized ? 8.0 / (double)ort_node_int(x->node, "expert_weight_bits", 4) : 1;
+    double packed = quantized ? 8.0 / (double)ort_node_attr_int(x->node, "expert_weight_bits") : 1;
     for (int d = 0; d < y->rank - 1; d++)
         routes *= ort_dim_known(y->dim[d]) ? (double)y->dim[d].size : 0;
     for (int fc = 0; fc < FC_COUNT && y->rank > 0; fc++) {

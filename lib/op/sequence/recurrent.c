@@ -242,15 +242,17 @@ static ort_status causal_prepare(ort_prep *p, ort_error *err)
 static ort_status causal_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *in = ort_infer_in(x, 0);
-    const char *activation = ort_node_string(x->node, "activation", "none");
-    bool last = ort_node_int(x->node, "channels_last", 0) != 0;
+    char text[41];
+    const char *activation = ort_node_attr_text(x->node, "activation", text, sizeof text);
+    bool last = ort_node_attr_int(x->node, "channels_last") != 0;
     if (!last)
         ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
     ORT_TRY(ort_infer_need_rank(x, 1, 3, err));
     if (strcmp(activation, "none") && strcmp(activation, "silu") && strcmp(activation, "swish"))
-        return ort_infer_fail(x, err, "activation '%.40s' must be none, silu or swish", activation);
+        return ort_infer_fail(x, err, "activation '%s' must be none, silu or swish", activation);
     ort_dtype dtype = in ? in->type.dtype : ORT_DTYPE_UNDEFINED;
-    ort_dim dilation = ort_dim_of(ort_node_int(x->node, "dilation", 1));
+    ort_dim dilation = ort_dim_of(ort_op_has_attr(x->op, "dilation")
+                                        ? ort_node_attr_int(x->node, "dilation") : 1);
     ort_dim kept = ort_dim_sub(x->dims, ort_infer_dim(x, 1, 2), ort_dim_of(1));
     kept = ort_dim_mul(x->dims, kept, dilation);
     if (last) { /* any number of axes for the channels */

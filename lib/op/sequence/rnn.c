@@ -29,15 +29,15 @@ static ort_rnn_kind kind_of(const ort_op *op)
 
 static int directions_of(const ort_node *node)
 {
-    return !strcmp(ort_node_string(node, "direction", "forward"), "bidirectional") ? 2 : 1;
+    return ort_node_attr_is(node, "direction", "bidirectional") ? 2 : 1;
 }
 
 /* ---- infer */
 
 ort_status ort_rnn_infer(ort_infer *x, ort_error *err)
 {
-    bool batch_first = ort_node_int(x->node, "layout", 0) != 0;
-    int64_t hidden = ort_node_int(x->node, "hidden_size", 0);
+    bool batch_first = ort_node_attr_int(x->node, "layout") != 0;
+    int64_t hidden = ort_node_attr_int(x->node, "hidden_size");
     ort_dim D = ort_dim_of(directions_of(x->node)), H = ort_dim_unknown();
     ort_dim T = ort_dim_unknown(), B = ort_dim_unknown();
     const ort_fact *in = ort_infer_in(x, IN_X);

@@ -209,7 +209,7 @@ static ort_status rotary_infer(ort_infer *x, ort_error *err)
     int rank = ranked ? x->in[0]->type.rank : 4;
     if (rank != 3 && rank != 4)
         return ort_infer_fail(x, err, "input 0 has %d dims, needs 3 or 4", rank);
-    if (rank == 3 && ort_node_int(x->node, "num_heads", 0) <= 0)
+    if (rank == 3 && ort_node_attr_int(x->node, "num_heads") <= 0)
         return ort_infer_fail(x, err, "an input of 3 dims needs the attribute num_heads");
     if (ort_node_attr_int(x->node, "rotary_embedding_dim") < 0)
         return ort_infer_fail(x, err, "rotary_embedding_dim is negative (0: all of a head)");

@@ -104,7 +104,7 @@ ort_status ort_binary_infer(ort_infer *x, bool boolean, ort_error *err)
 {
     bool legacy = is_legacy(x->op);
     if (legacy && ort_node_has(x->node, "axis") && ort_infer_in_ranked(x, 0))
-        ORT_TRY(check_axis(ort_node_int(x->node, "axis", 0), x->in[0]->type.rank, err));
+        ORT_TRY(check_axis(ort_node_attr_int(x->node, "axis"), x->in[0]->type.rank, err));
     if (legacy)
         ORT_TRY(ort_infer_same(x, err));
     else

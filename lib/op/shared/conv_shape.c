@@ -21,7 +21,7 @@ ort_status ort_conv_infer_shape(ort_infer *x, int x_input, int w_input, ort_dtyp
                               has_x ? x_input : w_input, rank);
     if (has_x && has_w && tx->rank != tw->rank)
         return ort_infer_fail(x, err, "the input has rank %d, the weight %d", tx->rank, tw->rank);
-    int64_t group = ort_node_int(x->node, "group", 1);
+    int64_t group = ort_node_attr_int(x->node, "group");
     if (group < 1)
         return ort_infer_fail(x, err, "attribute group is %lld", (long long)group);
     if (has_x && has_w && ort_dim_known(tx->dim[1]) && ort_dim_known(tw->dim[1]) &&

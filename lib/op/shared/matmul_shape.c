@@ -35,10 +35,10 @@ ort_status ort_matmul_infer_shape(ort_infer *x, int a_input, int b_input, ort_dt
     if (ta->rank == 0 || tb->rank == 0)
         return ort_infer_fail(x, err, "a matrix product needs operands of rank 1 and more");
     ort_dim a[ORT_MAX_RANK], b[ORT_MAX_RANK], out[ORT_MAX_RANK];
-    operand_dims(ta, ort_node_int(x->node, "transA", 0) != 0,
-                 ort_node_int(x->node, "transBatchA", 0) != 0, a);
-    operand_dims(tb, ort_node_int(x->node, "transB", 0) != 0,
-                 ort_node_int(x->node, "transBatchB", 0) != 0, b);
+    operand_dims(ta, ort_node_attr_int(x->node, "transA") != 0,
+                 ort_node_attr_int(x->node, "transBatchA") != 0, a);
+    operand_dims(tb, ort_node_attr_int(x->node, "transB") != 0,
+                 ort_node_attr_int(x->node, "transBatchB") != 0, b);
     ort_dim inner_a = a[ta->rank - 1], inner_b = tb->rank == 1 ? b[0] : b[tb->rank - 2];
     if (ort_dim_differ(inner_a, inner_b)) {
         char left[64], right[64];
@@ -97,7 +97,7 @@ void ort_matmul_cost(const ort_infer *x, ort_cost *cost)
         return;
     const ort_type *a = &x->in[0]->type, *y = &x->out[0].type;
     int inner = a->rank - 1;
-    if (a->rank > 1 && ort_node_int(x->node, "transA", 0))
+    if (a->rank > 1 && ort_node_attr_int(x->node, "transA"))
         inner = a->rank - 2;
     double macs = ort_dim_known(a->dim[inner]) ? (double)a->dim[inner].size : 0;
     for (int d = 0; d < y->rank; d++)

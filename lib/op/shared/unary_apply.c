@@ -41,7 +41,7 @@ bool ort_unary_find(const char *op_type, ort_unary *id)
 typedef struct activation {
     const char *name;
     ort_unary id;
-    const char *a_name; /* attribute, or NULL: the number beside it */
+    const char *a_name; /* attribute; NULL, or no value and no default: the number beside it */
     float a;
     const char *b_name;
     float b;
@@ -49,28 +49,37 @@ typedef struct activation {
 
 static const activation activations[] = {
     {"Relu", ORT_UNARY_RELU, NULL, 0, NULL, 0},
-    {"LeakyRelu", ORT_UNARY_LEAKY_RELU, "alpha", 0.01f, NULL, 0},
-    {"Elu", ORT_UNARY_ELU, "alpha", 1.0f, NULL, 0},
-    {"Selu", ORT_UNARY_SELU, "alpha", 1.67326319f, "gamma", 1.05070102f},
-    {"Celu", ORT_UNARY_CELU, "alpha", 1.0f, NULL, 0},
-    {"ThresholdedRelu", ORT_UNARY_THRESHOLDED_RELU, "alpha", 1.0f, NULL, 0},
-    {"HardSigmoid", ORT_UNARY_HARD_SIGMOID, "alpha", 0.2f, "beta", 0.5f},
+    {"LeakyRelu", ORT_UNARY_LEAKY_RELU, "alpha", 0, NULL, 0},
+    {"Elu", ORT_UNARY_ELU, "alpha", 0, NULL, 0},
+    {"Selu", ORT_UNARY_SELU, "alpha", 0, "gamma", 0},
+    {"Celu", ORT_UNARY_CELU, "alpha", 0, NULL, 0},
+    {"ThresholdedRelu", ORT_UNARY_THRESHOLDED_RELU, "alpha", 0, NULL, 0},
+    {"HardSigmoid", ORT_UNARY_HARD_SIGMOID, "alpha", 0, "beta", 0},
     {"HardSwish", ORT_UNARY_HARD_SWISH, NULL, 0, NULL, 0},
     {"Sigmoid", ORT_UNARY_SIGMOID, NULL, 0, NULL, 0},
     {"Softplus", ORT_UNARY_SOFTPLUS, NULL, 0, NULL, 0},
     {"Softsign", ORT_UNARY_SOFTSIGN, NULL, 0, NULL, 0},
     {"Mish", ORT_UNARY_MISH, NULL, 0, NULL, 0},
-    {"Swish", ORT_UNARY_SWISH, "alpha", 1.0f, NULL, 0},
-    {"Shrink", ORT_UNARY_SHRINK, "lambd", 0.5f, "bias", 0.0f},
+    {"Swish", ORT_UNARY_SWISH, "alpha", 0, NULL, 0},
+    {"Shrink", ORT_UNARY_SHRINK, "lambd", 0, "bias", 0},
     {"Gelu", ORT_UNARY_GELU, NULL, 0, NULL, 0},
     {"BiasGelu", ORT_UNARY_GELU, NULL, 0, NULL, 0},
     {"FastGelu", ORT_UNARY_GELU_TANH, NULL, 0, NULL, 0},
-    {"QuickGelu", ORT_UNARY_SWISH, "alpha", 1.702f, NULL, 0},
-    {"Affine", ORT_UNARY_LINEAR, "alpha", 1.0f, "beta", 0.0f},
-    {"Scale", ORT_UNARY_LINEAR, "scale", 1.0f, NULL, 0},
+    {"QuickGelu", ORT_UNARY_SWISH, "alpha", 0, NULL, 0},
+    {"Affine", ORT_UNARY_LINEAR, "alpha", 0, "beta", 0},
+    {"Scale", ORT_UNARY_LINEAR, "scale", 0, NULL, 0},
     {"ScaledTanh", ORT_UNARY_SCALED_TANH, "alpha", 1.0f, "beta", 1.0f},
     {"ParametricSoftplus", ORT_UNARY_PARAMETRIC_SOFTPLUS, "alpha", 1.0f, "beta", 1.0f},
 };
+
+static float number_of(const ort_node *node, const char *name, float otherwise)
+{
+    const char *text = NULL;
+    if (!name || (!ort_node_has(node, name) && node->op &&
+                  ort_schema_attr(node->op, name, &text) && !text))
+        return otherwise;
+    return ort_node_attr_float(node, name);
+}
 
 bool ort_unary_of_node(const ort_node *node, ort_unary *id, float *a, float *b)
 {
@@ -84,10 +93,10 @@ bool ort_unary_of_node(const ort_node *node, ort_unary *id, float *a, float *b)
         if (strcmp(node->op_type, row->name))
             continue;
         *id = row->id;
-        if (*id == ORT_UNARY_GELU && !strcmp(ort_node_string(node, "approximate", "none"), "tanh"))
+        if (*id == ORT_UNARY_GELU && ort_node_attr_is(node, "approximate", "tanh"))
             *id = ORT_UNARY_GELU_TANH;
-        *a = row->a_name ? ort_node_float(node, row->a_name, row->a) : row->a;
-        *b = row->b_name ? ort_node_float(node, row->b_name, row->b) : row->b;
+        *a = number_of(node, row->a_name, row->a);
+        *b = number_of(node, row->b_name, row->b);
         return true;
     }
     return false;

@@ -110,7 +110,7 @@ static ort_status tfidf_prepare(ort_prep *p, ort_error *err)
     in.size = t->strings ? in.string_count : in.int_count;
     t->min = ort_node_int(p->node, "min_gram_length", 1);
     t->max = ort_node_int(p->node, "max_gram_length", 1);
-    t->skips = ort_node_int(p->node, "max_skip_count", 0);
+    t->skips = ort_node_attr_int(p->node, "max_skip_count");
     t->mode = !strcmp(mode, "TF") ? MODE_TF : !strcmp(mode, "IDF") ? MODE_IDF
               : !strcmp(mode, "TFIDF") ? MODE_TFIDF : -1;
     if (t->mode < 0 || t->min < 1 || t->max < t->min || t->skips < 0)

@@ -85,10 +85,10 @@ static ort_status token_prepare(ort_prep *p, ort_error *err)
     const ort_string *separators = ort_node_strings(p->node, "separators", &count);
     const ort_attr *expression = ort_node_attr(p->node, "tokenexp");
     const ort_attr *pad = ort_node_attr(p->node, "pad_value");
-    int64_t least = ort_node_int(p->node, "mincharnum", 0);
+    int64_t least = ort_node_attr_int(p->node, "mincharnum");
     if (!t)
         return ort_error_memory(err, sizeof *t);
-    t->mark = ort_node_int(p->node, "mark", 0) != 0;
+    t->mark = ort_node_attr_int(p->node, "mark") != 0;
     t->pad = pad && pad->s.length ? pad->s : (ort_string){"", 0};
     t->least = (size_t)least;
     if (least < 1)

@@ -105,7 +105,7 @@ static bool read_attention(const ort_graph *graph, ort_node *node, ort_attention
     memcpy(out, node->outputs, sizeof *out * (size_t)node->output_count);
     *a = (ort_attention){
         .root = node, .q = in[0], .k = in[1], .v = in[2], .parted = ORT_ID_NONE,
-        .scale = (double)ort_node_float(node, "scale", 1),
+        .scale = (double)ort_node_attr_float(node, "scale"),
         .softcap = (double)ort_node_attr_float(node, "softcap"), .head_scale = ORT_ID_NONE,
         .terms = {.masks = {in[3]}, .mask_count = in[3] != ORT_ID_NONE, .keep = ORT_ID_NONE,
                   .fill = ORT_ID_NONE, .window = ORT_ID_NONE, .apart = ORT_ID_NONE,

@@ -432,7 +432,7 @@ static ort_status try_scan(ort_pass_context *c, ort_node *node, ort_name_counts 
 {
     int body = ort_node_body(node, "body");
     site s = {.c = c, .node = node, .counts = counts,
-              .scanned = (int)ort_node_int(node, "num_scan_inputs", 0)};
+              .scanned = (int)ort_node_attr_int(node, "num_scan_inputs")};
     s.carried = node->input_count - s.scanned;
     if (body < 0 || node->opset < 9 || s.scanned < 1 || s.carried < 0)
         return ORT_OK;

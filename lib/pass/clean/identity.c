@@ -68,7 +68,7 @@ static bool idle_reshape(const ort_graph *graph, const ort_node *node)
         ort_fact_ints(graph, node, NULL, 1, list) != in->rank)
         return false;
     for (int i = 0; i < in->rank; i++) {
-        if (list[i] == 0 && !ort_node_int(node, "allowzero", 0))
+        if (list[i] == 0 && !ort_node_attr_int(node, "allowzero"))
             continue;
         open += list[i] == -1;
         if (list[i] == 0 || (list[i] != -1 && !ort_dim_is(in->dim[i], list[i])))
@@ -107,9 +107,8 @@ static bool idle_pad(const ort_graph *graph, const ort_node *node)
 /* Every mode gives the sample itself at a scale of 1, unless a region is cut out. */
 static bool idle_resize(const ort_graph *graph, const ort_node *node)
 {
-    return keeps_type(graph, node, 0) && !ort_node_int(node, "antialias", 0) &&
-           strcmp(ort_node_string(node, "coordinate_transformation_mode", "half_pixel"),
-                  "tf_crop_and_resize");
+    return keeps_type(graph, node, 0) && !ort_node_attr_int(node, "antialias") &&
+           !ort_node_attr_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
 }
 
 static bool one_input(const ort_graph *graph, const ort_node *node)

@@ -45,7 +45,7 @@ static ort_status loosen_reshape(ort_graph *graph, ort_node *node, int axis, int
     int64_t target[ORT_MAX_RANK];
     ort_id id;
     if (!is_int64_list(shape) || !data || graph->values.data[node->inputs[0]]->fact.value ||
-        ort_node_int(node, "allowzero", 0))
+        ort_node_attr_int(node, "allowzero"))
         return ORT_OK;
     int count = (int)shape->shape.dim[0];
     memcpy(target, shape->data, (size_t)count * sizeof *target);

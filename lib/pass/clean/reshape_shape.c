@@ -57,7 +57,7 @@ static ort_status fix_reshape(ort_pass_context *c, ort_node *node, int *changes,
     const ort_type *in = ort_fact_tensor(c->graph, node->inputs[0]);
     const ort_fact *fact = shape ? &shape->fact : NULL;
     if (!in || !fact || !fact->symbolic || fact->type.rank != 1 ||
-        fact->symbolic_count > ORT_MAX_RANK || ort_node_int(node, "allowzero", 0))
+        fact->symbolic_count > ORT_MAX_RANK || ort_node_attr_int(node, "allowzero"))
         return ORT_OK;
     if (!express(fact, in, list)) {
         ort_pass_note(c, node, "its shape has more than one open dimension");

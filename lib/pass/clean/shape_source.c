@@ -146,7 +146,7 @@ static ort_status move_taken(ort_pass_context *c, ort_node *node, int *changes, 
 static ort_status move_part(ort_pass_context *c, ort_node *shape, int *changes, ort_error *err)
 {
     const ort_type *type = ort_fact_tensor(c->graph, shape->inputs[0]);
-    int64_t start = ort_node_int(shape, "start", 0), axis, end = ort_node_int(shape, "end", 0);
+    int64_t start = ort_node_attr_int(shape, "start"), axis, end = ort_node_attr_int(shape, "end");
     ort_id from;
     if (!ort_node_has(shape, "end") || !type)
         return ORT_OK;

@@ -62,7 +62,7 @@ static bool read_elements(const vectors *v, const ort_node *node, int slot, elem
         zeros += ort_dim_known(dim) && dim.size <= 0;
     }
     return !open || (open == 1 && !zeros && ort_edit_is(node, ONNX, "Reshape") &&
-                     !ort_node_int(node, "allowzero", 0));
+                     !ort_node_attr_int(node, "allowzero"));
 }
 
 static bool is_number(const element *e) { return e->expr == ORT_DIM_KNOWN; }

@@ -91,7 +91,7 @@ bool ort_fact_bounds(const ort_graph *graph, const ort_node *clip, double *low, 
     static const char *const names[2] = {"min", "max"};
     for (int i = 0; i < 2; i++) {
         if (clip->opset < 11 && ort_node_has(clip, names[i]))
-            *bounds[i] = (double)ort_node_float(clip, names[i], 0);
+            *bounds[i] = (double)ort_node_attr_float(clip, names[i]);
         if (clip->opset >= 11 && ort_edit_input(clip, i + 1) != ORT_ID_NONE &&
             !ort_fact_number(graph, clip, i + 1, bounds[i]))
             return false;

@@ -55,7 +55,7 @@ static bool computes_statistics(const ort_node *n)
 {
     if (n->opset < 14 && n->output_count > 1)
         return true;
-    return n->opset < 7 ? !ort_node_attr_int(n, "is_test") : ort_node_int(n, "training_mode", 0);
+    return n->opset < 7 ? !ort_node_attr_int(n, "is_test") : ort_node_attr_int(n, "training_mode");
 }
 
 static const char *read_norm(const ort_graph *graph, const ort_affine_site *s, ort_affine *a)

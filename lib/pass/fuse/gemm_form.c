@@ -64,9 +64,9 @@ static const char *unless_turned(const ort_pass_context *c, ort_match *m)
     if (!is_product(m, ort_match_has(m, "c")) || !turns(m, "s") || !turns(m, "t"))
         return "";
     if (ort_match_has(m, "s"))
-        ort_match_let(m, "left", !ort_node_int(p, "transA", 0));
+        ort_match_let(m, "left", !ort_node_attr_int(p, "transA"));
     if (ort_match_has(m, "t"))
-        ort_match_let(m, "right", !ort_node_int(p, "transB", 0));
+        ort_match_let(m, "right", !ort_node_attr_int(p, "transB"));
     return NULL;
 }
 
@@ -82,8 +82,8 @@ static const char *unless_result_turned(const ort_pass_context *c, ort_match *m)
     if (!is_product(m, ort_match_has(m, "c")) || !turns(m, "t") ||
         (bias_turns(m) && !ort_constant_moves(m->graph, ort_match_value(m, "c"))))
         return "";
-    ort_match_let(m, "left", !ort_node_int(p, "transB", 0));
-    ort_match_let(m, "right", !ort_node_int(p, "transA", 0));
+    ort_match_let(m, "left", !ort_node_attr_int(p, "transB"));
+    ort_match_let(m, "right", !ort_node_attr_int(p, "transA"));
     return NULL;
 }
 

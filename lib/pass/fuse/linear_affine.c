@@ -38,7 +38,7 @@ static const char *look_at_weights(const ort_graph *graph, site *s)
     if (!ort_affine_reads(s->weights))
         return "the weights aren't constant";
     const ort_shape *shape = &s->weights->shape;
-    int64_t count = ort_tensor_count(s->weights), group = ort_node_int(n, "group", 1);
+    int64_t count = ort_tensor_count(s->weights), group = ort_node_attr_int(n, "group");
     int axis = 0;
     if (ort_edit_is(n, ONNX, "Conv") && shape->rank >= 3) {
         s->channels = shape->dim[0];

@@ -135,7 +135,7 @@ static bool read_product(const ort_pass_context *c, ort_node *node, product *p)
     if (!fused && !ort_edit_is(node, ONNX, "MatMul"))
         return false; /* it may have no inputs */
     *p = (product){.node = node, .last = node, .inputs = {node->inputs[0], node->inputs[1]},
-                   .alpha = (double)ort_node_float(node, "alpha", 1)};
+                   .alpha = fused ? (double)ort_node_attr_float(node, "alpha") : 1};
     const ort_type *a = ort_fact_type(graph, p->inputs[0]);
     if (ort_type_rank(a) < 2 || ort_type_rank(ort_fact_type(graph, p->inputs[1])) < 2)
         return false;
@@ -145,7 +145,7 @@ static bool read_product(const ort_pass_context *c, ort_node *node, product *p)
     static const char *const batch[2] = {"transBatchA", "transBatchB"};
     for (int at = 0; at < 2 && fused; at++)
         p->turned[at] = (ort_node_attr_int(node, last[at]) ? LAST : 0) |
-                        (ort_node_int(node, batch[at], 0) ? BATCH : 0);
+                        (ort_node_attr_int(node, batch[at]) ? BATCH : 0);
     for (int at = 0; at < 2 && node->inputs[0] != node->inputs[1]; at++)
         peel_operand(c, p, at);
     peel_result(graph, p);

@@ -83,7 +83,7 @@ static const char *pool_refuses(const ort_graph *graph, const ort_node *pool, co
     for (size_t i = 0; i < 2 * count; i++)
         if (sum[i] >= kernel[i % count])
             return "a window would see pads alone";
-    if (!kernel || ort_node_int(pool, "ceil_mode", 0) || !ort_fact_ints_are(pool, "dilations", 1))
+    if (!kernel || ort_node_attr_int(pool, "ceil_mode") || !ort_fact_ints_are(pool, "dilations", 1))
         return "the pool rounds up or has gaps";
     if (ort_edit_is(pool, ONNX, "AveragePool")) {
         if (number != 0 || pool->opset < 7)

@@ -57,7 +57,7 @@ static const char *check(const ort_pass_context *c, const ort_match *m, unsigned
                   .scale = ort_match_constant(m, "s"),
                   .zero = ort_edit_constant(c->graph, d, 2),
                   .turned = turned,
-                  .block = ort_node_int(d, "block_size", 0)};
+                  .block = ort_node_attr_int(d, "block_size")};
     if (!is_plain(m->nodes[0], flags))
         return "the product is scaled, or its left side transposed";
     if (b->block < 16 || (b->block & (b->block - 1)))

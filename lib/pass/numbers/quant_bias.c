@@ -32,7 +32,7 @@ static bool read_source(const ort_graph *graph, const ort_node *node, source *b)
         b->data = ort_edit_constant(graph, producer, 0);
         b->scale = ort_edit_constant(graph, producer, 1);
         b->zero = ort_edit_constant(graph, producer, 2);
-        if (!b->scale || !b->scale->data || ort_node_int(producer, "block_size", 0) ||
+        if (!b->scale || !b->scale->data || ort_node_attr_int(producer, "block_size") ||
             (ort_edit_input(producer, 2) != ORT_ID_NONE && !b->zero))
             return false;
     }

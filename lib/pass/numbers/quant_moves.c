@@ -23,19 +23,19 @@
 
 bool ort_quant_read(const ort_graph *graph, ort_node *node, const char *op_type, ort_quant *q)
 {
-    if (!ort_edit_is(node, ONNX, op_type) || ort_node_int(node, "block_size", 0))
+    if (!ort_edit_is(node, ONNX, op_type) || ort_node_attr_int(node, "block_size"))
         return false;
     bool quantizes = op_type[0] == 'Q';
     ort_id coded = quantizes ? node->outputs[0] : node->inputs[0];
     ort_id number = quantizes ? node->inputs[0] : node->outputs[0];
-    int64_t precision = ort_node_int(node, "precision", 0);
+    int64_t precision = ort_node_attr_int(node, "precision");
     if (ort_fact_type(graph, number)->dtype != ORT_DTYPE_FLOAT ||
         (precision && precision != ORT_DTYPE_FLOAT))
         return false;
     *q = (ort_quant){.node = node, .scale = ort_edit_constant(graph, node, 1),
                      .zero = ort_edit_constant(graph, node, 2),
                      .dtype = ort_fact_type(graph, coded)->dtype,
-                     .axis = ort_node_int(node, "axis", 1)};
+                     .axis = ort_node_attr_int(node, "axis")};
     bool has_zero = ort_edit_input(node, 2) != ORT_ID_NONE;
     return q->scale && q->scale->data && q->scale->dtype == ORT_DTYPE_FLOAT &&
            ort_tensor_count(q->scale) > 0 && q->scale->shape.rank <= 1 &&
@@ -150,8 +150,7 @@ static const struct {
 static bool is_nearest(const ort_node *resize)
 {
     return ort_node_attr_is(resize, "mode", "nearest") &&
-           strcmp(ort_node_string(resize, "coordinate_transformation_mode", "half_pixel"),
-                  "tf_crop_and_resize");
+           !ort_node_attr_is(resize, "coordinate_transformation_mode", "tf_crop_and_resize");
 }
 
 static int moved_inputs(const ort_node *node)

@@ -65,7 +65,7 @@ static ort_status replace(ort_pass_context *c, const ort_quant *q, zeros *made, 
     ORT_TRY(shifted_zero(c, q, made, &zero, err));
     ort_id inputs[3] = {input, node->inputs[1], zero};
     ort_attr type = ort_attr_int("output_dtype", ORT_DTYPE_UINT8);
-    bool typed = ort_edit_is(node, ONNX, "QuantizeLinear") && ort_node_int(node, type.name, 0);
+    bool typed = ort_edit_is(node, ONNX, "QuantizeLinear") && ort_node_attr_int(node, type.name);
     ort_node_spec spec = ort_edit_again(node);
     spec.inputs = inputs;
     spec.input_count = 3;

@@ -117,7 +117,7 @@ static bool form_reduced(const question *q, ort_permuted *form)
 {
     int64_t axes[ORT_MAX_RANK];
     int count = ort_rule_dropped(q->graph, q->node, q->r, q->in->rank, axes);
-    bool keeps = ort_node_int(q->node, "keepdims", 1) == 1;
+    bool keeps = ort_node_attr_int(q->node, "keepdims") == 1;
     if (count < 0)
         return false;
     if (q->r->kind == ORT_RULE_PICK) {
@@ -125,7 +125,8 @@ static bool form_reduced(const question *q, ort_permuted *form)
         if (!index || index->rank > 1)
             return false;
         keeps = index->rank == 1;
-    } else if (q->r->kind == ORT_RULE_REDUCE && ort_node_int(q->node, "noop_with_empty_axes", 0)) {
+    } else if (q->r->kind == ORT_RULE_REDUCE &&
+               ort_node_attr_int(q->node, "noop_with_empty_axes")) {
         int64_t unused[ORT_MAX_RANK];
         keeps = keeps || ort_fact_axes(q->graph, q->node, 1, q->in->rank, unused) == 0;
     }
@@ -281,7 +282,7 @@ static bool form_expanded(const question *q, ort_permuted *form)
 static bool scales_fit(const question *q)
 {
     const ort_type *scale = ort_rule_type(q->graph, q->node, 1);
-    if (!scale || ort_node_int(q->node, "block_size", 0))
+    if (!scale || ort_node_attr_int(q->node, "block_size"))
         return false;
     return scale->rank == 0 ||
            (scale->rank == 1 && ort_rule_axis(q->r, q->node, q->in->rank) >= 0);

@@ -151,17 +151,17 @@ static bool fill_lists(const chain *c, lists *l)
     memcpy(l->windows, c->windows, sizeof l->windows);
     for (int i = 0; i < c->count; i++) {
         const ort_node *node = c->stage[i];
-        const char *name = ort_node_string(node, "activation", "");
+        const ort_attr *activation = ort_node_attr_of(node, "activation", ORT_ATTR_STRING);
         size_t count = 0;
         const float *params = ort_node_floats(node, "activation_params", &count);
         if (count > ORT_CHAIN_PARAMS)
             return false;
-        l->names[i] = (ort_string){name, strlen(name)};
+        l->names[i] = activation ? activation->s : (ort_string){"", 0};
         l->counts[i] = (int64_t)count;
         for (size_t p = 0; p < count; p++)
             l->params[i * ORT_CHAIN_PARAMS + (int)p] = params[p];
-        l->scales[i] = ort_node_float(node, "scale", 1.0f);
-        l->shifts[i] = ort_node_float(node, "shift", 0.0f);
+        l->scales[i] = ort_op_has_attr(node->op, "scale") ? ort_node_attr_float(node, "scale") : 1;
+        l->shifts[i] = ort_node_attr_float(node, "shift");
     }
     return true;
 }

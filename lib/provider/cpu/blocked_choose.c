@@ -272,20 +272,27 @@ static int64_t repeat_factor(const ort_graph *graph, const ort_node *node, int a
     return size / in.size;
 }
 
+/* Does a nearest pixel repeat the one that it grew from, at whole factors? */
+static bool repeats(const ort_node *node)
+{
+    static const char place[] = "coordinate_transformation_mode", round[] = "nearest_mode";
+    if (node->opset < 11) /* asymmetric and rounded down, without attributes */
+        return true;
+    if (ort_node_attr_is(node, place, "half_pixel") ||
+        ort_node_attr_is(node, place, "pytorch_half_pixel"))
+        return ort_node_attr_is(node, round, "round_prefer_floor") ||
+               ort_node_attr_is(node, round, "round_prefer_ceil");
+    return ort_node_attr_is(node, place, "asymmetric") && ort_node_attr_is(node, round, "floor");
+}
+
 bool ort_blocked_is_repeat(const ort_graph *graph, const ort_node *node, int64_t factors[2])
 {
     if (!ort_edit_is_any(node, "Resize|Upsample") || node->input_count < 2 ||
         !ort_node_attr_is(node, "mode", "nearest") ||
         ort_node_attr(node, "axes") || ort_fact_type(graph, node->inputs[0])->rank != 4 ||
-        strcmp(ort_node_string(node, "keep_aspect_ratio_policy", "stretch"), "stretch"))
-        return false;
-    bool old = node->opset < 11; /* asymmetric and rounded down, without attributes */
-    const char *place =
-        old ? "asymmetric" : ort_node_string(node, "coordinate_transformation_mode", "half_pixel");
-    const char *round = old ? "floor" : ort_node_string(node, "nearest_mode", "round_prefer_floor");
-    bool half = !strcmp(place, "half_pixel") || !strcmp(place, "pytorch_half_pixel");
-    if (half ? strncmp(round, "round_", 6)
-             : strcmp(place, "asymmetric") || strcmp(round, "floor"))
+        (ort_node_has(node, "keep_aspect_ratio_policy") &&
+         !ort_node_attr_is(node, "keep_aspect_ratio_policy", "stretch")) ||
+        !repeats(node))
         return false;
     for (int i = 0; i < 2; i++)
         factors[i] = repeat_factor(graph, node, 2 + i);
