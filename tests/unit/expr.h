@@ -1,89 +1,112 @@
 /* expr.h - small models written as text (emit/notation.h):
  *
- *     "y = (Mul h:(Mul x 0.5) (Add (Erf (Div h 1.41421356)) 1))"
+ *     "x:2,n; y = (Mul h:(Mul x 0.5) (Add (Erf (Div h 1.41421356)) 1))"
  *
- * A name that nothing defines is a value of the model, an input; #w:3,4 is a float constant of
- * these dims, of small numbers that depend on its name; #w.i8:3,4 and .u4, .i4, .u8 in codes,
- * #w.h:3,4 in float16. Weights may be float16 everywhere: expr.half.
+ * A name that nothing defines is a value of the model. The numbers of a constant that has none
+ * depend on its name: small ones, or (expr.large) all above zero and different. Weights may be
+ * float16 everywhere: expr.half.
  */
 #ifndef TESTS_UNIT_EXPR_H
 #define TESTS_UNIT_EXPR_H
 
-#include <ctype.h>
 #include <limits.h>
 
-#include "base/num.h"
 #include "emit/write.h"
 #include "net.h"
 
 typedef struct expr {
     net *n;
-    bool half;
+    bool half, large;
 } expr;
 
-static ort_dtype expr_codes(const char *type)
+/* "2,n" */
+static inline int expr_dims(const char *text, int64_t *dims)
 {
-    bool four = type[1] == '4';
-    if (*type == 'u')
-        return four ? ORT_DTYPE_UINT4 : ORT_DTYPE_UINT8;
-    return four ? ORT_DTYPE_INT4 : ORT_DTYPE_INT8;
+    int count = 0;
+    for (; *text; text += strcspn(text, ","), text += *text == ',')
+        dims[count++] = *text == 'n' ? -1 : *text == 'm' ? -2 : strtoll(text, NULL, 10);
+    return count;
 }
 
-/* "w" ".i8:3,4" */
-NET_STATIC ort_id expr_weights(const expr *e, const char *name, const char *text)
+/* "0.5", "0,2,"; as many as the shape says. */
+static void expr_numbers(const char *text, ort_shape *shape, double *list)
 {
-    union {
-        float f[4096];
-        uint16_t h[4096];
-        uint8_t b[4096];
-    } data;
-    int64_t dims[8], count = 1;
-    int rank = 0;
-    unsigned seed = 0;
-    bool typed = *text == '.', half = e->half || !strncmp(text, ".h", 2);
-    for (const char *p = strchr(text, ':') + 1; isdigit((unsigned char)*p); p += *p == ',') {
+    bool is_list = strchr(text, ',');
+    int64_t count = 0;
+    while (*text && *text != ',') {
         char *end;
-        dims[rank] = strtoll(p, &end, 10);
-        count *= dims[rank++];
-        p = end;
+        list[count++] = strtod(text, &end);
+        text = end + (*end == ',');
     }
+    *shape = ort_shape_make(is_list, &count);
+}
+
+static double expr_number(const expr *e, unsigned seed, int64_t i, bool is_float)
+{
+    if (e->large)
+        return is_float ? 0.25 + 0.125 * (double)(i * 7 % 31) : (double)(i * 37 % 251);
+    return is_float ? (double)((seed + 7919u * (unsigned)i) % 41) / 32 - 0.625
+                    : (double)(seed + 151u * (unsigned)i);
+}
+
+/* ".i8:3,4", "=0.5" */
+static ort_id expr_constant(const expr *e, const char *name, const char *text)
+{
+    const char *mark = text + strcspn(text, ":=");
+    ort_dtype dtype = net_type_called(text, e->half ? ORT_DTYPE_FLOAT16 : ORT_DTYPE_FLOAT);
+    bool is_float = ort_dtype_get(dtype)->class_ == ORT_CLASS_FLOAT;
+    double list[64];
+    int64_t dims[ORT_MAX_RANK];
+    ort_shape shape;
+    ort_tensor t;
+    ort_id id;
+    unsigned seed = 0;
+    if (*mark == '=')
+        expr_numbers(mark + 1, &shape, list);
+    else
+        shape = ort_shape_make(expr_dims(mark + 1, dims), dims);
+    if (ort_edit_new_constant(e->n->graph, name, dtype, &shape, &t, &id, NULL) != ORT_OK)
+        return ORT_ID_NONE;
     for (const char *p = name; *p; p++)
         seed = seed * 31 + (unsigned char)*p;
-    if (typed && text[1] != 'h') {
-        for (size_t i = 0; i < sizeof data.b; i++)
-            data.b[i] = (uint8_t)(seed + 151u * i);
-        return net_constant(e->n, name, expr_codes(text + 1), rank, dims, &data);
-    }
-    for (int64_t i = 0; i < count; i++) {
-        float number = (float)((seed + 7919u * (unsigned)i) % 41) / 32 - 0.625f;
-        if (half)
-            data.h[i] = ort_f32_to_f16(number);
+    for (int64_t i = 0; i < ort_tensor_count(&t); i++) {
+        double number = *mark == '=' ? list[i] : expr_number(e, seed, i, is_float);
+        if (is_float)
+            ort_tensor_set_f64(&t, i, number);
         else
-            data.f[i] = number;
+            ort_tensor_set_i64(&t, i, number >= 0x1p63 ? INT64_MAX : (int64_t)number);
     }
-    return net_constant(e->n, name, half ? ORT_DTYPE_FLOAT16 : ORT_DTYPE_FLOAT, rank, dims, &data);
+    return id;
 }
 
 /* ort_write_source.unbound */
-NET_STATIC ort_id expr_unbound(void *arg, const ort_term *t, const ort_text_name *name)
+NET_STATIC ort_id expr_unbound(void *arg, const ort_term *t, const ort_text_name *called)
 {
     const expr *e = arg;
-    char word[64];
-    snprintf(word, sizeof word, "%.*s", name->length, name->text);
-    return t->kind == '#' ? expr_weights(e, word, t->text) : net_value(e->n, e->n->graph, word);
+    char name[64], text[512];
+    int64_t dims[ORT_MAX_RANK];
+    snprintf(name, sizeof name, "%.*s", called->length, called->text);
+    snprintf(text, sizeof text, "%.*s", t->length, t->length ? t->text : "");
+    if (t->kind == '#')
+        return expr_constant(e, ort_arena_strdup(&e->n->model->arena, name), text);
+    if (!*text)
+        return net_value(e->n, e->n->graph, name);
+    return net_input(e->n, name, net_type_called(text, ORT_DTYPE_FLOAT),
+                     expr_dims(strchr(text, ':') + 1, dims), dims);
 }
 
 /* False: it can't be written. */
 NET_STATIC bool expr_build(expr *e, const char *text)
 {
     ort_text parsed;
+    const ort_graph *graph = e->n->graph;
     int opset = (int)ort_model_opset(e->n->model, "");
     ort_emit emit = {.graph = e->n->graph, .stem = "n", .purpose = "model", .opset = opset,
                      .limit = INT_MAX};
     ort_write_source source = {.unbound = expr_unbound, .arg = e};
     bool ok = ort_text_parse(&parsed, text, NULL);
     ort_writer w = {.e = &emit, .text = &parsed, .source = &source,
-                    .like = e->n->graph->inputs.data[0]};
+                    .like = graph->inputs.count ? graph->inputs.data[0] : ORT_ID_NONE};
     if (ok)
         ort_write(&w, &parsed.choices.data[0]);
     ort_text_release(&parsed);

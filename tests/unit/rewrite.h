@@ -2,9 +2,7 @@
 #ifndef TESTS_UNIT_REWRITE_H
 #define TESTS_UNIT_REWRITE_H
 
-#include <limits.h>
-
-#include "emit/write.h"
+#include "expr.h"
 #include "pass_count.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
@@ -51,110 +49,25 @@ NET_STATIC void ints(net *n, const char *name, int64_t count, const int64_t *lis
     net_constant(n, name, ORT_DTYPE_INT64, 1, &count, list);
 }
 
-/* ---- nets as text, in the notation of emit/notation.h
- *
- *     "x:2,3,n; #w:3,4; a,b = (Op x w k=1); #half=0.5; y = (Mul a half); y, b"
- *
- * The last statement names the outputs, unless it makes something. The numbers of a constant that
- * has none are all different; other names are those of values that are there. */
-
-static inline int net_numbers(const char *text, double *list)
-{
-    int count = 0;
-    while (*text && *text != ',') {
-        char *end;
-        list[count++] = strtod(text, &end);
-        text = end + (*end == ',');
-    }
-    return count;
-}
-
-/* "2,n" */
-static inline int net_dims(const char *text, int64_t *dims)
-{
-    int count = 0;
-    for (; *text; text += strcspn(text, ","), text += *text == ',')
-        dims[count++] = *text == 'n' ? -1 : *text == 'm' ? -2 : strtoll(text, NULL, 10);
-    return count;
-}
-
-static inline double net_different(ort_dtype dtype, int64_t i)
-{
-    return dtype == ORT_DTYPE_FLOAT ? 0.25 + 0.125 * (double)(i * 7 % 31) : (double)(i * 37 % 251);
-}
-
-/* ".i64:2,3", "=0.5" */
-NET_STATIC ort_id net_stated(net *n, const char *name, const char *text)
-{
-    const char *mark = text + strcspn(text, ":=");
-    double list[64];
-    int64_t dims[ORT_MAX_RANK] = {*mark == '=' ? net_numbers(mark + 1, list) : 0};
-    bool is_list = *mark == '=' && strchr(mark, ',');
-    ort_shape shape = ort_shape_make(*mark == ':' ? net_dims(mark + 1, dims) : is_list, dims);
-    ort_dtype dtype = net_type_called(text, ORT_DTYPE_FLOAT);
-    ort_tensor t;
-    ort_id id;
-    if (ort_edit_new_constant(n->graph, name, dtype, &shape, &t, &id, NULL) != ORT_OK)
-        return ORT_ID_NONE;
-    for (int64_t i = 0; i < ort_tensor_count(&t); i++) {
-        double number = *mark == '=' ? list[i] : net_different(dtype, i);
-        if (dtype == ORT_DTYPE_FLOAT)
-            ort_tensor_set_f64(&t, i, number);
-        else
-            ort_tensor_set_i64(&t, i, number >= 0x1p63 ? INT64_MAX : (int64_t)number);
-    }
-    return id;
-}
-
-/* ort_write_source.unbound */
-NET_STATIC ort_id net_unbound(void *arg, const ort_term *t, const ort_text_name *called)
-{
-    net *n = arg;
-    char name[64], text[512];
-    int64_t dims[ORT_MAX_RANK];
-    snprintf(name, sizeof name, "%.*s", called->length, called->text);
-    snprintf(text, sizeof text, "%.*s", t->length, t->length ? t->text : "");
-    if (t->kind == '#')
-        return net_stated(n, ort_arena_strdup(&n->model->arena, name), text);
-    if (!*text)
-        return net_value(n, n->graph, name);
-    return net_input(n, name, net_type_called(text, ORT_DTYPE_FLOAT),
-                     net_dims(strchr(text, ':') + 1, dims), dims);
-}
-
-NET_STATIC void net_outputs(net *n, const char *text)
-{
-    for (; *text; text += strspn(text, ", ")) {
-        char name[64];
-        size_t length = strcspn(text, ", ");
-        snprintf(name, sizeof name, "%.*s", (int)length, text);
-        net_output(n, name);
-        text += length;
-    }
-}
-
+/* A net as text (expr.h); what its last statement names are outputs, unless it makes something. */
 NET_STATIC void net_text(net *n, const char *text)
 {
     const char *last = strrchr(text, ';');
     last = last ? last + 1 + strspn(last + 1, " ") : text;
     if (strpbrk(last, ":#="))
         last += strlen(last);
-    char *body = ort_arena_strndup(&n->model->arena, text, (size_t)(last - text));
-    ort_error err = {0};
-    ort_emit e = {.graph = n->graph, .purpose = "net", .limit = INT_MAX,
-                  .opset = (int)ort_model_opset(n->model, ""), .err = &err};
-    ort_write_source source = {.unbound = net_unbound, .arg = n};
-    ort_text parsed;
-    if (ort_text_parse(&parsed, body, NULL)) {
-        ort_writer w = {.e = &e, .text = &parsed, .source = &source, .like = ORT_ID_NONE};
-        ort_write(&w, &parsed.choices.data[0]);
-    }
-    if (e.status != ORT_OK) {
-        printf("# no net: %s: %s\n", text, err.message);
+    expr e = {.n = n, .large = true};
+    if (!expr_build(&e, ort_arena_strndup(&n->model->arena, text, (size_t)(last - text)))) {
+        printf("# no net: %s\n", text);
         abort();
     }
-    ort_text_release(&parsed);
-    net_outputs(n, last);
+    for (; *last; last += strspn(last, ", ")) {
+        char name[64];
+        size_t length = strcspn(last, ", ");
+        snprintf(name, sizeof name, "%.*s", (int)length, last);
+        net_output(n, name);
+        last += length;
+    }
 }
 
 /* The operators of the main graph in order, as "Conv Relu". */

@@ -258,12 +258,12 @@ static void embeddings(test_state *test)
          CONTRIB, "EmbedLayerNormalization", -1, 1e-5},
         {IDS "z = (Add (Add " WORDS " " TYPES ") #p:1,3,8); " NORMED("z"), "n,3", 17, CONTRIB,
          "EmbedLayerNormalization", 4, 1e-5},
-        {IDS NORMED("(Add (Cast (Gather #w.h:9,8 ids) to=1) (Cast (Gather #p.h:3,8 [0 1 2]) "
+        {IDS NORMED("(Add (Cast (Gather #w.f16:9,8 ids) to=1) (Cast (Gather #p.f16:3,8 [0 1 2]) "
                     "to=1))"),
          "n,3", 17, SESSION, "EmbedLayerNormalization", 4, 1e-5},
-        {IDS NORMED("(Add (Cast (Gather #w.h:9,8 ids) to=1) #p:1,3,8)"), "n,3", 17, SESSION,
+        {IDS NORMED("(Add (Cast (Gather #w.f16:9,8 ids) to=1) #p:1,3,8)"), "n,3", 17, SESSION,
          "EmbedLayerNormalization", 4, 1e-5},
-        {IDS NORMED("(Add (Cast (Gather #w.h:9,8 ids) to=1) #p:1,3,8)"), "n,3", 17, CONTRIB,
+        {IDS NORMED("(Add (Cast (Gather #w.f16:9,8 ids) to=1) #p:1,3,8)"), "n,3", 17, CONTRIB,
          "!EmbedLayerNormalization", -1, 1e-5},
         {spelled, "n,3", 16, CONTRIB, "EmbedLayerNormalization", 4, 1e-5},
         {spelled, "n,3", 16, 0, "!EmbedLayerNormalization", -1, 1e-5},
