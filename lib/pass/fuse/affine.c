@@ -5,9 +5,11 @@
 #include "pass/fuse/affine.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "pass/facts/facts.h"
 
 bool ort_affine_reads(const ort_tensor *t)
@@ -160,4 +162,69 @@ void ort_affine_scale(ort_tensor *to, const ort_tensor *from, int64_t first, int
     }
     for (int64_t i = first; i < first + count; i++)
         ort_tensor_set_f64(to, i, ort_tensor_get_f64(from, i) * scale);
+}
+
+/* ---- what takes it in */
+
+static const char *read_matrix(const ort_node *node, ort_linear *l)
+{
+    const ort_shape *w = &l->weights->shape;
+    bool turned = ort_edit_is(node, ONNX, "Gemm") && ort_node_attr_int(node, "transB");
+    if (w->rank != 2)
+        return "the weights aren't a matrix";
+    l->channels = w->dim[turned];
+    l->results = w->dim[!turned];
+    l->by_channel = turned ? 1 : w->dim[1];
+    l->by_result = turned ? w->dim[1] : 1;
+    l->groups = l->taps = 1;
+    l->group_size = ort_tensor_count(l->weights);
+    return NULL;
+}
+
+static const char *read_filters(const ort_node *node, ort_linear *l)
+{
+    const ort_shape *w = &l->weights->shape;
+    bool turned = ort_edit_is(node, ONNX, "ConvTranspose"); /* [channels, results, taps] */
+    int64_t group = ort_node_attr_int(node, "group");
+    if (w->rank < 3 || group < 1 || w->dim[0] % group)
+        return "the weights' shape isn't one that this pass knows";
+    l->groups = group;
+    l->group_size = ort_tensor_count(l->weights) / group;
+    l->taps = ort_tensor_count(l->weights) / w->dim[0] / w->dim[1];
+    l->channels = turned ? w->dim[0] : w->dim[1] * group;
+    l->results = turned ? w->dim[1] * group : w->dim[0];
+    l->by_channel = turned ? w->dim[1] * l->taps : l->taps;
+    l->by_result = turned ? l->taps : w->dim[1] * l->taps;
+    return NULL;
+}
+
+const char *ort_linear_read(const ort_graph *graph, const ort_node *node, ort_linear *l)
+{
+    *l = (ort_linear){.weights = ort_edit_constant(graph, node, 1),
+                      .bias = ort_edit_constant(graph, node, 2)};
+    if (!ort_affine_reads(l->weights) || ort_tensor_count(l->weights) == 0)
+        return "the weights aren't constant";
+    const char *why = ort_edit_is_any(node, "Gemm|MatMul") ? read_matrix(node, l)
+                                                           : read_filters(node, l);
+    if (why || ort_edit_input(node, 2) == ORT_ID_NONE)
+        return why;
+    if (!ort_affine_reads(l->bias) ||
+        (ort_tensor_count(l->bias) != 1 &&
+         (ort_tensor_count(l->bias) != l->results ||
+          l->bias->shape.dim[l->bias->shape.rank - 1] != l->results)))
+        return "the bias isn't constant, one number per channel";
+    return NULL;
+}
+
+ort_status ort_linear_add_bias(ort_graph *graph, const ort_node *node, const ort_linear *l,
+                               const double *numbers, ort_id *id, ort_error *err)
+{
+    ort_tensor made;
+    ort_shape shape = {.rank = 1, .dim = {l->results}};
+    char name[256];
+    snprintf(name, sizeof name, "%.240s_bias", graph->values.data[node->inputs[1]]->name);
+    ORT_TRY(ort_edit_new_constant(graph, name, l->weights->dtype, &shape, &made, id, err));
+    for (int64_t r = 0; r < l->results; r++)
+        ort_tensor_set_f64(&made, r, numbers[r]);
+    return ORT_OK;
 }

@@ -18,15 +18,30 @@ typedef struct ort_affine_site {
 } ort_affine_site;
 
 bool ort_affine_is(const ort_node *node);
-/* Conv, ConvTranspose, Gemm or MatMul: what may take it into its weights. */
-bool ort_affine_is_linear(const ort_node *node);
-/* The axis of what such a node reads or gives, of this rank, that counts channels. */
-int ort_affine_axis(const ort_node *linear, int rank);
 /* Reads it; NULL, or the condition that fails. Released in any case. */
 const char *ort_affine_read(const ort_graph *graph, const ort_affine_site *site, ort_affine *a);
 void ort_affine_release(ort_affine *a);
 /* Is it a known constant of numbers that scale, shift and weights may be of? t may be NULL. */
 bool ort_affine_reads(const ort_tensor *t);
+
+/* ---- what may take it into its weights: Conv, ConvTranspose, Gemm, MatMul */
+
+typedef struct ort_linear {
+    const ort_tensor *weights, *bias; /* bias may be NULL */
+    int64_t channels, results;        /* of what is read; of what is given */
+    /* Weights of channel c and result r in a group begin at c * by_channel + r * by_result and are
+     * `taps` numbers in a row; both count within a group. */
+    int64_t groups, by_channel, by_result, taps, group_size;
+} ort_linear;
+
+bool ort_affine_is_linear(const ort_node *node);
+/* The axis of what such a node reads or gives, of this rank, that counts channels. */
+int ort_affine_axis(const ort_node *linear, int rank);
+/* Its weights and bias; or why they can't take anything in. */
+const char *ort_linear_read(const ort_graph *graph, const ort_node *node, ort_linear *l);
+/* A bias for it of these numbers, as many as it has results. */
+ort_status ort_linear_add_bias(ort_graph *graph, const ort_node *node, const ort_linear *l,
+                               const double *numbers, ort_id *id, ort_error *err);
 /* The elements first .. first + count - 1 of `from` times scale, into the same of `to`. */
 void ort_affine_scale(ort_tensor *to, const ort_tensor *from, int64_t first, int64_t count,
                       double scale);

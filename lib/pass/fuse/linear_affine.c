@@ -10,8 +10,6 @@
  * A BatchNormalization may stand behind a Reshape that keeps the channels apart, as rows [B*N,C] of
  * a MatMul's [B,N,C]: it goes before that, where a MatMul is followed by an Add instead.
  */
-#include <stdio.h>
-
 #include "base/error.h"
 #include "pass/facts/facts.h"
 #include "pass/fuse/affine.h"
@@ -22,55 +20,10 @@ typedef struct site {
     ort_node *reshape; /* between them, or NULL */
     ort_node *sum;     /* what adds a bias to a MatMul, before the reshape; or NULL */
     int slot; /* of `after`: where the linear result comes in */
-    const ort_tensor *weights, *bias; /* bias may be NULL */
-    int64_t channels;
-    int64_t outer, inner; /* weights as [outer][channels of a group][inner] */
-    bool first_axis;      /* the channel is the first axis of the weights */
+    ort_linear l;
 } site;
 
 /* ---- the linear operator */
-
-/* Which axis of the weights is the output channel, and how large what lies around it is. */
-static const char *look_at_weights(const ort_graph *graph, site *s)
-{
-    const ort_node *n = s->linear;
-    s->weights = ort_edit_constant(graph, n, 1);
-    if (!ort_affine_reads(s->weights))
-        return "the weights aren't constant";
-    const ort_shape *shape = &s->weights->shape;
-    int64_t count = ort_tensor_count(s->weights), group = ort_node_attr_int(n, "group");
-    int axis = 0;
-    if (ort_edit_is(n, ONNX, "Conv") && shape->rank >= 3) {
-        s->channels = shape->dim[0];
-    } else if (ort_edit_is(n, ONNX, "ConvTranspose") && shape->rank >= 3 && group > 0 &&
-               shape->dim[0] % group == 0) {
-        axis = 1;
-        s->channels = shape->dim[1] * group;
-    } else if (ort_edit_is(n, ONNX, "Gemm") && shape->rank == 2) {
-        axis = ort_node_attr_int(n, "transB") ? 0 : 1;
-        s->channels = shape->dim[axis];
-    } else if (ort_edit_is(n, ONNX, "MatMul") && shape->rank == 2) {
-        axis = 1;
-        s->channels = shape->dim[1];
-    } else {
-        return "the weights' shape isn't one that this pass knows";
-    }
-    if (count <= 0)
-        return "the weights are empty";
-    s->first_axis = axis == 0;
-    s->outer = axis == 0 ? 1 : shape->dim[0];
-    s->inner = count / s->outer / shape->dim[axis];
-    s->bias = ort_edit_constant(graph, n, 2);
-    if (ort_edit_input(n, 2) != ORT_ID_NONE && !ort_affine_reads(s->bias))
-        return "the bias isn't constant";
-    if (s->bias && ort_tensor_count(s->bias) != 1 &&
-        (ort_tensor_count(s->bias) != s->channels ||
-         s->bias->shape.dim[s->bias->shape.rank - 1] != s->channels))
-        return "the bias isn't one number per channel";
-    if (ort_edit_is(n, ONNX, "Gemm") && n->opset < 7)
-        return "a Gemm before opset 7 broadcasts by attribute";
-    return NULL;
-}
 
 static bool may_be_gemm(const ort_graph *graph, const site *s)
 {
@@ -88,7 +41,7 @@ static bool keeps_channels(const ort_graph *graph, const site *s)
 {
     const ort_type *from = result_of(graph, s->linear), *to = result_of(graph, s->reshape);
     int axis = ort_affine_axis(s->linear, from->rank);
-    if (ort_type_rank(from) < 2 || ort_type_rank(to) < 2 || !ort_dim_is(to->dim[1], s->channels))
+    if (ort_type_rank(from) < 2 || ort_type_rank(to) < 2 || !ort_dim_is(to->dim[1], s->l.results))
         return false;
     return axis == 1 ? ort_dim_equal(from->dim[0], to->dim[0])
                      : axis == from->rank - 1 && to->rank == 2;
@@ -98,8 +51,8 @@ static const char *look_at_bias(const ort_graph *graph, site *s)
 {
     if (!s->sum)
         return NULL;
-    s->bias = ort_edit_constant(graph, s->sum, s->sum->inputs[0] == s->linear->outputs[0]);
-    return ort_affine_reads(s->bias) && ort_tensor_is_row(s->bias, s->channels) &&
+    s->l.bias = ort_edit_constant(graph, s->sum, s->sum->inputs[0] == s->linear->outputs[0]);
+    return ort_affine_reads(s->l.bias) && ort_tensor_is_row(s->l.bias, s->l.results) &&
                    s->sum->opset >= 7
                ? NULL : "what is added isn't one number per channel";
 }
@@ -116,7 +69,9 @@ static const char *match(const ort_graph *graph, site *s, ort_affine *a)
 {
     if (!is_read_alone(graph, s))
         return "the linear result has another reader";
-    const char *why = look_at_weights(graph, s);
+    const char *why = ort_linear_read(graph, s->linear, &s->l);
+    if (!why && ort_edit_is(s->linear, ONNX, "Gemm") && s->linear->opset < 7)
+        why = "a Gemm before opset 7 broadcasts by attribute";
     if (!why)
         why = look_at_bias(graph, s);
     if (why)
@@ -125,7 +80,7 @@ static const char *match(const ort_graph *graph, site *s, ort_affine *a)
         return "channels aren't known to be apart after the Reshape";
     const ort_type *type = result_of(graph, s->reshape ? s->reshape : s->linear);
     int axis = s->reshape ? 1 : ort_affine_axis(s->linear, type->rank);
-    ort_affine_site at = {s->after, s->slot, type, axis, s->channels};
+    ort_affine_site at = {s->after, s->slot, type, axis, s->l.results};
     why = ort_affine_read(graph, &at, a);
     if (!why && !s->reshape && a->shifts && ort_edit_is(s->linear, ONNX, "MatMul") &&
         !may_be_gemm(graph, s))
@@ -135,20 +90,17 @@ static const char *match(const ort_graph *graph, site *s, ort_affine *a)
 
 /* ---- the new weights */
 
-static void scale_weights(const site *s, const ort_affine *a, ort_tensor *to)
+/* In the order in which they lie. */
+static void scale_weights(const ort_linear *l, const ort_affine *a, ort_tensor *to)
 {
-    if (s->first_axis) {
-        for (int64_t c = 0; c < s->channels; c++)
-            ort_affine_scale(to, s->weights, c * s->inner, s->inner, a->scale[c]);
-        return;
-    }
-    /* [outer][channels of a group][inner]; ConvTranspose's groups split the outer axis. */
-    int64_t each = ort_tensor_count(s->weights) / s->outer / s->inner;
-    int64_t groups = s->channels / each;
-    for (int64_t o = 0; o < s->outer; o++)
-        for (int64_t c = 0; c < each; c++)
-            ort_affine_scale(to, s->weights, (o * each + c) * s->inner, s->inner,
-                        a->scale[o / (s->outer / groups) * each + c]);
+    int64_t channels = l->channels / l->groups, results = l->results / l->groups;
+    bool whole = l->by_channel == l->taps; /* all channels of a result side by side */
+    for (int64_t g = 0; g < l->groups; g++)
+        for (int64_t c = 0; c < (whole ? 1 : channels); c++)
+            for (int64_t r = 0; r < results; r++)
+                ort_affine_scale(to, l->weights,
+                                 g * l->group_size + c * l->by_channel + r * l->by_result,
+                                 l->taps * (whole ? channels : 1), a->scale[g * results + r]);
 }
 
 static ort_status add_scaled_weights(ort_pass_context *c, site *s, const ort_affine *a, ort_id *id,
@@ -159,14 +111,14 @@ static ort_status add_scaled_weights(ort_pass_context *c, site *s, const ort_aff
     *id = s->linear->inputs[1];
     if (!a->scales)
         return ORT_OK;
-    size_t bytes = ort_tensor_bytes(s->weights);
-    if (s->weights->dtype != ORT_DTYPE_FLOAT) /* those are read wherever they lie */
-        s->weights = ort_graph_weight(c->graph, *id);
-    if (!s->weights)
+    size_t bytes = ort_tensor_bytes(s->l.weights);
+    if (s->l.weights->dtype != ORT_DTYPE_FLOAT) /* those are read wherever they lie */
+        s->l.weights = ort_graph_weight(c->graph, *id);
+    if (!s->l.weights)
         return ort_error_memory(err, bytes);
-    ORT_TRY(ort_edit_new_constant(c->graph, old->name, s->weights->dtype, &s->weights->shape,
+    ORT_TRY(ort_edit_new_constant(c->graph, old->name, s->l.weights->dtype, &s->l.weights->shape,
                                   &made, id, err));
-    scale_weights(s, a, &made);
+    scale_weights(&s->l, a, &made);
     return ORT_OK;
 }
 
@@ -179,22 +131,15 @@ static double beta_of(const ort_node *linear)
 static ort_status add_bias(ort_pass_context *c, const site *s, const ort_affine *a, ort_id *id,
                            ort_error *err)
 {
-    ort_tensor made;
-    ort_shape shape = {.rank = 1, .dim = {s->channels}};
-    char name[256];
-    *id = ORT_ID_NONE;
-    if (!s->bias && !a->shifts)
-        return ORT_OK;
-    snprintf(name, sizeof name, "%.240s_bias",
-             c->graph->values.data[s->linear->inputs[1]]->name);
-    ORT_TRY(ort_edit_new_constant(c->graph, name, s->weights->dtype, &shape, &made, id, err));
+    const ort_tensor *bias = s->l.bias;
     double beta = beta_of(s->linear);
-    for (int64_t k = 0; k < s->channels; k++) {
-        double old = s->bias ? ort_tensor_get_f64(s->bias, ort_tensor_count(s->bias) == 1 ? 0 : k)
-                             : 0;
-        ort_tensor_set_f64(&made, k, beta * old * a->scale[k] + a->shift[k]);
-    }
-    return ORT_OK;
+    *id = ORT_ID_NONE;
+    if (!bias && !a->shifts)
+        return ORT_OK;
+    for (int64_t k = 0; bias && k < s->l.results; k++)
+        a->shift[k] += beta * ort_tensor_get_f64(bias, ort_tensor_count(bias) == 1 ? 0 : k) *
+                       a->scale[k];
+    return ort_linear_add_bias(c->graph, s->linear, &s->l, a->shift, id, err);
 }
 
 static ort_status add_linear(ort_pass_context *c, const site *s, const ort_id *inputs,
@@ -249,7 +194,7 @@ static ort_status fuse(ort_pass_context *c, site *s, const ort_affine *a, ort_er
 static bool grows(const ort_pass_context *c, const site *s, const ort_affine *a)
 {
     const ort_graph_value *weights = c->graph->values.data[s->linear->inputs[1]];
-    size_t bytes = ort_tensor_bytes(s->weights);
+    size_t bytes = ort_tensor_bytes(s->l.weights);
     if (!a->scales || (weights->use_count == 1 && !weights->is_input))
         return false;
     if (bytes > *c->growth_bytes)

@@ -11,7 +11,6 @@
  * which becomes a Gemm. The file grows by a bias at most where another constant goes. A large
  * matrix stays as it is: to write it anew costs more memory and time than its rows are worth.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,17 +24,8 @@
 typedef struct site {
     ort_node *before, *linear;
     int slot; /* of `before`: where the data comes in */
-    const ort_tensor *weights, *bias; /* bias may be NULL */
-    int64_t channels, results;        /* of what is read; of what is given */
-    /* Weights of channel c and result r in a group begin at c * by_channel + r * by_result and are
-     * `taps` numbers in a row; both count within a group. */
-    int64_t groups, by_channel, by_result, taps, group_size;
+    ort_linear l;
 } site;
-
-static bool is_gemm(const site *s)
-{
-    return ort_edit_is(s->linear, ONNX, "Gemm");
-}
 
 static bool is_matmul(const site *s)
 {
@@ -44,61 +34,19 @@ static bool is_matmul(const site *s)
 
 /* ---- the linear operator */
 
-static const char *look_at_matrix(site *s)
-{
-    const ort_shape *w = &s->weights->shape;
-    bool turned = is_gemm(s) && ort_node_attr_int(s->linear, "transB");
-    if (w->rank != 2)
-        return "the weights aren't a matrix";
-    if (ort_tensor_count(s->weights) > MATRIX_MAX)
-        return "the matrix is large";
-    if (is_gemm(s) && (s->linear->opset < 7 || ort_node_attr_int(s->linear, "transA") ||
-                       ort_node_attr_float(s->linear, "alpha") != 1 ||
-                       ort_node_attr_float(s->linear, "beta") != 1))
-        return "the Gemm scales or transposes";
-    s->channels = w->dim[turned];
-    s->results = w->dim[!turned];
-    s->by_channel = turned ? 1 : w->dim[1];
-    s->by_result = turned ? w->dim[1] : 1;
-    s->groups = s->taps = 1;
-    s->group_size = ort_tensor_count(s->weights);
-    return NULL;
-}
-
-static const char *look_at_filters(site *s)
-{
-    const ort_shape *w = &s->weights->shape;
-    bool turned = ort_edit_is(s->linear, ONNX, "ConvTranspose"); /* [channels, results, taps] */
-    int64_t count = ort_tensor_count(s->weights), group = ort_node_attr_int(s->linear, "group");
-    if (w->rank < 3 || group < 1 || w->dim[0] % group || count <= 0)
-        return "the weights' shape isn't one that this pass knows";
-    s->groups = group;
-    s->taps = count / w->dim[0] / w->dim[1];
-    s->group_size = count / group;
-    s->channels = turned ? w->dim[0] : w->dim[1] * group;
-    s->results = turned ? w->dim[1] * group : w->dim[0];
-    s->by_channel = turned ? w->dim[1] * s->taps : s->taps;
-    s->by_result = turned ? s->taps : w->dim[1] * s->taps;
-    return NULL;
-}
-
 static const char *look_at_weights(const ort_graph *graph, site *s)
 {
     const ort_node *n = s->linear;
-    s->weights = ort_edit_constant(graph, n, 1);
-    if (!ort_affine_reads(s->weights) || ort_tensor_count(s->weights) == 0)
-        return "the weights aren't constant";
-    s->bias = ort_edit_constant(graph, n, 2);
-    const char *why = is_gemm(s) || is_matmul(s) ? look_at_matrix(s) : look_at_filters(s);
+    bool gemm = ort_edit_is(n, ONNX, "Gemm");
+    const char *why = ort_linear_read(graph, n, &s->l);
     if (why)
         return why;
-    if (ort_edit_input(n, 2) != ORT_ID_NONE &&
-        (!ort_affine_reads(s->bias) ||
-         (ort_tensor_count(s->bias) != 1 &&
-          (ort_tensor_count(s->bias) != s->results ||
-           s->bias->shape.dim[s->bias->shape.rank - 1] != s->results))))
-        return "the bias isn't constant, one number per channel";
-    return NULL;
+    if ((gemm || is_matmul(s)) && ort_tensor_count(s->l.weights) > MATRIX_MAX)
+        return "the matrix is large";
+    return gemm && (n->opset < 7 || ort_node_attr_int(n, "transA") ||
+                    ort_node_attr_float(n, "alpha") != 1 || ort_node_attr_float(n, "beta") != 1)
+               ? "the Gemm scales or transposes"
+               : NULL;
 }
 
 static bool is_padded(const ort_node *conv)
@@ -155,9 +103,9 @@ static const char *match(const ort_pass_context *c, site *s, ort_affine *a)
     if (ort_type_rank(x) < 2)
         return "the rank isn't known";
     int axis = ort_affine_axis(s->linear, x->rank);
-    if (!ort_dim_is(x->dim[axis], s->channels))
+    if (!ort_dim_is(x->dim[axis], s->l.channels))
         return "what is scaled may be broadcast";
-    ort_affine_site at = {s->before, s->slot, x, axis, s->channels};
+    ort_affine_site at = {s->before, s->slot, x, axis, s->l.channels};
     why = ort_affine_read(graph, &at, a);
     return why || !a->shifts ? why : no_shift(c, s);
 }
@@ -168,15 +116,15 @@ static const char *match(const ort_pass_context *c, site *s, ort_affine *a)
 static size_t added_bytes(const ort_pass_context *c, const site *s, const ort_affine *a)
 {
     const ort_graph_value *weights = c->graph->values.data[s->linear->inputs[1]];
-    size_t each = ort_tensor_bytes(s->weights) / (size_t)ort_tensor_count(s->weights), gone = 0;
-    size_t bias = a->shifts && !s->bias ? each * (size_t)s->results : 0;
+    size_t each = ort_tensor_bytes(s->l.weights) / (size_t)ort_tensor_count(s->l.weights), gone = 0;
+    size_t bias = a->shifts && !s->l.bias ? each * (size_t)s->l.results : 0;
     for (int i = 0; i < s->before->input_count; i++) {
         const ort_tensor *t = ort_edit_constant(c->graph, s->before, i);
         if (t && c->graph->values.data[s->before->inputs[i]]->use_count == 1)
             gone += ort_tensor_bytes(t);
     }
     size_t twice = a->scales && (weights->use_count != 1 || weights->is_input)
-                       ? ort_tensor_bytes(s->weights) : 0;
+                       ? ort_tensor_bytes(s->l.weights) : 0;
     return twice + (bias > gone ? bias - gone : 0);
 }
 
@@ -192,30 +140,30 @@ static const char *no_room(const ort_pass_context *c, const site *s, const ort_a
 /* ---- the new weights */
 
 /* The taps of one channel and result: their sum, and scaled into `to` (or NULL). */
-static double take_taps(const site *s, int64_t at, double scale, ort_tensor *to)
+static double take_taps(const ort_linear *l, int64_t at, double scale, ort_tensor *to)
 {
     double sum = 0;
-    if (s->weights->dtype == ORT_DTYPE_FLOAT) {
-        const float *w = (const float *)s->weights->data + at;
+    if (l->weights->dtype == ORT_DTYPE_FLOAT) {
+        const float *w = (const float *)l->weights->data + at;
         float *scaled = to ? (float *)to->data + at : NULL;
-        for (int64_t k = 0; k < s->taps; k++)
+        for (int64_t k = 0; k < l->taps; k++)
             sum += (double)w[k];
-        for (int64_t k = 0; scaled && k < s->taps; k++)
+        for (int64_t k = 0; scaled && k < l->taps; k++)
             scaled[k] = (float)((double)w[k] * scale);
         return sum;
     }
-    for (int64_t k = 0; k < s->taps; k++)
-        sum += ort_tensor_get_f64(s->weights, at + k);
+    for (int64_t k = 0; k < l->taps; k++)
+        sum += ort_tensor_get_f64(l->weights, at + k);
     if (to)
-        ort_affine_scale(to, s->weights, at, s->taps, scale);
+        ort_affine_scale(to, l->weights, at, l->taps, scale);
     return sum;
 }
 
 /* Weights of one channel or result, side by side; scale and shift of the first channel. */
-static void scale_row(const site *s, int64_t at, int64_t count, bool by_result,
+static void scale_row(const ort_linear *l, int64_t at, int64_t count, bool by_result,
                       const double *scale, const double *by, ort_tensor *to, double *shift)
 {
-    const float *w = (const float *)s->weights->data + at;
+    const float *w = (const float *)l->weights->data + at;
     float *scaled = to ? (float *)to->data + at : NULL;
     for (int64_t k = 0; scaled && k < count; k++)
         scaled[k] = (float)((double)w[k] * scale[by_result ? k : 0]);
@@ -229,25 +177,25 @@ static void scale_row(const site *s, int64_t at, int64_t count, bool by_result,
 }
 
 /* In the order in which the weights lie: results add up their channels in the same one anyway. */
-static void each_weight(const site *s, const ort_affine *a, ort_tensor *to, double *shift)
+static void each_weight(const ort_linear *l, const ort_affine *a, ort_tensor *to, double *shift)
 {
-    int64_t channels = s->channels / s->groups, results = s->results / s->groups;
-    bool by_result = s->by_result > s->by_channel;
+    int64_t channels = l->channels / l->groups, results = l->results / l->groups;
+    bool by_result = l->by_result > l->by_channel;
     int64_t outer = by_result ? results : channels, inner = by_result ? channels : results;
-    bool rows = s->taps == 1 && s->weights->dtype == ORT_DTYPE_FLOAT &&
-                (by_result ? s->by_channel : s->by_result) == 1;
-    for (int64_t g = 0; g < s->groups; g++)
+    bool rows = l->taps == 1 && l->weights->dtype == ORT_DTYPE_FLOAT &&
+                (by_result ? l->by_channel : l->by_result) == 1;
+    for (int64_t g = 0; g < l->groups; g++)
         for (int64_t i = 0; i < outer; i++) {
             if (rows) {
                 int64_t c = g * channels + (by_result ? 0 : i), r = by_result ? i : 0;
-                scale_row(s, g * s->group_size + i * (by_result ? s->by_result : s->by_channel),
+                scale_row(l, g * l->group_size + i * (by_result ? l->by_result : l->by_channel),
                           inner, by_result, a->scale + c, a->shift + c, to,
                           shift + g * results + r);
                 continue;
             }
             for (int64_t k = 0; k < inner; k++) {
                 int64_t c = by_result ? k : i, r = by_result ? i : k, from = g * channels + c;
-                double sum = take_taps(s, g * s->group_size + c * s->by_channel + r * s->by_result,
+                double sum = take_taps(l, g * l->group_size + c * l->by_channel + r * l->by_result,
                                        a->scale[from], to);
                 if (a->shift[from] != 0)
                     shift[g * results + r] += sum * a->shift[from];
@@ -255,44 +203,32 @@ static void each_weight(const site *s, const ort_affine *a, ort_tensor *to, doub
         }
 }
 
-static ort_status add_bias(ort_pass_context *c, const site *s, const double *shift, ort_id *id,
-                           ort_error *err)
-{
-    ort_tensor made;
-    ort_shape shape = {.rank = 1, .dim = {s->results}};
-    char name[256];
-    snprintf(name, sizeof name, "%.240s_bias",
-             c->graph->values.data[s->linear->inputs[1]]->name);
-    ORT_TRY(ort_edit_new_constant(c->graph, name, s->weights->dtype, &shape, &made, id, err));
-    for (int64_t r = 0; r < s->results; r++) {
-        int64_t at = s->bias && ort_tensor_count(s->bias) == 1 ? 0 : r;
-        ort_tensor_set_f64(&made, r, shift[r] + (s->bias ? ort_tensor_get_f64(s->bias, at) : 0));
-    }
-    return ORT_OK;
-}
-
 static ort_status add_constants(ort_pass_context *c, site *s, const ort_affine *a, double *shift,
                                 ort_id inputs[3], ort_error *err)
 {
     ort_tensor made;
-    s->weights = ort_graph_weight(c->graph, s->linear->inputs[1]);
-    if (!s->weights)
-        return ort_error_memory(err, sizeof *s->weights);
+    s->l.weights = ort_graph_weight(c->graph, s->linear->inputs[1]);
+    if (!s->l.weights)
+        return ort_error_memory(err, sizeof *s->l.weights);
     const char *name = c->graph->values.data[s->linear->inputs[1]]->name;
     if (a->scales)
-        ORT_TRY(ort_edit_new_constant(c->graph, name, s->weights->dtype, &s->weights->shape, &made,
-                                      &inputs[1], err));
-    each_weight(s, a, a->scales ? &made : NULL, shift);
-    return a->shifts ? add_bias(c, s, shift, &inputs[2], err) : ORT_OK;
+        ORT_TRY(ort_edit_new_constant(c->graph, name, s->l.weights->dtype, &s->l.weights->shape,
+                                      &made, &inputs[1], err));
+    each_weight(&s->l, a, a->scales ? &made : NULL, shift);
+    const ort_tensor *bias = s->l.bias;
+    for (int64_t r = 0; bias && r < s->l.results; r++)
+        shift[r] += ort_tensor_get_f64(bias, ort_tensor_count(bias) == 1 ? 0 : r);
+    return a->shifts ? ort_linear_add_bias(c->graph, s->linear, &s->l, shift, &inputs[2], err)
+                     : ORT_OK;
 }
 
 static ort_status fuse(ort_pass_context *c, site *s, const ort_affine *a, ort_error *err)
 {
     const ort_node *n = s->linear;
     ort_id inputs[3] = {s->before->inputs[s->slot], n->inputs[1], ort_edit_input(n, 2)};
-    double *shift = calloc((size_t)s->results + 1, sizeof *shift);
+    double *shift = calloc((size_t)s->l.results + 1, sizeof *shift);
     ort_status status = shift ? add_constants(c, s, a, shift, inputs, err)
-                              : ort_error_memory(err, (size_t)s->results * sizeof *shift);
+                              : ort_error_memory(err, (size_t)s->l.results * sizeof *shift);
     free(shift);
     if (status != ORT_OK)
         return status;
