@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "pass/facts/facts.h"
-#include "pass/pass.h"
+#include "pass/rewrite.h"
 
 typedef struct bounds {
     double low, high;
@@ -66,42 +66,36 @@ static ort_status join(ort_pass_context *c, ort_node *first, ort_node *second, c
     return ort_edit_replace(c->graph, first, second, &spec, err);
 }
 
-static ort_status visit(ort_pass_context *c, ort_node *second, int *changes, ort_error *err)
+static const char *unless(const ort_pass_context *c, ort_match *m)
 {
-    ort_node *first = ort_edit_producer(c->graph, second->inputs[0]);
-    bounds a, b;
-    if (!ort_edit_is_any(first, "Relu|Clip"))
-        return ORT_OK;
-    ort_dtype dtype = ort_fact_type(c->graph, second->inputs[0])->dtype;
-    const char *why = NULL;
-    if (ort_edit_only_reader(c->graph, first->outputs[0]) != second)
-        why = "what it bounds has another reader";
-    else if (!bounds_of(c->graph, first, &a) || !bounds_of(c->graph, second, &b))
-        why = "a bound isn't a constant, or the bounds cross";
-    else if (!ort_dtype_is_real(dtype))
-        why = "it bounds integers";
-    if (why) {
-        ort_pass_note(c, second, "%s", why);
-        return ORT_OK;
-    }
-    bounds both = {clamp(a.low, &b), clamp(a.high, &b)};
-    ++*changes;
-    return join(c, first, second, &both, dtype, err);
+    bounds b;
+    for (int i = 0; i < 2; i++)
+        if (!bounds_of(c->graph, m->nodes[i], &b))
+            return "a bound isn't a constant, or the bounds cross";
+    return ort_dtype_is_real(ort_match_type(m, "x")->dtype) ? NULL : "it bounds integers";
 }
 
-static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_error *err)
 {
-    ort_node *node;
-    ORT_PASS_EACH_NODE(c->graph, node)
-        if (ort_edit_is_any(node, "Relu|Clip") && node->inputs[0] != ORT_ID_NONE)
-            ORT_TRY(visit(c, node, changes, err));
-    return ORT_OK;
+    ort_node *second = m->nodes[0], *first = m->nodes[1];
+    bounds a, b;
+    bounds_of(c->graph, first, &a);
+    bounds_of(c->graph, second, &b);
+    bounds both = {clamp(a.low, &b), clamp(a.high, &b)};
+    ++*changes;
+    return join(c, first, second, &both, ort_match_type(m, "x")->dtype, err);
 }
+
+static const ort_rewrite rewrites[] = {
+    {"(Relu|Clip (Relu|Clip x ...) ...)", .unless = unless, .write = write,
+     .example = "Clip.min=-0.5 Clip.max=1.5 opset=10"},
+    {0},
+};
 
 const ort_pass ort_pass_bounds = {
     .name = "bounds",
     .level = 1,
     .exact = true,
     .doc = "Relu and Clip in a row become one",
-    .apply = apply,
+    .rewrites = rewrites,
 };

@@ -6,7 +6,8 @@
  *
  * A transpose is one of the last two dimensions, or puts the first dimension before the last, or
  * both; a scale one constant number. What others read stays, so it isn't taken. After the attention
- * pass, whose products these would be.
+ * pass, whose products these would be. No table of rows: what is peeled off is composed, scales in
+ * double, where a row each would round alpha each time.
  */
 #include <math.h>
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "pass/facts/constants.h"
 #include "pass/facts/facts.h"
-#include "pass/pass.h"
+#include "pass/rewrite.h"
 #include "tensor/scalar.h"
 
 typedef struct margins {
@@ -62,36 +62,30 @@ static ort_status merge(ort_pass_context *c, ort_node *first, ort_node *second, 
     return ort_edit_replace(c->graph, first, second, &spec, err);
 }
 
-static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_error *err)
 {
-    ort_node *node;
-    ORT_PASS_EACH_NODE(c->graph, node)
-    {
-        margins a, b;
-        ort_node *first = ort_edit_is(node, ONNX, "Pad")
-                              ? ort_edit_producer(c->graph, node->inputs[0]) : NULL;
-        if (!ort_edit_is(first, ONNX, "Pad"))
-            continue;
-        if (ort_edit_only_reader(c->graph, node->inputs[0]) != node) {
-            ort_pass_note(c, node, "the pad before it has another reader");
-            continue;
-        }
-        if (!read_margins(c->graph, first, &a) || !read_margins(c->graph, node, &b) ||
-            !same_number(&a, &b)) {
-            ort_pass_note(c, node, "the pad before it isn't of the same constant");
-            continue;
-        }
-        for (int i = 0; i < 2 * a.rank; i++)
-            b.amount[i] += a.amount[i];
-        ORT_TRY(merge(c, first, node, &b, err));
-        ++*changes;
+    ort_node *second = m->nodes[0], *first = m->nodes[1];
+    margins a, b;
+    if (!read_margins(c->graph, first, &a) || !read_margins(c->graph, second, &b) ||
+        !same_number(&a, &b)) {
+        ort_pass_note(c, second, "the pad before it isn't of the same constant");
+        return ORT_OK;
     }
-    return ORT_OK;
+    for (int i = 0; i < 2 * a.rank; i++)
+        b.amount[i] += a.amount[i];
+    ++*changes;
+    return merge(c, first, second, &b, err);
 }
+
+static const ort_rewrite rewrites[] = {
+    {"(Pad (Pad x ...) ...)", .write = write,
+     .example = "x:2,3 Pad.pads=0,1,2,0 Pad.value=0.5 opset=10"},
+    {0},
+};
 
 const ort_pass ort_pass_merge_pads = {
     .name = "merge_pads",
     .level = 1,
     .doc = "two pads in a row of the same constant become one",
-    .apply = apply,
+    .rewrites = rewrites,
 };
