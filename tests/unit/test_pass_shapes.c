@@ -26,6 +26,11 @@ static void spreads(test_state *test)
 {
     static const net_case cases[] = {
         {"x:n,1; z:n,3; want = (Shape z); e = (Expand x want); y = (Add e z); y", "Add"},
+        {"x:n,1; z:n,3; want = (Shape z); e = (Expand x want); y = (Max e z); y", "Max"},
+        {"x:n,1; z:n,3; want = (Shape z); e = (Expand x want); y = (PRelu z e); y", "PRelu"},
+        {"x:n,1; z:n,3; want = (Shape z); e = (Expand x want); y = (PRelu e z); y", "Expand PRelu"},
+        {"x:n,1; z:n,3; want = (Shape z); e = (Expand x want); y = (CastLike e z); y",
+         "Expand CastLike"},
         {"x:n,1,4; z:n,3,4; want = (Shape z); e = (Expand x want); c = (Less e z); "
          "y = (Where c z e); y", "Less Where"},
         {"x:n,3; s = (Shape x); #zero.i64=0,; k = (Expand zero s); #w:2,4; g = (Gather w k); "

@@ -21,27 +21,21 @@ enum { DEPTH = 24, LOOKS = 256 };
  * made of something else; or ORT_ID_NONE. */
 static ort_id unrepeated(const ort_graph *graph, ort_id id)
 {
-    const ort_node *reshape = ort_edit_producer(graph, id), *expand;
-    if (!ort_edit_is(reshape, ONNX, "Reshape") || !ort_fact_ranked(graph, id, 4) ||
-        !(expand = ort_edit_producer(graph, reshape->inputs[0])) ||
-        (!ort_edit_is(expand, ONNX, "Expand") && !ort_edit_is(expand, ONNX, "Tile")) ||
-        !ort_fact_ranked(graph, expand->outputs[0], 5) ||
-        !ort_fact_ranked(graph, expand->inputs[0], 5))
+    ort_heads all = ort_heads_at(graph, id, "b gn s d", false);
+    ort_heads wide = ort_heads_back(graph, all, "b g n s d");
+    const ort_node *expand = wide.id == ORT_ID_NONE ? NULL : ort_edit_producer(graph, wide.id);
+    if (!ort_edit_is_any(expand, "Expand|Tile") || !ort_fact_ranked(graph, expand->inputs[0], 5))
         return ORT_ID_NONE;
-    const ort_type *all = ort_fact_type(graph, id);
-    const ort_type *wide = ort_fact_type(graph, expand->outputs[0]);
-    const ort_type *one = ort_fact_type(graph, expand->inputs[0]);
-    if (!ort_dim_is(one->dim[2], 1) || !ort_dim_known(one->dim[1]) || !ort_dim_known(all->dim[1]))
-        return ORT_ID_NONE;
+    const ort_type *from = ort_fact_type(graph, expand->inputs[0]);
     for (int d = 0; d < 5; d++)
-        if (d != 2 && (!ort_dim_equal(one->dim[d], wide->dim[d]) ||
-                       (d != 1 && !ort_dim_equal(one->dim[d], all->dim[d ? d - 1 : 0]))))
+        if (d == 2 ? !ort_dim_is(from->dim[d], 1)
+                   : !ort_dim_equal(from->dim[d], ort_fact_type(graph, wide.id)->dim[d]))
             return ORT_ID_NONE;
-    const ort_node *put_in = ort_edit_producer(graph, expand->inputs[0]);
-    return (ort_edit_is(put_in, ONNX, "Unsqueeze") || ort_edit_is(put_in, ONNX, "Reshape")) &&
-                   ort_facts_same_but_one(ort_fact_type(graph, put_in->inputs[0]), one, 2)
-               ? put_in->inputs[0]
-               : expand->inputs[0];
+    ort_heads one = ort_heads_at(graph, expand->inputs[0], "b g n s d", false);
+    ort_heads four = ort_heads_back(graph, one, "b g s d");
+    return !ort_dim_known(from->dim[1]) ? ORT_ID_NONE
+           : four.id != ORT_ID_NONE     ? four.id
+                                        : one.id;
 }
 
 bool ort_attention_ungroup(const ort_graph *graph, const ort_attention *a, ort_id kv[2])

@@ -5,11 +5,6 @@
 #include "pass/facts/dim_source.h"
 #include "pass/facts/facts.h"
 
-static const ort_type *type_of(const ort_emit *e, ort_id id)
-{
-    return ort_fact_type(e->graph, id);
-}
-
 /* One number of each pair of a constant's rows. */
 static ort_id half_rows(ort_emit *e, const ort_rotary_table *t, int64_t half, bool batched)
 {
@@ -46,7 +41,7 @@ static ort_id write_half(ort_emit *e, const ort_rotary_table *t, int64_t half)
  * merged. */
 static ort_id computed_half(ort_emit *e, const ort_rotary_table *t)
 {
-    const ort_type *type = type_of(e, t->half);
+    const ort_type *type = ort_emit_type(e, t->half);
     const int64_t list[3] = {type->rank == 2, t->head == 2 && type->rank == 4 ? 0 : -1,
                              type->dim[type->rank - 1].size};
     ort_id id = type->rank == 3 ? t->half : ort_emit_reshape_to(e, t->half, list, 3);

@@ -9,6 +9,8 @@
  * elements meet. Exporters write Gather for the token types of a model that is given none (BERT),
  * and Expand for masks; what computed the shapes goes with them.
  */
+#include <string.h>
+
 #include "base/error.h"
 #include "pass/facts/constants.h"
 #include "pass/facts/facts.h"
@@ -16,6 +18,7 @@
 
 enum {
     DEPTH = 12,
+    INPUTS = 8,
     ROW_BYTES = 4096 /* of a row that is written beside its table, which others read */
 };
 
@@ -60,42 +63,32 @@ static bool is_uniform(const ort_graph *graph, ort_id id, int64_t *number, int d
     return !__builtin_sub_overflow(*number, other, number);
 }
 
-/* ---- the result's shape */
+/* ---- operators that broadcast */
 
-/* The dim of `type` that meets dim d of a result of `rank` dims; 1 where it has none. */
-static ort_dim dim_of(const ort_type *type, int rank, int d)
+/* Elementwise operators of several values broadcast since opset 7, those of any number since 8. */
+static bool broadcasts(const ort_node *node)
 {
-    int at = d - (rank - type->rank);
-    return at < 0 ? ort_dim_of(1) : type->dim[at];
+    return ort_node_has_trait(node, ORT_TRAIT_ELEMENTWISE) && !strcmp(node->op->domain, ONNX) &&
+           node->input_count > 1 && node->input_count <= INPUTS && node->output_count == 1 &&
+           node->opset >= (strchr(node->op->sig, '*') ? 8 : 7);
 }
 
-/* Has the result its dims without those of `slot` that `instead` lacks? */
+/* Has the result the same shape when `slot` has another? */
 static bool keeps_shape(const ort_graph *graph, const ort_node *node, int slot,
                         const ort_type *instead)
 {
-    const ort_type *out = ort_fact_type(graph, node->outputs[0]);
-    if (ort_type_rank(out) < 0 || instead->rank > out->rank)
-        return false;
-    for (int d = 0; d < out->rank; d++) {
-        bool found = ort_dim_is(out->dim[d], 1);
-        for (int i = 0; i < node->input_count && !found; i++) {
-            const ort_type *type = i == slot ? instead : ort_fact_type(graph, node->inputs[i]);
-            found = ort_type_rank(type) >= 0 &&
-                    ort_dim_equal(dim_of(type, out->rank, d), out->dim[d]);
-        }
-        if (!found)
-            return false;
+    const ort_fact *in[INPUTS], other = {.type = *instead};
+    ort_fact out;
+    for (int i = 0; i < node->input_count; i++) {
+        const ort_graph_value *value = ort_graph_value_at(graph, node->inputs[i]);
+        in[i] = i == slot ? &other : value ? &value->fact : NULL;
     }
-    return true;
+    return ort_infer_call(graph, node, in, node->input_count, &out, 1, graph->model->dims,
+                          &graph->model->arena, NULL) == ORT_OK &&
+           ort_facts_same_type(&out.type, ort_fact_type(graph, node->outputs[0]));
 }
 
 /* ---- what was spread */
-
-static bool broadcasts(const ort_node *node)
-{
-    return node->opset >= 7 && ort_edit_is_any(node, "Add|Sub|Mul|Div|And|Or|Where|Equal|Greater|"
-                                                     "Less|GreaterOrEqual|LessOrEqual");
-}
 
 /* The row [H] of a constant table whose number all tokens have. */
 static ort_status row_of(ort_pass_context *c, const ort_tensor *table, int64_t row, ort_id *id,
