@@ -7,11 +7,6 @@
 #include "base/error.h"
 #include "graph/export.h"
 
-static char *text(const char *s)
-{
-    return (char *)(uintptr_t)s;
-}
-
 /* ---- attributes */
 
 static Onnx__GraphProto *build_graph(ort_exporter *x, const ort_graph *graph);
@@ -65,8 +60,7 @@ static bool same_text(const char *ours, const char *theirs)
 static bool has_external_attr(const Onnx__NodeProto *p)
 {
     for (size_t i = 0; i < p->n_attribute; i++)
-        if (p->attribute[i]->n_tensors ||
-            (p->attribute[i]->t && p->attribute[i]->t->data_location))
+        if (ort_export_is_external(p->attribute[i]))
             return true;
     return false;
 }
@@ -87,7 +81,7 @@ static char **names_of(ort_exporter *x, const ort_graph *graph, const ort_id *id
 {
     char **names = ort_export_array(x, (size_t)count, sizeof *names);
     for (int i = 0; names && i < count; i++)
-        names[i] = ids[i] == ORT_ID_NONE ? text("") : text(graph->values.data[ids[i]]->name);
+        names[i] = ort_export_text(ids[i] == ORT_ID_NONE ? "" : graph->values.data[ids[i]]->name);
     return names;
 }
 
@@ -104,18 +98,14 @@ static Onnx__NodeProto *build_node(ort_exporter *x, const ort_graph *graph, cons
         return NULL;
     }
     const Onnx__NodeProto *old = node->proto;
-    Onnx__NodeProto *p = ort_export_array(x, 1, sizeof *p);
+    Onnx__NodeProto *p = ort_export_message(x, &onnx__node_proto__descriptor, old);
     if (!p)
         return NULL;
-    if (old)
-        *p = *old;
-    else
-        onnx__node_proto__init(p);
-    p->op_type = text(node->op_type);
-    p->name = *node->name ? text(node->name) : NULL;
-    p->domain = *node->domain ? text(node->domain) : NULL;
-    p->overload = *node->overload ? text(node->overload) : NULL;
-    p->doc_string = *node->doc ? text(node->doc) : NULL;
+    p->op_type = ort_export_text(node->op_type);
+    p->name = *node->name ? ort_export_text(node->name) : NULL;
+    p->domain = *node->domain ? ort_export_text(node->domain) : NULL;
+    p->overload = *node->overload ? ort_export_text(node->overload) : NULL;
+    p->doc_string = *node->doc ? ort_export_text(node->doc) : NULL;
     p->n_input = (size_t)node->input_count;
     p->input = names_of(x, graph, node->inputs, node->input_count);
     p->n_output = (size_t)node->output_count;
@@ -198,14 +188,14 @@ static bool proto_fits(const ort_exporter *x, const ort_graph_value *value,
 static bool put_sparse(ort_exporter *x, const ort_graph_value *value, Onnx__GraphProto *p)
 {
     const Onnx__SparseTensorProto *old = value->initializer_proto;
-    Onnx__SparseTensorProto *s = ort_export_array(x, 1, sizeof *s);
-    Onnx__TensorProto *values = ort_export_array(x, 1, sizeof *values);
+    assert(old->values); /* or it could not be read */
+    Onnx__SparseTensorProto *s =
+        ort_export_message(x, &onnx__sparse_tensor_proto__descriptor, old);
+    Onnx__TensorProto *values =
+        ort_export_message(x, &onnx__tensor_proto__descriptor, old->values);
     if (!s || !values)
         return false;
-    assert(old->values); /* or it could not be read */
-    *s = *old;
-    *values = *old->values;
-    values->name = text(value->name);
+    values->name = ort_export_text(value->name);
     s->values = values;
     p->sparse_initializer[p->n_sparse_initializer++] = s;
     return true;
@@ -249,14 +239,10 @@ static Onnx__GraphProto *build_graph(ort_exporter *x, const ort_graph *graph)
     const Onnx__GraphProto *old = graph->proto;
     if (old && !graph->changed && !x->rebuild)
         return (Onnx__GraphProto *)(uintptr_t)old;
-    Onnx__GraphProto *p = ort_export_array(x, 1, sizeof *p);
+    Onnx__GraphProto *p = ort_export_message(x, &onnx__graph_proto__descriptor, old);
     if (!p)
         return NULL;
-    if (old)
-        *p = *old;
-    else
-        onnx__graph_proto__init(p);
-    p->name = *graph->name ? text(graph->name) : text("graph");
+    p->name = ort_export_text(*graph->name ? graph->name : "graph");
     if (x->model->without_docs)
         p->doc_string = NULL;
     bool ok = put_nodes(x, graph, p) && put_initializers(x, graph, p) &&
@@ -273,38 +259,27 @@ static Onnx__GraphProto *build_graph(ort_exporter *x, const ort_graph *graph)
 static bool put_imports(ort_exporter *x, const ort_opset *opsets, size_t count,
                         Onnx__OperatorSetIdProto ***imports, size_t *import_count)
 {
-    Onnx__OperatorSetIdProto *list = ort_export_array(x, count, sizeof *list);
     *imports = ort_export_array(x, count, sizeof **imports);
-    for (size_t i = 0; list && *imports && i < count; i++) {
-        onnx__operator_set_id_proto__init(&list[i]);
-        list[i].domain = text(opsets[i].domain);
-        list[i].has_version = 1;
-        list[i].version = opsets[i].version;
-        (*imports)[i] = &list[i];
-    }
     *import_count = count;
+    for (size_t i = 0; !x->failed && i < count; i++) {
+        Onnx__OperatorSetIdProto *p = (*imports)[i] =
+            ort_export_message(x, &onnx__operator_set_id_proto__descriptor, NULL);
+        if (!p)
+            return false;
+        p->domain = ort_export_text(opsets[i].domain);
+        p->has_version = 1;
+        p->version = opsets[i].version;
+    }
     return !x->failed;
-}
-
-static bool put_opsets(ort_exporter *x, Onnx__ModelProto *p)
-{
-    const ort_model *model = x->model;
-    return put_imports(x, model->opsets.data, model->opsets.count, &p->opset_import,
-                       &p->n_opset_import);
 }
 
 static bool put_metadata(ort_exporter *x, Onnx__ModelProto *p)
 {
     const ort_model *model = x->model;
-    Onnx__StringStringEntryProto *list = ort_export_array(x, model->metadata_count, sizeof *list);
-    p->metadata_props = ort_export_array(x, model->metadata_count, sizeof *p->metadata_props);
-    for (size_t i = 0; list && p->metadata_props && i < model->metadata_count; i++) {
-        onnx__string_string_entry_proto__init(&list[i]);
-        list[i].key = text(model->metadata[i].key);
-        list[i].value = text(model->metadata[i].value);
-        p->metadata_props[i] = &list[i];
-    }
     p->n_metadata_props = model->metadata_count;
+    p->metadata_props = ort_export_array(x, p->n_metadata_props, sizeof *p->metadata_props);
+    for (size_t i = 0; !x->failed && i < p->n_metadata_props; i++)
+        p->metadata_props[i] = ort_export_pair(x, model->metadata[i].key, model->metadata[i].value);
     return !x->failed;
 }
 
@@ -338,13 +313,15 @@ static bool put_header(ort_exporter *x, Onnx__ModelProto *p)
     p->ir_version = model->ir_version < 4 ? 4 : model->ir_version;
     if (!ort_graph_calls_functions(model->graph))
         p->n_functions = 0;
-    bool ok = put_opsets(x, p);
+    bool ok = put_imports(x, model->opsets.data, model->opsets.count, &p->opset_import,
+                          &p->n_opset_import);
     if (!ok || (x->model->proto && !model->changed))
         return ok;
-    p->producer_name = *model->producer_name ? text(model->producer_name) : NULL;
-    p->producer_version = *model->producer_version ? text(model->producer_version) : NULL;
-    p->domain = *model->domain ? text(model->domain) : NULL;
-    p->doc_string = *model->doc ? text(model->doc) : NULL;
+    p->producer_name = *model->producer_name ? ort_export_text(model->producer_name) : NULL;
+    p->producer_version =
+        *model->producer_version ? ort_export_text(model->producer_version) : NULL;
+    p->domain = *model->domain ? ort_export_text(model->domain) : NULL;
+    p->doc_string = *model->doc ? ort_export_text(model->doc) : NULL;
     if (!put_functions(x, p))
         return false;
     p->has_model_version = 1;
@@ -358,13 +335,9 @@ static const Onnx__ModelProto *build_model(ort_exporter *x)
     const Onnx__ModelProto *old = model->proto;
     if (old && !model->graph->changed && !model->changed && !x->rebuild)
         return old;
-    Onnx__ModelProto *p = ort_export_array(x, 1, sizeof *p);
+    Onnx__ModelProto *p = ort_export_message(x, &onnx__model_proto__descriptor, old);
     if (!p)
         return NULL;
-    if (old)
-        *p = *old;
-    else
-        onnx__model_proto__init(p);
     bool changed = !old || model->graph->changed || model->changed || model->ir_version < 4;
     if (changed && !put_header(x, p))
         return NULL;

@@ -58,6 +58,17 @@ typedef struct ort_exporter {
 
 /* export_parts.c: NULL on failure (x->failed or x->status). */
 void *ort_export_array(ort_exporter *x, size_t count, size_t size);
+/* A new message of this type: a copy of `old`, or with NULL an empty one. */
+void *ort_export_message(ort_exporter *x, const ProtobufCMessageDescriptor *type, const void *old);
+/* Key and value, which are copied. */
+Onnx__StringStringEntryProto *ort_export_pair(ort_exporter *x, const char *key, const char *value);
+/* Does the attribute's message refer to a data file? */
+bool ort_export_is_external(const Onnx__AttributeProto *attr);
+/* protobuf-c's strings aren't const; packing only reads. */
+static inline char *ort_export_text(const char *text)
+{
+    return (char *)(uintptr_t)text;
+}
 Onnx__TensorProto *ort_export_tensor(ort_exporter *x, const char *name, const ort_tensor *tensor,
                                      bool may_spill);
 Onnx__ValueInfoProto *ort_export_value_info(ort_exporter *x, const ort_graph_value *value);

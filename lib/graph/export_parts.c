@@ -13,20 +13,25 @@ void *ort_export_array(ort_exporter *x, size_t count, size_t size)
     return array;
 }
 
-static char *text(const char *s)
+void *ort_export_message(ort_exporter *x, const ProtobufCMessageDescriptor *type, const void *old)
 {
-    return (char *)(uintptr_t)s; /* protobuf-c's strings aren't const; packing only reads */
+    void *message = ort_export_array(x, 1, type->sizeof_message);
+    if (message && old)
+        memcpy(message, old, type->sizeof_message);
+    else if (message)
+        protobuf_c_message_init(type, message);
+    return message;
 }
 
 /* ---- tensors */
 
-static Onnx__StringStringEntryProto *pair(ort_exporter *x, const char *key, const char *value)
+Onnx__StringStringEntryProto *ort_export_pair(ort_exporter *x, const char *key, const char *value)
 {
-    Onnx__StringStringEntryProto *p = ort_export_array(x, 1, sizeof *p);
+    Onnx__StringStringEntryProto *p =
+        ort_export_message(x, &onnx__string_string_entry_proto__descriptor, NULL);
     if (!p)
         return NULL;
-    onnx__string_string_entry_proto__init(p);
-    p->key = text(key);
+    p->key = ort_export_text(key);
     p->value = ort_arena_strdup(&x->arena, value);
     x->failed = x->failed || !p->value;
     return p;
@@ -56,11 +61,11 @@ static bool spill(ort_exporter *x, Onnx__TensorProto *p, const ort_tensor *t, si
     if (!p->external_data)
         return false;
     p->n_external_data = nowhere ? 1 : 3;
-    p->external_data[0] = pair(x, "location", plan->location);
+    p->external_data[0] = ort_export_pair(x, "location", plan->location);
     snprintf(number, sizeof number, "%llu", (unsigned long long)x->data_offset);
-    p->external_data[1] = pair(x, "offset", number);
+    p->external_data[1] = ort_export_pair(x, "offset", number);
     snprintf(number, sizeof number, "%zu", count);
-    p->external_data[2] = pair(x, "length", number);
+    p->external_data[2] = ort_export_pair(x, "length", number);
     p->has_data_location = 1;
     p->data_location = 1;
     x->data_offset += plan->place ? 0 : count;
@@ -79,28 +84,28 @@ static bool set_payload(ort_exporter *x, Onnx__TensorProto *p, const void *bytes
     return !x->failed;
 }
 
-static bool set_strings(ort_exporter *x, Onnx__TensorProto *p, const ort_tensor *t)
+static ProtobufCBinaryData bytes_of(const ort_string *s)
 {
-    size_t count = (size_t)ort_tensor_count(t);
-    p->string_data = ort_export_array(x, count, sizeof *p->string_data);
-    if (!p->string_data)
-        return false;
-    p->n_string_data = count;
-    for (size_t i = 0; i < count; i++) {
-        const ort_string *s = (const ort_string *)t->data + i;
-        p->string_data[i] = (ProtobufCBinaryData){s->length, (uint8_t *)(uintptr_t)s->ptr};
-    }
-    return true;
+    return (ProtobufCBinaryData){s->length, (uint8_t *)(uintptr_t)s->ptr};
+}
+
+static bool set_strings(ort_exporter *x, const ort_string *strings, size_t count,
+                        ProtobufCBinaryData **list, size_t *list_count)
+{
+    *list = ort_export_array(x, count, sizeof **list);
+    *list_count = *list ? count : 0;
+    for (size_t i = 0; i < *list_count; i++)
+        (*list)[i] = bytes_of(&strings[i]);
+    return *list != NULL;
 }
 
 Onnx__TensorProto *ort_export_tensor(ort_exporter *x, const char *name, const ort_tensor *t,
                                      bool may_spill)
 {
-    Onnx__TensorProto *p = ort_export_array(x, 1, sizeof *p);
+    Onnx__TensorProto *p = ort_export_message(x, &onnx__tensor_proto__descriptor, NULL);
     if (!p)
         return NULL;
-    onnx__tensor_proto__init(p);
-    p->name = *name ? text(name) : NULL;
+    p->name = *name ? ort_export_text(name) : NULL;
     p->has_data_type = 1;
     p->data_type = t->dtype;
     assert(!t->stride && t->shape.rank >= 0 && t->shape.rank <= ORT_MAX_RANK);
@@ -118,7 +123,8 @@ Onnx__TensorProto *ort_export_tensor(ort_exporter *x, const char *name, const or
     }
     bool ok, spills = may_spill && bytes && x->plan && x->plan->location;
     if (t->dtype == ORT_DTYPE_STRING)
-        ok = set_strings(x, p, t);
+        ok = set_strings(x, t->data, (size_t)ort_tensor_count(t), &p->string_data,
+                         &p->n_string_data);
     else if (spills && bytes >= x->plan->threshold_bytes)
         ok = spill(x, p, t, bytes);
     else
@@ -128,118 +134,100 @@ Onnx__TensorProto *ort_export_tensor(ort_exporter *x, const char *name, const or
 
 /* ---- types */
 
+static Onnx__TensorShapeProto__Dimension *dim_of(ort_exporter *x, ort_dim dim)
+{
+    Onnx__TensorShapeProto__Dimension *p =
+        ort_export_message(x, &onnx__tensor_shape_proto__dimension__descriptor, NULL);
+    char name[512];
+    if (p && ort_dim_known(dim)) {
+        p->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        p->dim_value = dim.size;
+    } else if (p && dim.expr != ORT_DIM_UNKNOWN) {
+        ort_dim_format(x->model->dims, dim, name, sizeof name);
+        p->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+        p->dim_param = ort_arena_strdup(&x->arena, name);
+        x->failed = x->failed || !p->dim_param;
+    }
+    return p;
+}
+
+/* NULL for an unknown rank, too. */
 static Onnx__TensorShapeProto *shape_of(ort_exporter *x, const ort_type *type)
 {
-    assert(type->rank >= 0 && type->rank <= ORT_MAX_RANK);
-    Onnx__TensorShapeProto *shape = ort_export_array(x, 1, sizeof *shape);
-    Onnx__TensorShapeProto__Dimension *dims =
-        ort_export_array(x, (size_t)type->rank, sizeof *dims);
-    if (!shape || !dims)
+    if (type->rank < 0)
         return NULL;
-    onnx__tensor_shape_proto__init(shape);
+    assert(type->rank <= ORT_MAX_RANK);
+    Onnx__TensorShapeProto *shape =
+        ort_export_message(x, &onnx__tensor_shape_proto__descriptor, NULL);
+    if (!shape)
+        return NULL;
     shape->n_dim = (size_t)type->rank;
     shape->dim = ort_export_array(x, shape->n_dim, sizeof *shape->dim);
-    for (size_t i = 0; shape->dim && i < shape->n_dim; i++) {
-        char name[512];
-        onnx__tensor_shape_proto__dimension__init(&dims[i]);
-        shape->dim[i] = &dims[i];
-        if (ort_dim_known(type->dim[i])) {
-            dims[i].value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-            dims[i].dim_value = type->dim[i].size;
-        } else if (type->dim[i].expr != ORT_DIM_UNKNOWN) {
-            ort_dim_format(x->model->dims, type->dim[i], name, sizeof name);
-            dims[i].value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
-            dims[i].dim_param = ort_arena_strdup(&x->arena, name);
-            x->failed = x->failed || !dims[i].dim_param;
-        }
-    }
-    return shape->dim && !x->failed ? shape : NULL;
-}
-
-static bool set_tensor_type(ort_exporter *x, Onnx__TypeProto *p, const ort_type *type)
-{
-    Onnx__TypeProto__Tensor *t = ort_export_array(x, 1, sizeof *t);
-    if (!t)
-        return false;
-    onnx__type_proto__tensor__init(t);
-    p->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
-    p->tensor_type = t;
-    t->has_elem_type = 1;
-    t->elem_type = type->dtype;
-    t->shape = type->rank >= 0 ? shape_of(x, type) : NULL;
-    return !x->failed;
-}
-
-static bool set_sparse_type(ort_exporter *x, Onnx__TypeProto *p, const ort_type *type)
-{
-    Onnx__TypeProto__SparseTensor *t = ort_export_array(x, 1, sizeof *t);
-    if (!t)
-        return false;
-    onnx__type_proto__sparse_tensor__init(t);
-    p->value_case = ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE;
-    p->sparse_tensor_type = t;
-    t->has_elem_type = 1;
-    t->elem_type = type->dtype;
-    t->shape = type->rank >= 0 ? shape_of(x, type) : NULL;
-    return !x->failed;
+    for (size_t i = 0; shape->dim && i < shape->n_dim; i++)
+        shape->dim[i] = dim_of(x, type->dim[i]);
+    return shape;
 }
 
 static Onnx__TypeProto *export_type(ort_exporter *x, const ort_type *type);
 
-static bool set_wrapped_type(ort_exporter *x, Onnx__TypeProto *p, const ort_type *type)
+static void set_kind(ort_exporter *x, Onnx__TypeProto *p, const ort_type *type)
 {
-    Onnx__TypeProto *element = type->element ? export_type(x, type->element) : NULL;
-    if (type->kind == ORT_TYPE_SEQUENCE) {
-        p->sequence_type = ort_export_array(x, 1, sizeof *p->sequence_type);
-        if (!p->sequence_type)
-            return false;
-        onnx__type_proto__sequence__init(p->sequence_type);
-        p->value_case = ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE;
-        p->sequence_type->elem_type = element;
-    } else if (type->kind == ORT_TYPE_OPTIONAL) {
-        p->optional_type = ort_export_array(x, 1, sizeof *p->optional_type);
-        if (!p->optional_type)
-            return false;
-        onnx__type_proto__optional__init(p->optional_type);
-        p->value_case = ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE;
-        p->optional_type->elem_type = element;
-    } else {
-        assert(type->kind == ORT_TYPE_MAP);
-        p->map_type = ort_export_array(x, 1, sizeof *p->map_type);
-        if (!p->map_type)
-            return false;
-        onnx__type_proto__map__init(p->map_type);
-        p->value_case = ONNX__TYPE_PROTO__VALUE_MAP_TYPE;
+    static const struct {
+        Onnx__TypeProto__ValueCase value_case;
+        const ProtobufCMessageDescriptor *type;
+    } kinds[] = {
+#define ROW(name, message) {ONNX__TYPE_PROTO__VALUE_##name##_TYPE, &onnx__type_proto__##message}
+        [ORT_TYPE_TENSOR] = ROW(TENSOR, tensor__descriptor),
+        [ORT_TYPE_SPARSE] = ROW(SPARSE_TENSOR, sparse_tensor__descriptor),
+        [ORT_TYPE_SEQUENCE] = ROW(SEQUENCE, sequence__descriptor),
+        [ORT_TYPE_OPTIONAL] = ROW(OPTIONAL, optional__descriptor),
+        [ORT_TYPE_MAP] = ROW(MAP, map__descriptor),
+        [ORT_TYPE_OPAQUE] = ROW(OPAQUE, opaque__descriptor),
+#undef ROW
+    };
+    void *what = ort_export_message(x, kinds[type->kind].type, NULL);
+    if (!what)
+        return;
+    p->value_case = kinds[type->kind].value_case;
+    switch (type->kind) {
+    case ORT_TYPE_TENSOR:
+        p->tensor_type = what;
+        p->tensor_type->has_elem_type = 1;
+        p->tensor_type->elem_type = type->dtype;
+        p->tensor_type->shape = shape_of(x, type);
+        break;
+    case ORT_TYPE_SPARSE:
+        p->sparse_tensor_type = what;
+        p->sparse_tensor_type->has_elem_type = 1;
+        p->sparse_tensor_type->elem_type = type->dtype;
+        p->sparse_tensor_type->shape = shape_of(x, type);
+        break;
+    case ORT_TYPE_SEQUENCE:
+        p->sequence_type = what;
+        p->sequence_type->elem_type = export_type(x, type->element);
+        break;
+    case ORT_TYPE_OPTIONAL:
+        p->optional_type = what;
+        p->optional_type->elem_type = export_type(x, type->element);
+        break;
+    case ORT_TYPE_MAP:
+        p->map_type = what;
         p->map_type->has_key_type = 1;
         p->map_type->key_type = type->dtype;
-        p->map_type->value_type = element;
+        p->map_type->value_type = export_type(x, type->element);
+        break;
+    default: p->opaque_type = what; break;
     }
-    return !x->failed;
 }
 
+/* NULL for none, too. */
 static Onnx__TypeProto *export_type(ort_exporter *x, const ort_type *type)
 {
-    Onnx__TypeProto *p = ort_export_array(x, 1, sizeof *p);
-    if (!p)
-        return NULL;
-    onnx__type_proto__init(p);
-    bool ok = true;
-    switch (type->kind) {
-    case ORT_TYPE_TENSOR: ok = set_tensor_type(x, p, type); break;
-    case ORT_TYPE_SPARSE: ok = set_sparse_type(x, p, type); break;
-    case ORT_TYPE_SEQUENCE:
-    case ORT_TYPE_OPTIONAL:
-    case ORT_TYPE_MAP: ok = set_wrapped_type(x, p, type); break;
-    case ORT_TYPE_OPAQUE:
-        p->opaque_type = ort_export_array(x, 1, sizeof *p->opaque_type);
-        if (!p->opaque_type)
-            return NULL;
-        onnx__type_proto__opaque__init(p->opaque_type);
-        p->value_case = ONNX__TYPE_PROTO__VALUE_OPAQUE_TYPE;
-        break;
-    case ORT_TYPE_UNKNOWN: break;
-    }
-    return ok ? p : NULL;
+    Onnx__TypeProto *p =
+        type ? ort_export_message(x, &onnx__type_proto__descriptor, NULL) : NULL;
+    if (p && type->kind != ORT_TYPE_UNKNOWN)
+        set_kind(x, p, type);
+    return x->failed ? NULL : p;
 }
 
 Onnx__ValueInfoProto *ort_export_value_info(ort_exporter *x, const ort_graph_value *value)
@@ -248,14 +236,10 @@ Onnx__ValueInfoProto *ort_export_value_info(ort_exporter *x, const ort_graph_val
     bool bare = old && old->doc_string && x->model->without_docs;
     if (old && old->name && !strcmp(old->name, value->name) && !bare)
         return (Onnx__ValueInfoProto *)(uintptr_t)old;
-    Onnx__ValueInfoProto *p = ort_export_array(x, 1, sizeof *p);
+    Onnx__ValueInfoProto *p = ort_export_message(x, &onnx__value_info_proto__descriptor, old);
     if (!p)
         return NULL;
-    if (old)
-        *p = *old;
-    else
-        onnx__value_info_proto__init(p);
-    p->name = text(value->name);
+    p->name = ort_export_text(value->name);
     if (x->model->without_docs)
         p->doc_string = NULL;
     if (!old && value->fact.type.kind != ORT_TYPE_UNKNOWN)
@@ -302,32 +286,18 @@ static bool set_attr_types(ort_exporter *x, Onnx__AttributeProto *p, const ort_a
     return !x->failed;
 }
 
-static bool set_attr_strings(ort_exporter *x, Onnx__AttributeProto *p, const ort_attr *attr)
-{
-    p->strings = ort_export_array(x, attr->count, sizeof *p->strings);
-    if (!p->strings)
-        return false;
-    p->n_strings = attr->count;
-    for (size_t i = 0; i < attr->count; i++)
-        p->strings[i] = (ProtobufCBinaryData){attr->strings[i].length,
-                                              (uint8_t *)(uintptr_t)attr->strings[i].ptr};
-    return true;
-}
-
 static bool set_attr_value(ort_exporter *x, Onnx__AttributeProto *p, const ort_attr *attr)
 {
     switch (attr->type) {
     case ORT_ATTR_FLOAT: p->has_f = 1, p->f = attr->f; break;
     case ORT_ATTR_INT: p->has_i = 1, p->i = attr->i; break;
-    case ORT_ATTR_STRING:
-        p->has_s = 1;
-        p->s = (ProtobufCBinaryData){attr->s.length, (uint8_t *)(uintptr_t)attr->s.ptr};
-        break;
+    case ORT_ATTR_STRING: p->has_s = 1, p->s = bytes_of(&attr->s); break;
     case ORT_ATTR_FLOATS:
         p->n_floats = attr->count, p->floats = (float *)(uintptr_t)attr->floats;
         break;
     case ORT_ATTR_INTS: p->n_ints = attr->count, p->ints = (int64_t *)(uintptr_t)attr->ints; break;
-    case ORT_ATTR_STRINGS: return set_attr_strings(x, p, attr);
+    case ORT_ATTR_STRINGS:
+        return set_strings(x, attr->strings, attr->count, &p->strings, &p->n_strings);
     case ORT_ATTR_TENSOR:
     case ORT_ATTR_TENSORS:
     case ORT_ATTR_SPARSE_TENSOR:
@@ -341,7 +311,7 @@ static bool set_attr_value(ort_exporter *x, Onnx__AttributeProto *p, const ort_a
     return true;
 }
 
-static bool is_external(const Onnx__AttributeProto *p)
+bool ort_export_is_external(const Onnx__AttributeProto *p)
 {
     if (p->t && p->t->data_location)
         return true;
@@ -355,20 +325,16 @@ Onnx__AttributeProto *ort_export_attr(ort_exporter *x, const ort_attr *attr)
 {
     const Onnx__AttributeProto *old = attr->proto;
     bool graphs = attr->type == ORT_ATTR_GRAPH || attr->type == ORT_ATTR_GRAPHS;
-    if (old && !graphs && !is_external(old))
+    if (old && !graphs && !ort_export_is_external(old))
         return (Onnx__AttributeProto *)(uintptr_t)old;
-    Onnx__AttributeProto *p = ort_export_array(x, 1, sizeof *p);
+    Onnx__AttributeProto *p = ort_export_message(x, &onnx__attribute_proto__descriptor, old);
     if (!p)
         return NULL;
-    if (old)
-        *p = *old;
-    else
-        onnx__attribute_proto__init(p);
-    p->name = text(attr->name);
+    p->name = ort_export_text(attr->name);
     p->has_type = 1;
     p->type = attr->type;
     if (attr->reference) {
-        p->ref_attr_name = text(attr->reference);
+        p->ref_attr_name = ort_export_text(attr->reference);
         return p;
     }
     return set_attr_value(x, p, attr) ? p : NULL;
