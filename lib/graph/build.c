@@ -248,23 +248,30 @@ static bool replaces_constant(const ort_graph *graph, ort_id value, const ort_no
     return true;
 }
 
+ort_node *ort_build_new_node(ort_builder *b, const Onnx__NodeProto *proto, ort_graph *graph)
+{
+    ort_node *node = ort_model_new_node(b->model);
+    if (!node || proto->n_output > 1u << 24 || proto->n_input > 1u << 24)
+        return NULL;
+    node->id = (ort_id)graph->nodes.count;
+    node->name = ort_build_text(proto->name);
+    node->op_type = ort_build_text(proto->op_type);
+    node->output_count = (int)proto->n_output;
+    node->outputs = ort_model_new_ids(b->model, proto->n_output);
+    bool ok = node->outputs && ort_vec_push(&graph->nodes, node) &&
+              ort_vec_push(&graph->order, node->id);
+    return ok ? node : NULL;
+}
+
 static ort_status add_node(ort_builder *b, const Onnx__NodeProto *proto, ort_scope *scope,
                            ort_error *err)
 {
     ort_graph *graph = scope->graph;
-    ort_node *node = ort_model_new_node(b->model);
+    ort_node *node = ort_build_new_node(b, proto, graph);
     if (!node)
-        return ort_error_memory(err, sizeof *node);
-    node->id = (ort_id)graph->nodes.count;
-    node->name = ort_build_text(proto->name);
-    node->op_type = ort_build_text(proto->op_type);
+        return ort_error_memory(err, sizeof *node + proto->n_output * sizeof *node->outputs);
     node->proto = proto;
     node->changed = scope->prefix != NULL;
-    node->output_count = (int)proto->n_output;
-    node->outputs = ort_model_new_ids(b->model, proto->n_output);
-    if (!node->outputs || proto->n_output > 1u << 24 || proto->n_input > 1u << 24 ||
-        !ort_vec_push(&graph->nodes, node) || !ort_vec_push(&graph->order, node->id))
-        return ort_error_memory(err, proto->n_output * sizeof *node->outputs);
     for (size_t i = 0; i < proto->n_output; i++) {
         const char *name = proto->output[i];
         node->outputs[i] = ORT_ID_NONE;
@@ -585,19 +592,14 @@ ort_status ort_build_graph(ort_builder *b, const Onnx__GraphProto *proto, ort_sc
     graph->name = ort_build_text(proto->name);
     graph->doc = ort_build_text(proto->doc_string);
     graph->proto = proto;
-    ort_scope scope = {.graph = graph, .parent = outer};
     ort_hashmap apart = {0};
+    ort_scope scope = {.opsets = b->model->opsets.data, .opset_count = b->model->opsets.count};
+    if (outer)
+        scope = *outer;
+    scope.graph = graph;
+    scope.parent = outer;
     scope.names = &graph->names;
-    if (outer) {
-        scope.prefix = outer->prefix;
-        scope.function = outer->function;
-        scope.call = outer->call;
-        scope.opsets = outer->opsets;
-        scope.opset_count = outer->opset_count;
-    } else {
-        scope.opsets = b->model->opsets.data;
-        scope.opset_count = b->model->opsets.count;
-    }
+    scope.no_memory = false;
     /* Inside of an expanded function the names in the message aren't those of the graph. */
     if (scope.prefix) {
         scope.names = &apart;

@@ -41,6 +41,8 @@ ort_status ort_builder_finish(ort_builder *builder, ort_error *err);
 /* The whole graph of a message; outer is NULL for the main graph. */
 ort_status ort_build_graph(ort_builder *builder, const Onnx__GraphProto *proto, ort_scope *outer,
                            ort_id parent_node, ort_graph **graph, ort_error *err);
+/* A node with room for its outputs, the last of the graph's; NULL: no memory. */
+ort_node *ort_build_new_node(ort_builder *builder, const Onnx__NodeProto *proto, ort_graph *graph);
 /* Inputs, attributes and bodies of a node whose id and outputs are set. */
 ort_status ort_build_node(ort_builder *builder, const Onnx__NodeProto *proto, ort_scope *scope,
                           ort_node *node, ort_error *err);

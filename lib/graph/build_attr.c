@@ -133,9 +133,8 @@ ort_attr_type ort_build_attr_type(const ort_builder *b, const Onnx__AttributePro
 static ort_status copy_string(ort_arena *arena, const ProtobufCBinaryData *from, ort_string *to,
                               ort_error *err)
 {
-    to->ptr = ort_arena_strndup(arena, from->len ? (const char *)from->data : "", from->len);
-    to->length = from->len;
-    return to->ptr ? ORT_OK : ort_error_memory(err, from->len);
+    *to = (ort_string){(const char *)from->data, from->len};
+    return ort_string_own(arena, to) ? ORT_OK : ort_error_memory(err, from->len);
 }
 
 static ort_status build_strings(ort_builder *b, const Onnx__AttributeProto *p, ort_attr *attr,

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/strbuf.h"
 #include "graph/uses.h"
 
 /* ---- names in use */
@@ -61,8 +60,9 @@ bool ort_body_is_copyable(const ort_graph *body, bool once)
 
 /* ---- names */
 
-static bool taken(const ort_body_copy *c, const char *name)
+static bool is_taken(const void *arg, const char *name)
 {
+    const ort_body_copy *c = arg;
     uint64_t count = 0;
     for (const ort_graph *graph = c->graph; graph; graph = graph->parent)
         if (ort_graph_find_value(graph, name) != ORT_ID_NONE)
@@ -70,31 +70,12 @@ static bool taken(const ort_body_copy *c, const char *name)
     return ort_hashmap_get_str(&c->counts->names, name, &count) && count;
 }
 
-typedef struct numbered { /* stem_2, stem_3... */
-    const ort_body_copy *copy;
-    const char *stem;
-    ort_strbuf text;
-} numbered;
-
-static bool number_taken(void *arg, size_t number)
-{
-    numbered *n = arg;
-    ort_strbuf_clear(&n->text);
-    ort_strbuf_addf(&n->text, "%s_%zu", n->stem, number);
-    return !n->text.failed && taken(n->copy, n->text.data);
-}
-
+/* The name with the suffix, or that with _2, _3... behind it. */
 static const char *new_name(const ort_body_copy *c, const char *name)
 {
     ort_arena *arena = &c->graph->model->arena;
     const char *wanted = *c->suffix ? ort_arena_printf(arena, "%s%s", name, c->suffix) : name;
-    if (!wanted || !taken(c, wanted))
-        return wanted;
-    numbered n = {.copy = c, .stem = wanted};
-    size_t number = ort_free_number(2, number_taken, &n);
-    bool failed = n.text.failed;
-    ort_strbuf_release(&n.text);
-    return failed ? NULL : ort_arena_printf(arena, "%s_%zu", wanted, number);
+    return !wanted || !is_taken(c, wanted) ? wanted : ort_free_name(arena, wanted, 2, is_taken, c);
 }
 
 /* ---- values */

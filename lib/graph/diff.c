@@ -31,11 +31,6 @@ typedef struct differ {
 
 #define SAY(d, ...) ((d)->count++, ort_strbuf_addf((d)->out, __VA_ARGS__))
 
-static bool is_constant(const ort_node *node)
-{
-    return !strcmp(node->op_type, "Constant") && !*node->domain;
-}
-
 /* ---- headers, inputs, outputs */
 
 static void diff_opsets(differ *d, const ort_model *a, const ort_model *b)
@@ -88,13 +83,14 @@ static ort_status find_rest(differ *d, side *own, const side *other)
         const char *key = (const char *)&other->hashes.nodes[node->id];
         uint64_t n = 0;
         (void)ort_hashmap_get(&counts, key, sizeof(uint64_t), &n);
-        ok = ok && (is_constant(node) || ort_hashmap_put(&counts, key, sizeof(uint64_t), n + 1));
+        ok = ok && (ort_node_is_constant(node) ||
+                    ort_hashmap_put(&counts, key, sizeof(uint64_t), n + 1));
     }
     ORT_EACH_NODE(own->graph, node)
     {
         const char *key = (const char *)&own->hashes.nodes[node->id];
         uint64_t n = 0;
-        if (is_constant(node))
+        if (ort_node_is_constant(node))
             continue;
         (void)ort_hashmap_get(&counts, key, sizeof(uint64_t), &n);
         assert(own->rest_count < own->graph->nodes.count);
@@ -124,24 +120,11 @@ static int likeness(const differ *d, const ort_node *x, const ort_node *y)
     return named ? 3 : 2;
 }
 
-/* The constant behind input `slot`, or NULL. */
-static const ort_tensor *constant_input(const ort_graph *graph, const ort_node *node, int slot)
-{
-    if (slot >= node->input_count || node->inputs[slot] == ORT_ID_NONE)
-        return NULL;
-    const ort_graph_value *v = graph->values.data[node->inputs[slot]];
-    ort_id from = ort_graph_producer(graph, node->inputs[slot]);
-    if (from == ORT_ID_NONE)
-        return v->fact.value;
-    const ort_node *producer = graph->nodes.data[from];
-    return is_constant(producer) ? ort_node_tensor(producer, "value") : NULL;
-}
-
 static void diff_constants(differ *d, const ort_node *x, const ort_node *y, const char *label)
 {
     for (int i = 0; i < x->input_count && i < y->input_count; i++) {
-        const ort_tensor *p = constant_input(d->a.graph, x, i);
-        const ort_tensor *q = constant_input(d->b.graph, y, i);
+        const ort_tensor *p = ort_node_constant_input(d->a.graph, x, i);
+        const ort_tensor *q = ort_node_constant_input(d->b.graph, y, i);
         char s[256], t[256];
         if (!p != !q) {
             SAY(d, "~ %s: input %d is %s, %s\n", label, i, p ? "a constant" : "computed",

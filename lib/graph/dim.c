@@ -462,9 +462,6 @@ static bool atom_never_negative(const ort_dim_table *table, uint32_t index, int 
     const atom *a = &table->atoms.data[index];
     switch (a->kind) {
     case ATOM_NAME: return true;
-    case ATOM_FLOOR:
-    case ATOM_CEIL:
-        return surely_at_least(table, a->a, 0, depth) && surely_at_least(table, a->b, 0, depth);
     case ATOM_MAX:
         return surely_at_least(table, a->a, 0, depth) || surely_at_least(table, a->b, 0, depth);
     default:

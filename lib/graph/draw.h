@@ -45,7 +45,6 @@ void ort_draw_label(const ort_graph *graph, const ort_node *node, ort_strbuf *ou
 /* "1×64×56×56" or "" when nothing is known. */
 void ort_draw_shape(const ort_graph *graph, ort_id value, ort_strbuf *out);
 /* Constant nodes and what only they feed aren't drawn. */
-bool ort_draw_hidden(const ort_node *node);
 bool ort_draw_is_constant(const ort_graph *graph, ort_id value);
 
 typedef struct ort_draw_row {

@@ -201,7 +201,7 @@ static ort_status connect_nodes(boxer *b)
     const ort_node *node;
     ORT_EACH_NODE(b->graph, node)
     {
-        if (ort_draw_hidden(node) || !node->output_count)
+        if (ort_node_is_constant(node) || !node->output_count)
             continue;
         int32_t to = NO_BOX;
         for (int i = 0; i < node->output_count && to == NO_BOX; i++)
@@ -244,7 +244,7 @@ static ort_status build(boxer *b)
             ORT_TRY(place_port(b, (ort_id)i, true, &index));
     ORT_EACH_NODE(graph, node)
     {
-        if (!ort_draw_hidden(node))
+        if (!ort_node_is_constant(node))
             ORT_TRY(place_node(b, node));
     }
     ORT_TRY(connect_nodes(b));

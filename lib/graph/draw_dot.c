@@ -13,9 +13,9 @@ static void add_quoted(ort_strbuf *out, const char *text)
 {
     ort_strbuf_add_char(out, '"');
     for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
+        if (*text == '"' || *text == '\\' || *text == '\n')
             ort_strbuf_add_char(out, '\\');
-        ort_strbuf_add_char(out, (unsigned char)*text < 0x20 ? ' ' : *text);
+        ort_strbuf_add_char(out, *text == '\n' ? 'n' : (unsigned char)*text < 0x20 ? ' ' : *text);
     }
     ort_strbuf_add_char(out, '"');
 }
@@ -30,17 +30,8 @@ static void put_port(dot *d, unsigned own, const ort_graph *graph, ort_id id, co
     ort_strbuf_addf(d->out,
                     "  %s%u_%u [shape=box, style=\"rounded,filled\", fillcolor=white, label=",
                     prefix, own, id);
-    ort_strbuf_add_char(d->out, '"');
-    for (const char *p = ort_strbuf_text(&label); *p; p++) {
-        if (*p == '\n') {
-            ort_strbuf_add(d->out, "\\n");
-            continue;
-        }
-        if (*p == '"' || *p == '\\')
-            ort_strbuf_add_char(d->out, '\\');
-        ort_strbuf_add_char(d->out, (unsigned char)*p < 0x20 ? ' ' : *p);
-    }
-    ort_strbuf_add(d->out, "\"];\n");
+    add_quoted(d->out, ort_strbuf_text(&label));
+    ort_strbuf_add(d->out, "];\n");
     ort_strbuf_release(&label);
 }
 
@@ -74,7 +65,7 @@ static void put_graph(dot *d, const ort_graph *graph)
     }
     ORT_EACH_NODE(graph, node)
     {
-        if (ort_draw_hidden(node))
+        if (ort_node_is_constant(node))
             continue;
         const ort_draw_style *style = ort_draw_style_of(ort_draw_class_of(node));
         ort_strbuf label = {0};

@@ -102,28 +102,19 @@ bool ort_draw_is_constant(const ort_graph *graph, ort_id value)
     ort_id producer = graph->producers.data[value];
     if (producer == ORT_ID_NONE)
         return v->fact.value != NULL || v->initializer_proto != NULL;
-    return ort_draw_hidden(graph->nodes.data[producer]);
-}
-
-bool ort_draw_hidden(const ort_node *node)
-{
-    return !strcmp(node->op_type, "Constant") && !*node->domain;
+    return ort_node_is_constant(graph->nodes.data[producer]);
 }
 
 /* ---- labels */
 
 static const char times[] = "\xc3\x97", arrow[] = "\xe2\x86\x92";
 
+/* Also one that inference found. */
 static const ort_tensor *constant_at(const ort_graph *graph, const ort_node *node, int slot)
 {
-    if (slot >= node->input_count || node->inputs[slot] == ORT_ID_NONE)
-        return NULL;
-    const ort_graph_value *v = graph->values.data[node->inputs[slot]];
-    ort_id from = ort_graph_producer(graph, node->inputs[slot]);
-    if (v->fact.value || from == ORT_ID_NONE)
-        return v->fact.value;
-    const ort_node *producer = graph->nodes.data[from];
-    return ort_draw_hidden(producer) ? ort_node_tensor(producer, "value") : NULL;
+    const ort_graph_value *v =
+        slot < node->input_count ? ort_graph_value_at(graph, node->inputs[slot]) : NULL;
+    return v && v->fact.value ? v->fact.value : ort_node_constant_input(graph, node, slot);
 }
 
 static void add_ints(ort_strbuf *out, const int64_t *list, size_t count, const char *separator)

@@ -201,7 +201,7 @@ static void put_document(svg *s, const ort_model *model)
     size_t nodes = 0;
     const ort_node *node;
     ORT_EACH_NODE(model->graph, node)
-    nodes += !ort_draw_hidden(node);
+    nodes += !ort_node_is_constant(node);
     for (size_t i = 0; i < s->panels.count; i++)
         width = fmax(width, s->panels.data[i].drawing.width);
     double height = head_height + put_legend(s, width, NULL);

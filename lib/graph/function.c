@@ -58,18 +58,23 @@ const ort_function *ort_functions_find(const ort_function_index *index, const ch
     return found ? f : NULL;
 }
 
-static bool calls(const ort_graph *graph, const ort_function_index *index)
+bool ort_graph_each_operator(const ort_graph *graph, ort_function_visit *visit, void *arg)
 {
     const ort_node *node;
     ORT_EACH_NODE(graph, node)
     {
-        if (ort_functions_find(index, node->domain, node->op_type, NULL))
-            return true;
+        if (!visit(arg, node->domain, node->op_type))
+            return false;
         for (int b = 0; b < node->body_count; b++)
-            if (calls(node->bodies[b], index))
-                return true;
+            if (!ort_graph_each_operator(node->bodies[b], visit, arg))
+                return false;
     }
-    return false;
+    return true;
+}
+
+static bool is_no_function(void *arg, const char *domain, const char *op_type)
+{
+    return !ort_functions_find(arg, domain, op_type, NULL);
 }
 
 bool ort_graph_calls_functions(const ort_graph *graph)
@@ -79,7 +84,7 @@ bool ort_graph_calls_functions(const ort_graph *graph)
         return false;
     if (ort_functions_index(graph->model, &index, NULL) != ORT_OK)
         return true; /* they are kept */
-    bool any = calls(graph, &index);
+    bool any = !ort_graph_each_operator(graph, is_no_function, &index);
     ort_functions_index_release(&index);
     return any;
 }
@@ -122,20 +127,6 @@ static bool first_call(void *arg, const char *domain, const char *op_type)
     return first;
 }
 
-static bool first_calls(calls_seen *seen, const ort_graph *graph)
-{
-    const ort_node *node;
-    ORT_EACH_NODE(graph, node)
-    {
-        if (!first_call(seen, node->domain, node->op_type))
-            return false;
-        for (int b = 0; b < node->body_count; b++)
-            if (!first_calls(seen, node->bodies[b]))
-                return false;
-    }
-    return true;
-}
-
 bool ort_model_repeats_functions(const ort_model *model)
 {
     if (!model)
@@ -145,7 +136,7 @@ bool ort_model_repeats_functions(const ort_model *model)
         free(seen.called);
         return false;
     }
-    bool once = first_calls(&seen, model->graph);
+    bool once = ort_graph_each_operator(model->graph, first_call, &seen);
     for (size_t i = 0; once && i < model->functions.count; i++)
         once = ort_function_each_operator(&model->functions.data[i], first_call, &seen);
     ort_functions_index_release(&seen.index);

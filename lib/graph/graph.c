@@ -147,23 +147,6 @@ ort_id ort_graph_find_value(const ort_graph *graph, const char *name)
     return (ort_id)id;
 }
 
-size_t ort_free_number(size_t first, ort_taken *taken, void *arg)
-{
-    size_t low = first, high = first;
-    for (size_t step = 1; taken(arg, high); step *= 2) {
-        low = high;
-        high += step;
-    }
-    while (high - low > 1) { /* low is taken, high is free */
-        size_t middle = low + (high - low) / 2;
-        if (taken(arg, middle))
-            low = middle;
-        else
-            high = middle;
-    }
-    return high;
-}
-
 /* ---- names */
 
 /* The names that bodies define, of the graphs in this one. */
@@ -199,41 +182,61 @@ bool ort_graph_note_name(const ort_graph *graph, const char *name)
            ort_hashmap_put_str(&model->body_names, name, 0);
 }
 
-/* No graph around this one may have it, nor one inside; for one inside all bodies are taken. */
-static bool is_used(const ort_graph *graph, const char *name)
+typedef struct numbered { /* stem_0, stem_1... */
+    const char *stem;
+    ort_taken *taken;
+    const void *arg;
+    ort_strbuf text;
+} numbered;
+
+static bool is_taken(numbered *n, size_t number)
 {
+    ort_strbuf_clear(&n->text);
+    ort_strbuf_addf(&n->text, "%s_%zu", n->stem, number);
+    return !n->text.failed && n->taken(n->arg, n->text.data);
+}
+
+const char *ort_free_name(ort_arena *arena, const char *stem, size_t first, ort_taken *taken,
+                          const void *arg)
+{
+    numbered n = {stem, taken, arg, {0}};
+    size_t low = first, high = first;
+    for (size_t step = 1; is_taken(&n, high); step *= 2) {
+        low = high;
+        high += step;
+    }
+    while (high - low > 1) { /* low is taken, high is free */
+        size_t middle = low + (high - low) / 2;
+        if (is_taken(&n, middle))
+            low = middle;
+        else
+            high = middle;
+    }
+    bool failed = n.text.failed;
+    ort_strbuf_release(&n.text);
+    return failed ? NULL : ort_arena_printf(arena, "%s_%zu", stem, high);
+}
+
+/* No graph around this one may have it, nor one inside; for one inside all bodies are taken. */
+static bool is_used(const void *arg, const char *name)
+{
+    const ort_graph *graph = arg;
     for (const ort_graph *g = graph; g; g = g->parent)
         if (ort_graph_find_value(g, name) != ORT_ID_NONE)
             return true;
     return graph->has_bodies && ort_hashmap_get_str(&graph->model->body_names, name, NULL);
 }
 
-typedef struct numbered { /* stem_0, stem_1... */
-    const ort_graph *graph;
-    const char *stem;
-    ort_strbuf text;
-} numbered;
-
-static bool is_taken(void *arg, size_t number)
-{
-    numbered *n = arg;
-    ort_strbuf_clear(&n->text);
-    ort_strbuf_addf(&n->text, "%s_%zu", n->stem, number);
-    return !n->text.failed && is_used(n->graph, n->text.data);
-}
-
 /* `name`, or one of name_1, name_2... that is free; in the arena. */
 static const char *free_name(ort_graph *graph, const char *name)
 {
-    numbered n = {.graph = graph, .stem = *name ? name : "v"};
+    ort_arena *arena = &graph->model->arena;
     if (!know_body_names(graph->model))
         return NULL;
     if (*name && !is_used(graph, name))
-        return ort_arena_strdup(&graph->model->arena, name);
-    size_t number = ort_free_number(*name ? 1 : graph->values.count, is_taken, &n);
-    bool failed = n.text.failed;
-    ort_strbuf_release(&n.text);
-    return failed ? NULL : ort_arena_printf(&graph->model->arena, "%s_%zu", n.stem, number);
+        return ort_arena_strdup(arena, name);
+    return *name ? ort_free_name(arena, name, 1, is_used, graph)
+                 : ort_free_name(arena, "v", graph->values.count, is_used, graph);
 }
 
 ort_id ort_graph_add_value(ort_graph *graph, const char *name)
@@ -364,45 +367,37 @@ ort_node *ort_graph_add_node(ort_graph *graph, const char *domain, const char *o
     return node;
 }
 
+static void *copy_array(ort_arena *arena, const void *list, size_t count, size_t size)
+{
+    void *copy = ort_arena_array(arena, count, size);
+    return copy && count ? memcpy(copy, list, count * size) : copy;
+}
+
+bool ort_string_own(ort_arena *arena, ort_string *s)
+{
+    s->ptr = ort_arena_strndup(arena, s->ptr ? s->ptr : "", s->length);
+    return s->ptr != NULL;
+}
+
 static bool copy_attr_lists(ort_arena *arena, ort_attr *to)
 {
-    if (to->type == ORT_ATTR_STRING && to->s.ptr) {
-        to->s.ptr = ort_arena_strndup(arena, to->s.ptr, to->s.length);
-        return to->s.ptr != NULL;
-    }
-    if (to->type == ORT_ATTR_INTS && to->count) {
-        int64_t *copy = ort_arena_array(arena, to->count, sizeof *copy);
-        if (copy)
-            memcpy(copy, to->ints, to->count * sizeof *copy);
-        to->ints = copy;
-        return copy != NULL;
-    }
-    if (to->type == ORT_ATTR_FLOATS && to->count) {
-        float *copy = ort_arena_array(arena, to->count, sizeof *copy);
-        if (copy)
-            memcpy(copy, to->floats, to->count * sizeof *copy);
-        to->floats = copy;
-        return copy != NULL;
-    }
-    if (to->type == ORT_ATTR_TENSOR && to->t) {
-        ort_tensor *copy = ort_arena_alloc(arena, sizeof *copy);
-        if (copy)
-            *copy = *to->t;
-        to->t = copy;
-        return copy != NULL;
-    }
-    if (to->type == ORT_ATTR_STRINGS && to->count) {
-        ort_string *copy = ort_arena_array(arena, to->count, sizeof *copy);
-        for (size_t i = 0; copy && i < to->count; i++) {
-            copy[i].length = to->strings[i].length;
-            copy[i].ptr = ort_arena_strndup(arena, to->strings[i].ptr, to->strings[i].length);
-            if (!copy[i].ptr)
+    ort_string *strings;
+    switch (to->type) {
+    case ORT_ATTR_STRING: return ort_string_own(arena, &to->s);
+    case ORT_ATTR_INTS:
+        return (to->ints = copy_array(arena, to->ints, to->count, sizeof *to->ints)) != NULL;
+    case ORT_ATTR_FLOATS:
+        return (to->floats = copy_array(arena, to->floats, to->count, sizeof *to->floats)) != NULL;
+    case ORT_ATTR_TENSOR:
+        return !to->t || (to->t = copy_array(arena, to->t, 1, sizeof *to->t)) != NULL;
+    case ORT_ATTR_STRINGS:
+        to->strings = strings = copy_array(arena, to->strings, to->count, sizeof *strings);
+        for (size_t i = 0; strings && i < to->count; i++)
+            if (!ort_string_own(arena, &strings[i]))
                 return false;
-        }
-        to->strings = copy;
-        return copy != NULL;
+        return strings != NULL;
+    default: return true;
     }
-    return true;
 }
 
 ort_status ort_node_set_attr(ort_graph *graph, ort_node *node, const ort_attr *attr, ort_error *err)

@@ -250,6 +250,8 @@ size_t ort_function_node_count(const ort_function *function);
 typedef bool ort_function_visit(void *arg, const char *domain, const char *op_type);
 bool ort_function_each_operator(const ort_function *function, ort_function_visit *visit,
                                 void *arg);
+/* The same of a graph as it is now. */
+bool ort_graph_each_operator(const ort_graph *graph, ort_function_visit *visit, void *arg);
 /* The version that the function imports of `domain` becomes another one. */
 ort_status ort_function_set_opset(ort_model *model, ort_function *function, const char *domain,
                                   int64_t version, ort_error *err);
@@ -305,6 +307,10 @@ const int64_t *ort_node_ints(const ort_node *node, const char *name, size_t *cou
 const float *ort_node_floats(const ort_node *node, const char *name, size_t *count);
 const ort_string *ort_node_strings(const ort_node *node, const char *name, size_t *count);
 const ort_tensor *ort_node_tensor(const ort_node *node, const char *name);
+/* An operator of ONNX's own that only gives a constant. */
+bool ort_node_is_constant(const ort_node *node);
+/* The initializer that the input reads, or the value of a Constant node; NULL: neither. */
+const ort_tensor *ort_node_constant_input(const ort_graph *graph, const ort_node *node, int slot);
 /* The subgraph attribute of this name, and its index in node->bodies (-1 when absent). */
 int ort_node_body(const ort_node *node, const char *name);
 
@@ -320,10 +326,14 @@ void ort_model_forget(const ort_model *model, const void *bytes, size_t count);
 
 /* ---- editing (used by op/edit.c, import and function inlining) */
 
-/* The first number from `first` on that isn't taken, where the taken ones follow each other; else a
- * free one behind a taken one. Asks about the logarithm of them. */
-typedef bool ort_taken(void *arg, size_t number);
-size_t ort_free_number(size_t first, ort_taken *taken, void *arg);
+/* STEM_N in the arena, where N is the first number from `first` on that isn't taken, if the taken
+ * ones follow each other; else a free one behind a taken one. Asks about the logarithm of them.
+ * NULL: no memory. */
+typedef bool ort_taken(const void *arg, const char *name);
+const char *ort_free_name(ort_arena *arena, const char *stem, size_t first, ort_taken *taken,
+                          const void *arg);
+/* The string's bytes become a copy in the arena; false: no memory. */
+bool ort_string_own(ort_arena *arena, ort_string *string);
 /* A value with this name; ORT_ID_NONE when memory is exhausted. It is made unique when it is "" or
  * taken: names of graphs around a body are known inside it (ONNX IR, "Names Within a Graph"), so no
  * two graphs of which one is inside the other may both define a name. */

@@ -113,8 +113,7 @@ static ort_status hash_node(const ort_graph *graph, const ort_node *node, ort_gr
 /* The value of a Constant node is a constant like an initializer. */
 static const ort_tensor *constant_of(const ort_node *node)
 {
-    return strcmp(node->op_type, "Constant") || *node->domain ? NULL
-                                                              : ort_node_tensor(node, "value");
+    return ort_node_is_constant(node) ? ort_node_tensor(node, "value") : NULL;
 }
 
 static ort_status hash_graph(const ort_graph *graph, const uint64_t *outer, ort_graph_hashes *h,

@@ -107,17 +107,12 @@ static ort_status make_node(inliner *x, ort_scope *scope, const Onnx__NodeProto 
     if (++x->made > x->most)
         return ort_error_set(x->err, ORT_ERROR_MODEL,
                              "functions expand to more than %zu nodes", x->most);
-    ort_node *node = *made = ort_model_new_node(graph->model);
+    ort_node *node = *made = ort_build_new_node(&x->builder, proto, graph);
     if (!node)
         return out_of_memory(x);
-    node->id = (ort_id)graph->nodes.count;
-    node->op_type = ort_build_text(proto->op_type);
     node->name = ort_arena_printf(arena, "%s%s", scope->prefix,
-                                  proto->name && *proto->name ? proto->name : node->op_type);
-    node->output_count = (int)proto->n_output;
-    node->outputs = ort_model_new_ids(graph->model, proto->n_output);
-    if (!node->name || !node->outputs || !ort_vec_push(&graph->nodes, node) ||
-        !ort_vec_push(&graph->order, node->id))
+                                  *node->name ? node->name : node->op_type);
+    if (!node->name)
         return out_of_memory(x);
     for (size_t i = 0; i < proto->n_output; i++) {
         ORT_TRY(bind_output(x, scope, proto->output[i], &node->outputs[i]));

@@ -97,19 +97,14 @@ ort_status ort_graph_set_dim(ort_model *model, const char *name, int64_t size, o
 
 /* ---- input shapes */
 
-static void forget_shape(ort_type *type)
-{
-    if (type->kind == ORT_TYPE_TENSOR)
-        type->rank = -1;
-}
-
 static void forget_computed(ort_graph *graph)
 {
     for (size_t i = 0; i < graph->values.count; i++) {
         ort_graph_value *value = graph->values.data[i];
         if ((value->is_input && !graph->parent) || (value->fact.value && !value->is_input))
             continue;
-        forget_shape(&value->fact.type);
+        if (value->fact.type.kind == ORT_TYPE_TENSOR)
+            value->fact.type.rank = -1;
         value->declared = NULL;
         value->fact.symbolic = NULL;
         value->fact.symbolic_count = 0;
@@ -217,19 +212,6 @@ const ort_tensor *ort_graph_find_constant(const ort_graph *graph, const char *na
 
 /* ---- initializers */
 
-static ort_status copy_strings(ort_arena *arena, ort_tensor *tensor, ort_error *err)
-{
-    ort_string *strings = tensor->data;
-    for (int64_t i = 0; i < ort_tensor_count(tensor); i++) {
-        const char *bytes = ort_arena_strndup(arena, strings[i].ptr ? strings[i].ptr : "",
-                                              strings[i].length);
-        if (!bytes)
-            return ort_error_memory(err, strings[i].length);
-        strings[i].ptr = bytes;
-    }
-    return ORT_OK;
-}
-
 ort_status ort_graph_set_initializer(ort_model *model, const char *name, const ort_tensor *data,
                                      ort_error *err)
 {
@@ -255,8 +237,9 @@ ort_status ort_graph_set_initializer(ort_model *model, const char *name, const o
     if (!copy->data)
         return ort_error_memory(err, ort_tensor_bytes(copy));
     ort_tensor_copy_data(copy, data);
-    if (copy->dtype == ORT_DTYPE_STRING)
-        ORT_TRY(copy_strings(&model->arena, copy, err));
+    for (int64_t i = 0; copy->dtype == ORT_DTYPE_STRING && i < ort_tensor_count(copy); i++)
+        if (!ort_string_own(&model->arena, (ort_string *)copy->data + i))
+            return ort_error_memory(err, sizeof(ort_string));
     graph->values.data[id]->fact.value = copy;
     graph->values.data[id]->initializer_proto = NULL;
     graph->values.data[id]->is_sparse = false;

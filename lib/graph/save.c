@@ -129,33 +129,33 @@ static ort_status save_pair(const saving *s, const char *data_path, const char *
     return status;
 }
 
-/* Does the model read its weights, or itself, from this file? */
-static bool reads_from(const ort_model *model, const char *path)
+/* Is the file one of the model's blobs, from number `first` on? */
+static bool holds(const ort_model *model, size_t first, const char *path)
 {
     struct stat info;
     if (stat(path, &info) != 0)
         return false;
-    for (; model; model = model->base) /* a clone shares what its base holds */
-        for (size_t i = 0; i < model->blobs.count; i++)
-            if (model->blobs.data[i]->inode == (uint64_t)info.st_ino &&
-                model->blobs.data[i]->device == (uint64_t)info.st_dev)
-                return true;
+    for (size_t i = first; i < model->blobs.count; i++)
+        if (model->blobs.data[i]->inode == (uint64_t)info.st_ino &&
+            model->blobs.data[i]->device == (uint64_t)info.st_dev)
+            return true;
     return false;
+}
+
+/* Does the model read its weights, or itself, from this file? */
+static bool reads_from(const ort_model *model, const char *path)
+{
+    while (model && !holds(model, 0, path))
+        model = model->base; /* a clone shares what its base holds */
+    return model != NULL;
 }
 
 /* A file that holds weights of the model that was read, which stays and needs it. */
 static bool holds_weights_of(const ort_model *model, const char *path)
 {
-    struct stat info;
-    if (stat(path, &info) != 0)
-        return false;
     while (model->base)
         model = model->base;
-    for (size_t i = 1; i < model->blobs.count; i++) /* the first is the model itself */
-        if (model->blobs.data[i]->inode == (uint64_t)info.st_ino &&
-            model->blobs.data[i]->device == (uint64_t)info.st_dev)
-            return true;
-    return false;
+    return holds(model, 1, path); /* the first is the model itself */
 }
 
 static ort_status check_target(const saving *s, ort_error *err)

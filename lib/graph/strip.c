@@ -39,18 +39,9 @@ static void drop_initializers(ort_graph *graph)
             drop_initializers(node->bodies[i]);
 }
 
-static bool uses_domain(const ort_graph *graph, const char *domain)
+static bool is_of_other(void *domain, const char *other, const char *op_type)
 {
-    const ort_node *node;
-    ORT_EACH_NODE(graph, node)
-    {
-        if (!strcmp(node->domain, domain))
-            return true;
-        for (int i = 0; i < node->body_count; i++)
-            if (uses_domain(node->bodies[i], domain))
-                return true;
-    }
-    return false;
+    return strcmp(domain, other) != 0;
 }
 
 /* Functions bring nodes of domains that the graph itself has not: with them all imports stay. */
@@ -62,7 +53,7 @@ static void drop_imports(ort_model *model)
     for (size_t i = 0; i < model->opsets.count; i++) {
         ort_opset opset = model->opsets.data[i];
         if (model->functions.count || !*opset.domain || !strcmp(opset.domain, "ai.onnx") ||
-            uses_domain(model->graph, opset.domain))
+            !ort_graph_each_operator(model->graph, is_of_other, (void *)(uintptr_t)opset.domain))
             model->opsets.data[kept++] = opset;
     }
     model->opsets.count = kept;

@@ -106,12 +106,9 @@ static bool merge_shapes(ort_type *a, const ort_type *b)
         return true;
     if (a->rank >= 0 && a->rank != b->rank)
         return false;
-    for (int i = 0; i < b->rank; i++) {
-        if (a->rank < 0)
-            continue;
+    for (int i = 0; i < a->rank; i++)
         if (ort_dim_differ(a->dim[i], b->dim[i]))
             return false;
-    }
     for (int i = 0; i < b->rank; i++)
         a->dim[i] = a->rank < 0 ? b->dim[i] : ort_dim_merge(a->dim[i], b->dim[i]);
     a->rank = b->rank;
