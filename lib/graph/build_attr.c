@@ -160,35 +160,34 @@ static ort_status build_strings(ort_builder *b, const Onnx__AttributeProto *p, o
     return ORT_OK;
 }
 
-typedef struct numbers { /* of a list, as they lie in the message */
-    uint32_t field;
-    const void *own;
-    size_t count, width;
-} numbers;
-
-/* Where payloads hold some of them, *list is a new one of all; else the message's own. */
-static ort_status build_numbers(ort_builder *b, const Onnx__AttributeProto *p, const numbers *n,
-                                const void **list, size_t *count, ort_error *err)
+/* Where payloads hold some of them, the list is a new one of all; else the message's own. */
+static ort_status build_numbers(ort_builder *b, const Onnx__AttributeProto *p, ort_attr *attr,
+                                ort_error *err)
 {
-    size_t more = long_list(b, p, n->field, NULL), bytes;
-    *list = n->own;
-    *count = n->count + more;
+    bool floats = attr->type == ORT_ATTR_FLOATS;
+    uint32_t field = floats ? ORT_WIRE_FLOATS : ORT_WIRE_INTS;
+    size_t own = floats ? p->n_floats : p->n_ints, more = long_list(b, p, field, NULL), bytes;
+    size_t width = floats ? sizeof *p->floats : sizeof *p->ints;
+    attr->floats = floats ? p->floats : NULL;
+    attr->ints = floats ? NULL : p->ints;
+    attr->count = own + more;
     if (!more)
         return ORT_OK;
-    char *made = ort_mul_size(*count, n->width, &bytes)
+    char *made = ort_mul_size(attr->count, width, &bytes)
                      ? ort_arena_alloc_aligned(&b->model->arena, bytes, 16, 0)
                      : NULL;
     if (!made)
-        return ort_error_memory(err, *count * n->width);
-    if (n->count)
-        memcpy(made, n->own, n->count * n->width);
-    void *next = made + n->count * n->width;
+        return ort_error_memory(err, attr->count * width);
+    if (own)
+        memcpy(made, floats ? (const void *)p->floats : p->ints, own * width);
+    void *next = made + own * width;
     for (size_t i = 0; i < p->n_payload; i++) {
-        const ort_wire_payload *piece = list_piece(b, p, i, n->field);
+        const ort_wire_payload *piece = list_piece(b, p, i, field);
         next = piece ? ort_wire_list_numbers(piece, next) : next;
     }
     assert(next == (void *)(made + bytes));
-    *list = made;
+    attr->floats = floats ? (const void *)made : NULL;
+    attr->ints = floats ? NULL : (const void *)made;
     return ORT_OK;
 }
 
@@ -237,7 +236,6 @@ static ort_status build_types(ort_builder *b, const Onnx__AttributeProto *p, ort
 ort_status ort_build_attr(ort_builder *b, const Onnx__AttributeProto *p, ort_attr *attr,
                           ort_error *err)
 {
-    const void *list;
     *attr = (ort_attr){.name = ort_build_text(p->name),
                        .type = ort_build_attr_type(b, p),
                        .proto = p};
@@ -249,18 +247,8 @@ ort_status ort_build_attr(ort_builder *b, const Onnx__AttributeProto *p, ort_att
     case ORT_ATTR_FLOAT: attr->f = p->f; break;
     case ORT_ATTR_INT: attr->i = p->i; break;
     case ORT_ATTR_STRING: return copy_string(&b->model->arena, &p->s, &attr->s, err);
-    case ORT_ATTR_FLOATS: {
-        const numbers floats = {ORT_WIRE_FLOATS, p->floats, p->n_floats, sizeof *p->floats};
-        ORT_TRY(build_numbers(b, p, &floats, &list, &attr->count, err));
-        attr->floats = list;
-        break;
-    }
-    case ORT_ATTR_INTS: {
-        const numbers ints = {ORT_WIRE_INTS, p->ints, p->n_ints, sizeof *p->ints};
-        ORT_TRY(build_numbers(b, p, &ints, &list, &attr->count, err));
-        attr->ints = list;
-        break;
-    }
+    case ORT_ATTR_FLOATS:
+    case ORT_ATTR_INTS: return build_numbers(b, p, attr, err);
     case ORT_ATTR_STRINGS: return build_strings(b, p, attr, err);
     case ORT_ATTR_TENSOR:
     case ORT_ATTR_TENSORS:

@@ -48,9 +48,13 @@ static void diff_opsets(differ *d, const ort_model *a, const ort_model *b)
                 (long long)b->opsets.data[i].version);
 }
 
-static void diff_ports(differ *d, const char *what, const ort_graph *a, const ort_id *as, size_t na,
-                       const ort_graph *b, const ort_id *bs, size_t nb)
+static void diff_ports(differ *d, const char *what, bool outputs)
 {
+    const ort_graph *a = d->a.graph, *b = d->b.graph;
+    const ort_id *as = outputs ? a->outputs.data : a->inputs.data;
+    const ort_id *bs = outputs ? b->outputs.data : b->inputs.data;
+    size_t na = outputs ? a->outputs.count : a->inputs.count;
+    size_t nb = outputs ? b->outputs.count : b->inputs.count;
     char x[1024], y[1024];
     for (size_t i = 0; i < na || i < nb; i++) {
         assert(i >= na || ort_graph_has_value(a, as[i]));
@@ -228,13 +232,11 @@ static ort_status pair_rest(differ *d)
 
 static ort_status run(differ *d, const ort_model *a, const ort_model *b)
 {
-    ORT_TRY(ort_graph_hashes_init(a->graph, &d->a.hashes, d->err));
-    ORT_TRY(ort_graph_hashes_init(b->graph, &d->b.hashes, d->err));
+    ORT_TRY(ort_graph_hashes_init(a->graph, false, &d->a.hashes, d->err));
+    ORT_TRY(ort_graph_hashes_init(b->graph, false, &d->b.hashes, d->err));
     diff_opsets(d, a, b);
-    diff_ports(d, "input", a->graph, a->graph->inputs.data, a->graph->inputs.count, b->graph,
-               b->graph->inputs.data, b->graph->inputs.count);
-    diff_ports(d, "output", a->graph, a->graph->outputs.data, a->graph->outputs.count, b->graph,
-               b->graph->outputs.data, b->graph->outputs.count);
+    diff_ports(d, "input", false);
+    diff_ports(d, "output", true);
     ORT_TRY(find_rest(d, &d->a, &d->b));
     ORT_TRY(find_rest(d, &d->b, &d->a));
     ORT_TRY(pair_rest(d));

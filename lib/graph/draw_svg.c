@@ -105,7 +105,6 @@ static void put_box(svg *s, const ort_draw_box *box)
         const ort_draw_row *row = &box->rows[i];
         const ort_draw_style *style = ort_draw_style_of(row->class_);
         double y = box->y + i * row_height;
-        s->used[row->class_] = true;
         ort_strbuf_add(s->out, "<g>");
         if (row->node)
             put_title(s, row->node);

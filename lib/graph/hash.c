@@ -154,15 +154,10 @@ static ort_status hash_graph(const ort_graph *graph, const uint64_t *outer, ort_
     return ORT_OK;
 }
 
-ort_status ort_graph_hashes_init(const ort_graph *graph, ort_graph_hashes *hashes, ort_error *err)
+ort_status ort_graph_hashes_init(const ort_graph *graph, bool forms, ort_graph_hashes *hashes,
+                                 ort_error *err)
 {
-    *hashes = (ort_graph_hashes){0};
-    return hash_graph(graph, NULL, hashes, err);
-}
-
-ort_status ort_graph_forms_init(const ort_graph *graph, ort_graph_hashes *hashes, ort_error *err)
-{
-    *hashes = (ort_graph_hashes){.forms = true};
+    *hashes = (ort_graph_hashes){.forms = forms};
     return hash_graph(graph, NULL, hashes, err);
 }
 
@@ -175,7 +170,7 @@ void ort_graph_hashes_release(ort_graph_hashes *hashes)
 ort_status ort_graph_hash(const ort_graph *graph, uint64_t *hash, ort_error *err)
 {
     ort_graph_hashes h;
-    ort_status status = ort_graph_hashes_init(graph, &h, err);
+    ort_status status = ort_graph_hashes_init(graph, false, &h, err);
     *hash = h.whole;
     ort_graph_hashes_release(&h);
     return status;

@@ -9,14 +9,14 @@ typedef struct ort_graph_hashes {
     uint64_t *values; /* by id */
     uint64_t *nodes;  /* by id; 0 for Constant nodes */
     uint64_t whole;   /* of the outputs */
-    bool forms;       /* see ort_graph_forms_init */
+    bool forms;       /* as ort_graph_hashes_init was asked */
     ort_arena arena;
 } ort_graph_hashes;
 
-ort_status ort_graph_hashes_init(const ort_graph *graph, ort_graph_hashes *hashes, ort_error *err);
-/* The same, blind to the numbers of weights as well: floats and bytes. Integers of 16 bits and more
- * say how something is computed: axes, shapes. */
-ort_status ort_graph_forms_init(const ort_graph *graph, ort_graph_hashes *hashes, ort_error *err);
+/* forms: blind to the numbers of weights as well, floats and bytes. Integers of 16 bits and more say
+ * how something is computed: axes, shapes. */
+ort_status ort_graph_hashes_init(const ort_graph *graph, bool forms, ort_graph_hashes *hashes,
+                                 ort_error *err);
 void ort_graph_hashes_release(ort_graph_hashes *hashes);
 uint64_t ort_hash_tensor(const ort_tensor *tensor);
 uint64_t ort_hash_attr(const ort_dim_table *dims, const ort_attr *attr);

@@ -7,7 +7,6 @@
  * memory is charged as all that loading takes.
  */
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -98,8 +97,7 @@ static ort_status bind_output(inliner *x, ort_scope *scope, const char *name, or
     return ort_hashmap_put_str(scope->names, name, *id) ? ORT_OK : out_of_memory(x);
 }
 
-static ort_status make_node(inliner *x, ort_scope *scope, const Onnx__NodeProto *proto,
-                            ort_node **made)
+static ort_status make_node(inliner *x, ort_scope *scope, const Onnx__NodeProto *proto)
 {
     ort_graph *graph = scope->graph;
     ort_arena *arena = &x->builder.model->arena;
@@ -107,7 +105,7 @@ static ort_status make_node(inliner *x, ort_scope *scope, const Onnx__NodeProto 
     if (++x->made > x->most)
         return ort_error_set(x->err, ORT_ERROR_MODEL,
                              "functions expand to more than %zu nodes", x->most);
-    ort_node *node = *made = ort_build_new_node(&x->builder, proto, graph);
+    ort_node *node = ort_build_new_node(&x->builder, proto, graph);
     if (!node)
         return out_of_memory(x);
     node->name = ort_arena_printf(arena, "%s%s", scope->prefix,
@@ -178,19 +176,18 @@ static ort_status expand_if_call(inliner *x, ort_graph *graph, ort_node *node, c
 static ort_status fill_scope(inliner *x, ort_scope *scope, const chain *link)
 {
     const Onnx__FunctionProto *proto = scope->function->proto;
-    ort_node **nodes = calloc(proto->n_node + 1, sizeof *nodes);
-    ort_status status = nodes ? bind_inputs(x, scope->function, scope->call, scope->names)
-                              : out_of_memory(x);
-    for (size_t i = 0; i < proto->n_node && status == ORT_OK; i++)
-        status = make_node(x, scope, proto->node[i], &nodes[i]);
-    for (size_t i = 0; i < proto->n_node && status == ORT_OK; i++)
-        status = ort_build_node(&x->builder, proto->node[i], scope, nodes[i], x->err);
-    if (status == ORT_OK)
-        status = pass_through(x, scope);
-    for (size_t i = 0; i < proto->n_node && status == ORT_OK; i++)
-        status = expand_if_call(x, scope->graph, nodes[i], link);
-    free(nodes);
-    return status;
+    ort_graph *graph = scope->graph;
+    size_t first = graph->nodes.count; /* the new ones stand there in the function's order */
+    ORT_TRY(bind_inputs(x, scope->function, scope->call, scope->names));
+    for (size_t i = 0; i < proto->n_node; i++)
+        ORT_TRY(make_node(x, scope, proto->node[i]));
+    for (size_t i = 0; i < proto->n_node; i++)
+        ORT_TRY(ort_build_node(&x->builder, proto->node[i], scope, graph->nodes.data[first + i],
+                               x->err));
+    ORT_TRY(pass_through(x, scope));
+    for (size_t i = 0; i < proto->n_node; i++)
+        ORT_TRY(expand_if_call(x, graph, graph->nodes.data[first + i], link));
+    return ORT_OK;
 }
 
 static ort_status expand_node(inliner *x, ort_graph *graph, ort_node *call, const ort_function *f,

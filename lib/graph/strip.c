@@ -41,7 +41,7 @@ static void drop_initializers(ort_graph *graph)
 
 static bool is_of_other(void *domain, const char *other, const char *op_type)
 {
-    return strcmp(domain, other) != 0;
+    return strcmp(domain, other);
 }
 
 /* Functions bring nodes of domains that the graph itself has not: with them all imports stay. */

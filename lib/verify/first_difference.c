@@ -102,8 +102,8 @@ static bool put_form(lookup *l, ort_id id)
 static ort_status index_values(const ort_graph *graph, lookup *l, ort_error *err)
 {
     const ort_node *node;
-    ORT_TRY(ort_graph_hashes_init(graph, &l->hashes, err));
-    ORT_TRY(ort_graph_forms_init(graph, &l->forms, err));
+    ORT_TRY(ort_graph_hashes_init(graph, false, &l->hashes, err));
+    ORT_TRY(ort_graph_hashes_init(graph, true, &l->forms, err));
     ORT_EACH_NODE(graph, node)
         for (int i = 0; i < node->output_count; i++) {
             ort_id id = node->outputs[i];
