@@ -340,7 +340,9 @@ enum {
     ORT_FORMAT_SINGLE = 32,        /* one picture, one sound: never the records of several runs */
     ORT_FORMAT_UNTYPED = 64,       /* neither element type nor shape: whoever reads it says them */
     ORT_FORMAT_TAKES_PLAIN = 128,  /* ort_write_options.plain */
-    ORT_FORMAT_TAKES_QUALITY = 256 /* ort_write_options.quality */
+    ORT_FORMAT_TAKES_QUALITY = 256, /* ort_write_options.quality */
+    ORT_FORMAT_TAKES_DTYPE = 512,  /* ort_read_options.dtype; files of others say their own */
+    ORT_FORMAT_TAKES_DIMS = 1024   /* ort_read_options.rank and dims; likewise */
 };
 
 /* All formats, in the order of lists: ORT_FORMAT_COUNT behind the last. */
@@ -365,8 +367,8 @@ typedef struct ort_purpose {
 typedef struct ort_read_options {
     size_t size;
     ort_format format;
-    ort_dtype dtype;     /* raw; csv and json: convert to this (default: as purposes say, else
-                          * float) */
+    ort_dtype dtype;     /* raw, and raw elements of npy and npz; csv and json: convert to this
+                          * (default: as purposes say, else float) */
     int rank;            /* raw, json: shape; rank -1: flat */
     const int64_t *dims; /* raw: one dim may be -1 */
     const char *label;   /* what messages call the stream; default the path */

@@ -448,6 +448,7 @@ const ort_format_row ort_format_row_npy = {
     .format = ORT_FORMAT_NPY,
     .name = "npy",
     .endings = "npy",
+    .traits = ORT_FORMAT_TAKES_DTYPE,
     .has_dtype = has_dtype,
     .matches = matches,
     .read_record = read_record,

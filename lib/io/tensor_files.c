@@ -57,17 +57,26 @@ static ort_status find_by_name(const unsigned char *bytes, size_t count, const c
     return ORT_OK;
 }
 
-/* Columns are a table's. */
-static ort_status check_columns(const ort_format_row *row, const ort_read_options *options,
+/* Columns are a table's; most formats say their own element types and shapes. */
+static ort_status check_options(const ort_format_row *row, const ort_read_options *options,
                                 ort_error *err)
 {
     bool chosen = (options->keep && options->keep[0]) || (options->drop && options->drop[0]);
-    char tables[100];
-    if (!chosen || !row || row->traits & ORT_FORMAT_ROWS)
-        return ORT_OK;
-    return ort_error_set(err, ORT_ERROR_USAGE, "is %s, and columns are passed through or dropped "
-                         "of tables (%s) only", row->name,
-                         ort_format_list(ORT_FORMAT_ROWS, tables, sizeof tables));
+    bool typed = options->dtype != ORT_DTYPE_UNDEFINED;
+    char others[100];
+    if (chosen && row && !(row->traits & ORT_FORMAT_ROWS))
+        return ort_error_set(err, ORT_ERROR_USAGE, "is %s, and columns are passed through or "
+                             "dropped of tables (%s) only", row->name,
+                             ort_format_list(ORT_FORMAT_ROWS, others, sizeof others));
+    if (typed && row && !(row->traits & ORT_FORMAT_TAKES_DTYPE))
+        return ort_error_set(err, ORT_ERROR_USAGE, "is %s, which says its own element type; "
+                             "--dtype is for %s", row->name,
+                             ort_format_list(ORT_FORMAT_TAKES_DTYPE, others, sizeof others));
+    if (options->rank != 0 && row && !(row->traits & ORT_FORMAT_TAKES_DIMS))
+        return ort_error_set(err, ORT_ERROR_USAGE, "is %s, which says its own shape; --dims is for "
+                             "%s", row->name,
+                             ort_format_list(ORT_FORMAT_TAKES_DIMS, others, sizeof others));
+    return ORT_OK;
 }
 
 /* A file holds one record; more are a stream, which is read by another call. */
@@ -107,7 +116,7 @@ static ort_status read_bytes(const unsigned char *bytes, size_t count, const ort
         row = ort_format_detect(bytes, count);
     if (!row)
         ORT_TRY(find_by_name(bytes, count, path, options, &row, err));
-    ORT_TRY(check_columns(row, options, err));
+    ORT_TRY(check_options(row, options, err));
     if (!row->read)
         return ort_error_set(err, ORT_ERROR_DATA, "is no %s file", row->name);
     ORT_TRY(check_rest(row, bytes, count, err));
@@ -199,7 +208,7 @@ static ort_status read_source(ort_input *in, const ort_format_row *row, const ch
                               bool *resumable, ort_error *err)
 {
     bool detect = options->format == ORT_FORMAT_AUTO;
-    ORT_TRY(check_columns(row, options, err));
+    ORT_TRY(check_options(row, options, err));
     if (takes_record(row, whole, options))
         return row->read_record(in, options, tensors, err);
     if (!whole && row && row->frame)

@@ -548,7 +548,8 @@ const ort_format_row ort_format_row_json = {
     .format = ORT_FORMAT_JSON,
     .name = "json",
     .endings = "json jsonl ndjson",
-    .traits = ORT_FORMAT_MANY | ORT_FORMAT_NESTED | ORT_FORMAT_COLUMNS | ORT_FORMAT_TAKES_PLAIN,
+    .traits = ORT_FORMAT_MANY | ORT_FORMAT_NESTED | ORT_FORMAT_COLUMNS | ORT_FORMAT_TAKES_PLAIN |
+              ORT_FORMAT_TAKES_DTYPE | ORT_FORMAT_TAKES_DIMS,
     .traits_of = traits_of,
     .has_dtype = ort_format_any_dtype,
     .matches = matches,

@@ -62,3 +62,19 @@ EOP
     ort-tensor "$FX/ab.npz" --select b -o rest.npz
     works ort-run "$FX/sum.onnx" -i a="$FX/one.npy" rest.npz --hash
 }
+
+@test "a shape or an element type is refused by formats that say their own" {
+    works ort-tensor "$FX/one.npy" --name x -o one.npz -o one.pb -o one.safetensors -o one.json
+    for ending in npz pb safetensors; do
+        fails 2 "one\.$ending: is $ending, which says its own shape; --dims is for \.json and \.raw" \
+            ort-tensor one.$ending --dims 2x1 --print
+    done
+    fails 2 "one\.npy: is npy, which says its own shape" ort-tensor "$FX/one.npy" --dims 2x1 --print
+    fails 2 "is npy, which says its own shape" bash -c "ort-tensor - --dims 2x1 --print <'$FX/one.npy'"
+    for ending in pb safetensors; do
+        fails 2 "one\.$ending: is $ending, which says its own element type; --dtype is for \.npy" \
+            ort-tensor one.$ending --dtype float --print
+    done
+    works ort-tensor one.json --dims 2x1 --print
+    has "float 2x1"
+}
