@@ -13,8 +13,8 @@ typedef struct ort_graph_hashes {
     ort_arena arena;
 } ort_graph_hashes;
 
-/* forms: blind to the numbers of weights as well, floats and bytes. Integers of 16 bits and more say
- * how something is computed: axes, shapes. */
+/* forms: blind to the numbers of weights as well: floats and bytes. Integers of 16 bits and more
+ * say how something is computed: axes, shapes. */
 ort_status ort_graph_hashes_init(const ort_graph *graph, bool forms, ort_graph_hashes *hashes,
                                  ort_error *err);
 void ort_graph_hashes_release(ort_graph_hashes *hashes);
