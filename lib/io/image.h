@@ -48,8 +48,6 @@ void *ort_image_symbol(void *handle, const char *name, const char **missing);
 /* After the last symbol; missing: NULL when all are there. */
 ort_status ort_image_library_check(const ort_image_library *library, const char *missing,
                                    ort_error *err);
-/* What a codec calls is a list X(name) ...; these make its pointers, as the library's own header
- * declares the functions, and fill those of `lib`. */
 #define ORT_IMAGE_MEMBER(name) __typeof__(name) *name;
 #ifdef ORT_IMAGES_LINKED
 #define ORT_IMAGE_FILL(name) lib->name = &(name);
@@ -57,6 +55,21 @@ ort_status ort_image_library_check(const ort_image_library *library, const char 
 #define ORT_IMAGE_FILL(name)                                                                       \
     lib->name = (__typeof__(name) *)ort_image_symbol(handle, #name, &missing);
 #endif
+/* The struct `type` of pointers to the functions in the list FUNCTIONS(X), as the library's own
+ * header declares them, and open_library, which fills one. Behind them an ort_image_library. */
+#define ORT_IMAGE_LIBRARY(type, FUNCTIONS, ...)                                                    \
+    typedef struct type {                                                                          \
+        FUNCTIONS(ORT_IMAGE_MEMBER)                                                                \
+    } type;                                                                                        \
+    static ort_status open_library(type *lib, ort_error *err)                                      \
+    {                                                                                              \
+        static const ort_image_library library = {__VA_ARGS__};                                    \
+        void *handle;                                                                              \
+        const char *missing = NULL;                                                                \
+        ORT_TRY(ort_image_library_open(&library, &handle, err));                                   \
+        FUNCTIONS(ORT_IMAGE_FILL)                                                                  \
+        return ort_image_library_check(&library, missing, err);                                    \
+    }
 
 typedef ort_status ort_image_read_fn(const unsigned char *bytes, size_t count, ort_image *image,
                                      ort_error *err);

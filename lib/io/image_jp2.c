@@ -18,25 +18,13 @@
     X(opj_set_error_handler) X(opj_read_header) X(opj_decode) X(opj_end_decompress)                \
     X(opj_image_destroy)
 
-typedef struct jp2_library {
-    JP2_FUNCTIONS(ORT_IMAGE_MEMBER)
-} jp2_library;
+ORT_IMAGE_LIBRARY(jp2_library, JP2_FUNCTIONS, "JPEG 2000", {"libopenjp2.so.7"}, "libopenjp2-7",
+                  "openjpeg2", "openjpeg")
 
 typedef struct jp2_source {
     const unsigned char *bytes;
     size_t count, at;
 } jp2_source;
-
-static ort_status open_library(jp2_library *lib, ort_error *err)
-{
-    static const ort_image_library library = {"JPEG 2000", {"libopenjp2.so.7"}, "libopenjp2-7",
-                                              "openjpeg2", "openjpeg"};
-    void *handle;
-    const char *missing = NULL;
-    ORT_TRY(ort_image_library_open(&library, &handle, err));
-    JP2_FUNCTIONS(ORT_IMAGE_FILL)
-    return ort_image_library_check(&library, missing, err);
-}
 
 /* ---- the bytes, as the library asks for them */
 

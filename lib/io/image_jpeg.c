@@ -19,9 +19,10 @@
     X(jpeg_set_defaults) X(jpeg_set_quality) X(jpeg_start_compress) X(jpeg_write_scanlines)        \
     X(jpeg_finish_compress)
 
-typedef struct jpeg_library {
-    JPEG_FUNCTIONS(ORT_IMAGE_MEMBER)
-} jpeg_library;
+/* The structures must be those of the header: its number is part of the library's name. */
+ORT_IMAGE_LIBRARY(jpeg_library, JPEG_FUNCTIONS, "JPEG",
+                  {JPEG_LIB_VERSION >= 80 ? "libjpeg.so.8" : "libjpeg.so.62"},
+                  "libjpeg62-turbo, libjpeg8", "libjpeg-turbo", "libjpeg-turbo")
 
 typedef struct jpeg_job {
     struct jpeg_error_mgr errors; /* first: the library hands back a pointer to it */
@@ -38,19 +39,6 @@ typedef struct jpeg_job {
 } jpeg_job;
 
 enum { JPEG_DEFAULT_QUALITY = 75, APP1_LENGTH = 0xffff };
-
-static ort_status open_library(jpeg_library *lib, ort_error *err)
-{
-    /* The structures must be those of the header: its number is part of the library's name. */
-    static const ort_image_library library = {
-        "JPEG", {JPEG_LIB_VERSION >= 80 ? "libjpeg.so.8" : "libjpeg.so.62"},
-        "libjpeg62-turbo, libjpeg8", "libjpeg-turbo", "libjpeg-turbo"};
-    void *handle;
-    const char *missing = NULL;
-    ORT_TRY(ort_image_library_open(&library, &handle, err));
-    JPEG_FUNCTIONS(ORT_IMAGE_FILL)
-    return ort_image_library_check(&library, missing, err);
-}
 
 static void on_error(j_common_ptr info)
 {

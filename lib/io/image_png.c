@@ -20,9 +20,8 @@
     X(png_get_rowbytes) X(png_read_image) X(png_read_end) X(png_get_eXIf_1) X(png_set_write_fn)    \
     X(png_set_IHDR) X(png_write_info) X(png_write_row) X(png_write_end)
 
-typedef struct png_library {
-    PNG_FUNCTIONS(ORT_IMAGE_MEMBER)
-} png_library;
+ORT_IMAGE_LIBRARY(png_library, PNG_FUNCTIONS, "PNG", {"libpng16.so.16", "libpng16.so"},
+                  "libpng16-16", "libpng", "libpng")
 
 typedef struct png_job {
     png_library lib;
@@ -36,17 +35,6 @@ typedef struct png_job {
     png_bytep *rows;
     FILE *stream;               /* writing */
 } png_job;
-
-static ort_status open_library(png_library *lib, ort_error *err)
-{
-    static const ort_image_library library = {"PNG", {"libpng16.so.16", "libpng16.so"},
-                                              "libpng16-16", "libpng", "libpng"};
-    void *handle;
-    const char *missing = NULL;
-    ORT_TRY(ort_image_library_open(&library, &handle, err));
-    PNG_FUNCTIONS(ORT_IMAGE_FILL)
-    return ort_image_library_check(&library, missing, err);
-}
 
 /* libpng hands its callbacks a png_struct whose getters are in the library itself: the job that is
  * under way on this thread is simpler to find here. */

@@ -12,22 +12,10 @@
 #define WEBP_FUNCTIONS(X)                                                                          \
     X(WebPGetInfo) X(WebPDecodeRGBInto) X(WebPEncodeRGB) X(WebPEncodeRGBA) X(WebPFree)
 
-typedef struct webp_library {
-    WEBP_FUNCTIONS(ORT_IMAGE_MEMBER)
-} webp_library;
+ORT_IMAGE_LIBRARY(webp_library, WEBP_FUNCTIONS, "WebP", {"libwebp.so.7"}, "libwebp7", "libwebp",
+                  "libwebp")
 
 enum { WEBP_DEFAULT_QUALITY = 80, WEBP_LARGEST_SIDE = 16383 };
-
-static ort_status open_library(webp_library *lib, ort_error *err)
-{
-    static const ort_image_library library = {"WebP", {"libwebp.so.7"}, "libwebp7", "libwebp",
-                                              "libwebp"};
-    void *handle;
-    const char *missing = NULL;
-    ORT_TRY(ort_image_library_open(&library, &handle, err));
-    WEBP_FUNCTIONS(ORT_IMAGE_FILL)
-    return ort_image_library_check(&library, missing, err);
-}
 
 static int find_orientation(const unsigned char *bytes, size_t count)
 {
