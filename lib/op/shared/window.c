@@ -58,8 +58,9 @@ ort_status ort_window_read(const ort_node *node, ort_window_spec *spec, ort_erro
         spec->end[i] = pads[rank + i];
     }
     spec->rank = (int)rank;
-    spec->ceil_mode = ort_node_attr_int(node, "ceil_mode") != 0;
+    const ort_attr *ceil = ort_node_attr_of(node, "ceil_mode", ORT_ATTR_INT);
     const ort_attr *mode = ort_node_attr_of(node, "auto_pad", ORT_ATTR_STRING);
+    spec->ceil_mode = ceil && ceil->i != 0;
     int word = mode ? ort_word_find(auto_pads, mode->s.ptr, mode->s.length) : ORT_PAD_EXPLICIT;
     spec->auto_pad = (ort_auto_pad)word;
     return word >= 0 ? ORT_OK
