@@ -206,11 +206,19 @@ static ort_status append_kept(ort_value *sequence, ort_value *item, ort_error *e
     return ort_value_append_take(sequence, kept, err);
 }
 
+typedef struct empty_state {
+    int64_t dtype;
+} empty_state;
+
+static const ort_bind empty_bind[] = {
+    ORT_BIND(empty_state, dtype, ORT_ELSE(ORT_DTYPE_FLOAT)), {0}};
+
 static ort_status empty_run(ort_call *call, ort_error *err)
 {
+    const empty_state *s = call->state;
     ort_value *sequence = NULL;
     ORT_TRY(ort_value_new_sequence_(&sequence, err));
-    sequence->item_dtype = (ort_dtype)ort_node_int(call->node, "dtype", ORT_DTYPE_FLOAT);
+    sequence->item_dtype = (ort_dtype)s->dtype;
     ort_call_set_output(call, 0, sequence);
     return ORT_OK;
 }
@@ -318,12 +326,21 @@ static ort_status append_part(ort_value *sequence, const ort_tensor *in, int axi
     return ort_value_append_take(sequence, part, err);
 }
 
+typedef struct split_state {
+    int64_t axis;
+    bool keepdims;
+} split_state;
+
+static const ort_bind split_bind[] = {
+    ORT_BIND(split_state, axis), ORT_BIND(split_state, keepdims), {0}};
+
 static ort_status split_parts(ort_call *call, ort_value *sequence, int axis, ort_error *err)
 {
+    const split_state *s = call->state;
     const ort_tensor *in = ort_call_in(call, 0), *split = ort_call_in(call, 1);
     int64_t whole = in->shape.dim[axis], first = 0;
     bool listed = split && split->shape.rank == 1;
-    bool squeeze = !split && ort_node_attr_int(call->node, "keepdims") == 0;
+    bool squeeze = !split && !s->keepdims;
     int64_t size = 1;
     if (!listed)
         ORT_TRY(ort_call_i64(call, 1, &size, err));
@@ -351,7 +368,7 @@ static ort_status split_parts(ort_call *call, ort_value *sequence, int axis, ort
 static ort_status split_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *in = ort_call_in(call, 0);
-    int64_t axis = ort_node_attr_int(call->node, "axis");
+    int64_t axis = ((const split_state *)call->state)->axis;
     ort_value *sequence = NULL;
     axis += axis < 0 ? in->shape.rank : 0;
     if (axis < 0 || axis >= in->shape.rank)
@@ -367,12 +384,21 @@ static ort_status split_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
+typedef struct concat_state {
+    int64_t axis;
+    bool new_axis;
+} concat_state;
+
+static const ort_bind concat_bind[] = {
+    ORT_BIND(concat_state, axis), ORT_BIND(concat_state, new_axis), {0}};
+
 /* Shape of the result; items must agree on all but the joined axis. */
 static ort_status concat_shape(ort_call *call, const ort_value *sequence, int *axis_out,
                                ort_shape *shape, ort_error *err)
 {
-    bool new_axis = ort_node_attr_int(call->node, "new_axis") != 0;
-    int64_t axis = ort_node_attr_int(call->node, "axis"), total = 0;
+    const concat_state *s = call->state;
+    bool new_axis = s->new_axis;
+    int64_t axis = s->axis, total = 0;
     const ort_tensor *first = &sequence->items[0]->tensor;
     int rank = first->shape.rank + (new_axis ? 1 : 0);
     axis += axis < 0 ? rank : 0;
@@ -449,14 +475,20 @@ static ort_status get_run(ort_call *call, ort_error *err)
     return ort_flow_set_output(call, 0, call->in[0], err);
 }
 
-static const ort_op_impl empty_impl = {.infer = empty_infer, .run = empty_run};
+static const ort_op_impl empty_impl = {
+    .state = sizeof(empty_state), .bind = empty_bind, .infer = empty_infer, .run = empty_run,
+};
 static const ort_op_impl construct_impl = {.infer = construct_infer, .run = construct_run};
 static const ort_op_impl insert_impl = {.infer = insert_infer, .run = insert_run};
 static const ort_op_impl erase_impl = {.infer = ort_infer_same, .run = erase_run};
 static const ort_op_impl at_impl = {.infer = at_infer, .run = at_run};
 static const ort_op_impl length_impl = {.infer = length_infer, .run = length_run};
-static const ort_op_impl split_impl = {.infer = split_infer, .run = split_run};
-static const ort_op_impl concat_impl = {.infer = concat_infer, .run = concat_run};
+static const ort_op_impl split_impl = {
+    .state = sizeof(split_state), .bind = split_bind, .infer = split_infer, .run = split_run,
+};
+static const ort_op_impl concat_impl = {
+    .state = sizeof(concat_state), .bind = concat_bind, .infer = concat_infer, .run = concat_run,
+};
 static const ort_op_impl optional_impl = {.infer = optional_infer, .run = optional_run};
 static const ort_op_impl has_impl = {.infer = has_infer, .run = has_run};
 static const ort_op_impl get_impl = {.infer = get_infer, .run = get_run};

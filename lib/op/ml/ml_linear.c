@@ -23,10 +23,8 @@ typedef struct linear_state {
     ort_ml_post post;
     int64_t targets;          /* rows of coefficients (linear), classes (svm) */
     int64_t outputs;          /* columns of the scores */
-    const float *coefficients, *intercepts, *rho, *prob_a, *prob_b, *support;
-    size_t coefficient_count, intercept_count, rho_count, prob_count, support_count;
-    const int64_t *per_class;
-    size_t class_count;
+    ort_floats coefficients, intercepts, rho, prob_a, prob_b, support, kernel_params;
+    ort_ints per_class;
     int64_t vectors, features; /* support vectors and their length */
     kernel_kind kernel;
     double gamma, coef0, degree;
@@ -39,11 +37,16 @@ typedef struct linear_state {
 #define LINEAR_POST                                                                                \
     ORT_BIND_AS(linear_state, post, "post_transform", ORT_WORDS(ORT_ML_POST_WORDS))
 static const ort_bind linear_bind[] = {
-    LINEAR_POST,
+    LINEAR_POST, ORT_BIND(linear_state, coefficients), ORT_BIND(linear_state, intercepts),
     ORT_BIND(linear_state, targets, ORT_WITHIN(1, INT32_MAX), ORT_ELSE(1)), {0}};
 static const ort_bind svm_bind[] = {
     LINEAR_POST,
     ORT_BIND_AS(linear_state, kernel, "kernel_type", ORT_WORDS("LINEAR POLY RBF SIGMOID")),
+    ORT_BIND(linear_state, kernel_params), ORT_BIND(linear_state, coefficients),
+    ORT_BIND(linear_state, rho), ORT_BIND(linear_state, prob_a, ORT_MAYBE),
+    ORT_BIND(linear_state, prob_b, ORT_MAYBE),
+    ORT_BIND_AS(linear_state, support, "support_vectors"),
+    ORT_BIND_AS(linear_state, per_class, "vectors_per_class", ORT_MAYBE),
     ORT_BIND_AS(linear_state, vectors, "n_supports", ORT_MAYBE),
     ORT_BIND(linear_state, one_class, ORT_MAYBE), {0}};
 
@@ -106,9 +109,9 @@ static void linear_scores(const work *w, const double *x, double *scores)
 {
     const linear_state *s = w->s;
     for (int64_t t = 0; t < s->targets; t++) {
-        scores[t] = dot(x, s->coefficients + t * w->features, w->features);
-        if ((size_t)t < s->intercept_count)
-            scores[t] += (double)s->intercepts[t];
+        scores[t] = dot(x, s->coefficients.ptr + t * w->features, w->features);
+        if ((size_t)t < s->intercepts.count)
+            scores[t] += (double)s->intercepts.ptr[t];
     }
 }
 
@@ -154,9 +157,9 @@ static ort_status linear_run(ort_call *call, ort_error *err)
     work w = {.call = call, .s = s, .x = ort_call_in(call, 0)};
     w.row = s->classifier ? linear_class_row : linear_value_row;
     ort_ml_rows(w.x, &w.rows, &w.features);
-    if ((size_t)(w.features * s->targets) != s->coefficient_count)
+    if ((size_t)(w.features * s->targets) != s->coefficients.count)
         return ort_call_fail(call, err, "input X has %lld features, %zu coefficients serve %lld "
-                             "targets", (long long)w.features, s->coefficient_count,
+                             "targets", (long long)w.features, s->coefficients.count,
                              (long long)s->targets);
     ort_call_range(call, w.rows, ROWS_PER_TASK, do_rows, &w);
     return ORT_OK;
@@ -201,13 +204,11 @@ static ort_status linear_class_infer(ort_infer *x, ort_error *err)
 
 static ort_status read_linear(ort_prep *p, linear_state *s, ort_error *err)
 {
-    s->coefficients = ort_node_floats(p->node, "coefficients", &s->coefficient_count);
-    s->intercepts = ort_node_floats(p->node, "intercepts", &s->intercept_count);
-    if (s->coefficient_count == 0)
+    if (s->coefficients.count == 0)
         return ort_prep_fail(p, err, "attribute coefficients is missing or empty");
-    if (s->targets > 0 && s->coefficient_count % (size_t)s->targets != 0)
+    if (s->targets > 0 && s->coefficients.count % (size_t)s->targets != 0)
         return ort_prep_fail(p, err, "%zu coefficients can't serve %lld rows of them",
-                             s->coefficient_count, (long long)s->targets);
+                             s->coefficients.count, (long long)s->targets);
     return ORT_OK;
 }
 
@@ -261,7 +262,7 @@ static void map_distances(const linear_state *s, const double *x, double square,
         double squares = square + s->squares[v];
         double d = isfinite(squares)
                        ? fmax(0, squares - 2 * p[v])
-                       : distance_square(x, s->support + v * s->features, s->features);
+                       : distance_square(x, s->support.ptr + v * s->features, s->features);
         p[v] = exp(-s->gamma * d);
     }
 }
@@ -337,15 +338,16 @@ static void pair_scores(const linear_state *s, const double *kernels, double *sc
     int64_t classes = s->targets, pair = 0, at_i = 0;
     memset(votes, 0, (size_t)classes * sizeof *votes);
     ort_pace pace = {0};
-    for (int64_t i = 0; i < classes; at_i += s->per_class[i], i++) {
+    for (int64_t i = 0; i < classes; at_i += s->per_class.ptr[i], i++) {
         if (ort_pace_over(&pace, (uint64_t)s->vectors + (uint64_t)classes))
             return;
-        int64_t at_j = at_i + s->per_class[i];
-        for (int64_t j = i + 1; j < classes; at_j += s->per_class[j], j++, pair++) {
-            double sum = (double)s->rho[(size_t)pair < s->rho_count ? pair : 0];
-            sum += dot(kernels + at_i, s->coefficients + (j - 1) * s->vectors + at_i,
-                       s->per_class[i]);
-            sum += dot(kernels + at_j, s->coefficients + i * s->vectors + at_j, s->per_class[j]);
+        int64_t at_j = at_i + s->per_class.ptr[i];
+        for (int64_t j = i + 1; j < classes; at_j += s->per_class.ptr[j], j++, pair++) {
+            double sum = (double)s->rho.ptr[(size_t)pair < s->rho.count ? pair : 0];
+            sum += dot(kernels + at_i, s->coefficients.ptr + (j - 1) * s->vectors + at_i,
+                       s->per_class.ptr[i]);
+            sum += dot(kernels + at_j, s->coefficients.ptr + i * s->vectors + at_j,
+                       s->per_class.ptr[j]);
             scores[pair] = sum;
             votes[sum > 0 ? i : j] += 1;
         }
@@ -358,8 +360,8 @@ static void probabilities(const linear_state *s, const double *scores, double *r
     int64_t k = s->targets, pair = 0;
     for (int64_t i = 0; i < k; i++)
         for (int64_t j = i + 1; j < k; j++, pair++) {
-            double p = 1 - ort_ml_logistic(scores[pair] * (double)s->prob_a[pair] +
-                                           (double)s->prob_b[pair]);
+            double p = 1 - ort_ml_logistic(scores[pair] * (double)s->prob_a.ptr[pair] +
+                                           (double)s->prob_b.ptr[pair]);
             p = fmin(fmax(p, 1e-7), 1 - 1e-7);
             r[i * k + j] = p;
             r[j * k + i] = 1 - p;
@@ -391,7 +393,8 @@ static void svm_class_row(const work *w, int64_t row, const double *x, const dou
     double *r = votes + k, *q = r + k * k, *qp = q + k * k, *prob = qp + k;
     if (s->vectors == 0) { /* linear: one hyperplane per class */
         for (int64_t c = 0; c < k; c++)
-            scores[c] = (double)s->rho[0] + dot(x, s->coefficients + c * w->features, w->features);
+            scores[c] = (double)s->rho.ptr[0] +
+                        dot(x, s->coefficients.ptr + c * w->features, w->features);
         int64_t best = best_of(scores, k);
         ort_ml_post_row(s->post, scores, k);
         store(w, row, scores, k);
@@ -399,7 +402,7 @@ static void svm_class_row(const work *w, int64_t row, const double *x, const dou
         return;
     }
     pair_scores(s, kernels, scores, votes);
-    if (s->prob_count > 0) {
+    if (s->prob_a.count > 0) {
         probabilities(s, scores, r, q, qp, prob);
         int64_t best = best_of(votes, k); /* as libsvm: probabilities don't choose the label */
         ort_ml_post_row(s->post, prob, k);
@@ -422,11 +425,11 @@ static void svm_value_row(const work *w, int64_t row, const double *x, const dou
                           double *space)
 {
     const linear_state *s = w->s;
-    double sum = s->rho_count > 0 ? (double)s->rho[0] : 0;
+    double sum = s->rho.count > 0 ? (double)s->rho.ptr[0] : 0;
     if (s->vectors == 0)
-        sum += dot(x, s->coefficients, w->features);
+        sum += dot(x, s->coefficients.ptr, w->features);
     else
-        sum += dot(kernels, s->coefficients, s->vectors);
+        sum += dot(kernels, s->coefficients.ptr, s->vectors);
     space[0] = s->one_class ? (sum > 0 ? 1 : -1) : sum;
     ort_ml_post_row(s->post, space, 1);
     store(w, row, space, 1);
@@ -455,7 +458,7 @@ static ort_status svm_run(ort_call *call, ort_error *err)
     int64_t need;
     ort_ml_rows(w.x, &w.rows, &w.features);
     need = s->vectors > 0 ? s->features
-                          : (int64_t)s->coefficient_count / (s->classifier ? s->targets : 1);
+                          : (int64_t)s->coefficients.count / (s->classifier ? s->targets : 1);
     if (w.features != need)
         return ort_call_fail(call, err, "input X has %lld features, the model needs %lld",
                              (long long)w.features, (long long)need);
@@ -500,24 +503,20 @@ static ort_status svm_value_infer(ort_infer *x, ort_error *err)
 
 static ort_status read_svm(ort_prep *p, linear_state *s, ort_error *err)
 {
-    size_t params = 0;
-    const float *kernel_params = ort_node_floats(p->node, "kernel_params", &params);
+    const size_t params = s->kernel_params.count;
     if (params != 0 && params != 3)
         return ort_prep_fail(p, err, "kernel_params has %zu elements; gamma, coef0 and degree are "
                              "needed, or none", params);
     if (params == 3) {
-        s->gamma = (double)kernel_params[0];
-        s->coef0 = (double)kernel_params[1];
-        s->degree = (double)kernel_params[2];
+        s->gamma = (double)s->kernel_params.ptr[0];
+        s->coef0 = (double)s->kernel_params.ptr[1];
+        s->degree = (double)s->kernel_params.ptr[2];
     }
-    s->coefficients = ort_node_floats(p->node, "coefficients", &s->coefficient_count);
-    s->support = ort_node_floats(p->node, "support_vectors", &s->support_count);
-    s->rho = ort_node_floats(p->node, "rho", &s->rho_count);
-    if (s->coefficient_count == 0 || s->rho_count == 0)
+    if (s->coefficients.count == 0 || s->rho.count == 0)
         return ort_prep_fail(p, err, "attributes coefficients and rho are needed");
     s->all_positive = true;
-    for (size_t i = 0; i < s->coefficient_count; i++)
-        s->all_positive = s->all_positive && s->coefficients[i] >= 0;
+    for (size_t i = 0; i < s->coefficients.count; i++)
+        s->all_positive = s->all_positive && s->coefficients.ptr[i] >= 0;
     return ORT_OK;
 }
 
@@ -526,7 +525,7 @@ static void find_center(linear_state *s)
     for (int64_t i = 0; i < s->features; i++) {
         s->center[i] = 0;
         for (int64_t v = 0; v < s->vectors && s->kernel == KERNEL_RBF; v++)
-            s->center[i] += (double)s->support[v * s->features + i] / (double)s->vectors;
+            s->center[i] += (double)s->support.ptr[v * s->features + i] / (double)s->vectors;
         if (!isfinite(s->center[i]))
             s->center[i] = 0;
     }
@@ -550,7 +549,7 @@ static ort_status pack_vectors(ort_prep *p, linear_state *s, ort_error *err)
     for (int64_t v = 0; v < s->vectors; v++) {
         s->squares[v] = 0;
         for (int64_t i = 0; i < s->features; i++) {
-            double x = (double)s->support[v * s->features + i] - s->center[i];
+            double x = (double)s->support.ptr[v * s->features + i] - s->center[i];
             rows[v * s->features + i] = x;
             s->squares[v] += x * x;
         }
@@ -565,47 +564,44 @@ static ort_status check_vectors(ort_prep *p, linear_state *s, ort_error *err)
 {
     if (s->vectors == 0)
         return ORT_OK;
-    s->features = (int64_t)s->support_count / s->vectors;
-    if (s->features < 1 || s->features * s->vectors != (int64_t)s->support_count)
+    s->features = (int64_t)s->support.count / s->vectors;
+    if (s->features < 1 || s->features * s->vectors != (int64_t)s->support.count)
         return ort_prep_fail(p, err, "%zu numbers in support_vectors can't be %lld vectors",
-                             s->support_count, (long long)s->vectors);
+                             s->support.count, (long long)s->vectors);
     return pack_vectors(p, s, err);
 }
 
 static ort_status svm_class_prepare(ort_prep *p, ort_error *err)
 {
     linear_state *s = p->state;
-    size_t prob_b = 0;
     s->classifier = true;
     s->labels = ort_ml_read_labels(p->node, "classlabels_ints", "classlabels_strings");
     s->targets = s->labels.count > 0 ? (int64_t)s->labels.count : 1;
     s->outputs = svm_outputs(p->node);
-    s->per_class = ort_node_ints(p->node, "vectors_per_class", &s->class_count);
-    s->prob_a = ort_node_floats(p->node, "prob_a", &s->prob_count);
-    s->prob_b = ort_node_floats(p->node, "prob_b", &prob_b);
     ORT_TRY(read_svm(p, s, err));
     if (s->targets > MAX_CLASSES)
         return ort_prep_fail(p, err, "%lld classes are more than %d", (long long)s->targets,
                              MAX_CLASSES);
-    for (size_t i = 0; i < s->class_count; i++) {
-        if (s->per_class[i] < 0 || s->per_class[i] > INT32_MAX)
+    for (size_t i = 0; i < s->per_class.count; i++) {
+        if (s->per_class.ptr[i] < 0 || s->per_class.ptr[i] > INT32_MAX)
             return ort_prep_fail(p, err, "vectors_per_class holds %lld",
-                                 (long long)s->per_class[i]);
-        s->vectors += s->per_class[i];
+                                 (long long)s->per_class.ptr[i]);
+        s->vectors += s->per_class.ptr[i];
     }
     int64_t pairs = s->targets * (s->targets - 1) / 2;
     if (s->vectors > 0 &&
-        ((int64_t)s->class_count != s->targets ||
-         (int64_t)s->coefficient_count < (s->targets - 1) * s->vectors ||
-         (s->prob_count > 0 && ((int64_t)s->prob_count < pairs || (int64_t)prob_b < pairs))))
+        ((int64_t)s->per_class.count != s->targets ||
+         (int64_t)s->coefficients.count < (s->targets - 1) * s->vectors ||
+         (s->prob_a.count > 0 &&
+          ((int64_t)s->prob_a.count < pairs || (int64_t)s->prob_b.count < pairs))))
         return ort_prep_fail(p, err, "coefficients, vectors_per_class, prob_a and prob_b don't fit "
                              "%lld classes", (long long)s->targets);
-    if (s->vectors > 0 && (int64_t)s->rho_count < pairs)
-        return ort_prep_fail(p, err, "rho has %zu elements for %lld pairs of classes", s->rho_count,
+    if (s->vectors > 0 && (int64_t)s->rho.count < pairs)
+        return ort_prep_fail(p, err, "rho has %zu elements for %lld pairs of classes", s->rho.count,
                              (long long)pairs);
-    if (s->vectors == 0 && (int64_t)s->coefficient_count % s->targets != 0)
+    if (s->vectors == 0 && (int64_t)s->coefficients.count % s->targets != 0)
         return ort_prep_fail(p, err, "%zu coefficients can't serve %lld classes",
-                             s->coefficient_count, (long long)s->targets);
+                             s->coefficients.count, (long long)s->targets);
     return check_vectors(p, s, err);
 }
 
@@ -614,8 +610,8 @@ static ort_status svm_value_prepare(ort_prep *p, ort_error *err)
     linear_state *s = p->state;
     s->targets = s->outputs = 1;
     ORT_TRY(read_svm(p, s, err));
-    if (s->vectors < 0 || (s->vectors > 0 && (int64_t)s->coefficient_count < s->vectors))
-        return ort_prep_fail(p, err, "%zu coefficients for n_supports %lld", s->coefficient_count,
+    if (s->vectors < 0 || (s->vectors > 0 && (int64_t)s->coefficients.count < s->vectors))
+        return ort_prep_fail(p, err, "%zu coefficients for n_supports %lld", s->coefficients.count,
                              (long long)s->vectors);
     return check_vectors(p, s, err);
 }

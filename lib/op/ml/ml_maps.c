@@ -130,6 +130,9 @@ static int64_t table_find(const table *t, const void *data, int64_t i)
 /* ---- LabelEncoder and CategoryMapper: element to element */
 
 typedef struct encoder {
+    float default_float;
+    int64_t default_int64;
+    ort_string default_string;
     table table;
     key_list values;
     ort_tensor fallback;  /* scalar of the value type */
@@ -139,6 +142,10 @@ typedef struct encoder {
         ort_string s;
     } store;
 } encoder;
+
+static const ort_bind encoder_bind[] = {
+    ORT_BIND(encoder, default_float, ORT_MAYBE), ORT_BIND(encoder, default_int64),
+    ORT_BIND(encoder, default_string), {0}};
 
 /* LabelEncoder-1 and CategoryMapper: strings to positions (or given integers) and back. */
 static ort_dtype legacy_output(ort_dtype in)
@@ -176,16 +183,14 @@ static void set_fallback(ort_prep *p, encoder *e, ort_dtype dtype)
     if (t != NULL && t->dtype == dtype && ort_tensor_count(t) >= 1) {
         e->fallback.data = t->data;
     } else if (dtype == ORT_DTYPE_STRING) {
-        const ort_attr *a = ort_node_attr(p->node, "default_string");
-        bool given = a && a->type == ORT_ATTR_STRING;
-        e->store.s = given ? a->s : (ort_string){"_Unused", strlen("_Unused")};
+        e->store.s = e->default_string;
     } else if (dtype == ORT_DTYPE_FLOAT) {
-        e->store.f = ort_node_float(p->node, "default_float", -0.0f);
+        e->store.f = e->default_float;
     } else if (dtype == ORT_DTYPE_DOUBLE) {
-        double d = (double)ort_node_float(p->node, "default_float", -0.0f);
+        double d = (double)e->default_float;
         memcpy(&e->store.i, &d, sizeof d);
     } else {
-        ort_tensor_set_i64(&e->fallback, 0, ort_node_int(p->node, "default_int64", -1));
+        ort_tensor_set_i64(&e->fallback, 0, e->default_int64);
     }
 }
 
@@ -222,10 +227,8 @@ static ort_status legacy_lists(ort_prep *p, key_list *keys, key_list *values, or
 
 static ort_status encoder_prepare(ort_prep *p, ort_error *err)
 {
-    encoder *e = ort_prep_state(p, sizeof *e);
+    encoder *e = p->state;
     key_list keys = {0};
-    if (e == NULL)
-        return ort_error_memory(err, sizeof *e);
     if (is_legacy(p->op)) {
         ORT_TRY(legacy_lists(p, &keys, &e->values, err));
     } else {
@@ -290,35 +293,41 @@ static ort_status dict_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+typedef struct dictionary {
+    ort_strings strings;
+    ort_ints ints;
+    int64_t columns;
+    table table;
+} dictionary;
+
+static const ort_bind dict_bind[] = {
+    ORT_BIND_AS(dictionary, strings, "string_vocabulary"),
+    ORT_BIND_AS(dictionary, ints, "int64_vocabulary"), {0}};
+
 static ort_status dict_prepare(ort_prep *p, ort_error *err)
 {
-    table *t = ort_prep_state(p, sizeof *t);
-    size_t n = 0;
-    const ort_string *strings = ort_node_strings(p->node, "string_vocabulary", &n);
-    key_list keys = {ORT_DTYPE_STRING, strings, n};
-    if (n == 0) {
-        const int64_t *ints = ort_node_ints(p->node, "int64_vocabulary", &n);
-        keys = (key_list){ORT_DTYPE_INT64, ints, n};
-    }
-    if (t == NULL)
-        return ort_error_memory(err, sizeof *t);
-    if (n == 0)
+    dictionary *d = p->state;
+    key_list keys = {ORT_DTYPE_STRING, d->strings.ptr, d->strings.count};
+    if (keys.count == 0)
+        keys = (key_list){ORT_DTYPE_INT64, d->ints.ptr, d->ints.count};
+    if (keys.count == 0)
         return ort_prep_fail(p, err, "neither string_vocabulary nor int64_vocabulary is given");
-    return table_build(p, &keys, t, err);
+    d->columns = (int64_t)keys.count;
+    return table_build(p, &keys, &d->table, err);
 }
 
 static ort_status dict_run(ort_call *call, ort_error *err)
 {
-    const table *t = call->state;
+    const dictionary *d = call->state;
+    const table *t = &d->table;
     const ort_value *map = call->in[0];
-    int64_t columns = (int64_t)vocabulary_count(call->node);
     if (map == NULL || map->kind != ORT_KIND_MAP)
         return ort_call_fail(call, err, "input X is no map");
     const ort_tensor *keys = &map->items[0]->tensor, *values = &map->items[1]->tensor;
     if (keys->dtype != t->dtype)
         return ort_call_fail(call, err, "the map has %s keys, the vocabulary is %s",
                              ort_dtype_name(keys->dtype), ort_dtype_name(t->dtype));
-    ort_shape shape = ort_shape_make(2, (int64_t[]){1, columns});
+    ort_shape shape = ort_shape_make(2, (int64_t[]){1, d->columns});
     ORT_TRY(ort_call_output(call, 0, values->dtype, &shape, err));
     ort_tensor *out = ort_call_out(call, 0);
     size_t size = (size_t)ort_dtype_get(values->dtype)->bits / 8;
@@ -336,22 +345,16 @@ static ort_status dict_run(ort_call *call, ort_error *err)
 
 static ort_dtype cast_target(const ort_node *node)
 {
-    const char *to = ort_node_string(node, "cast_to", "TO_FLOAT");
-    return !strcmp(to, "TO_FLOAT")    ? ORT_DTYPE_FLOAT
-           : !strcmp(to, "TO_INT64")  ? ORT_DTYPE_INT64
-           : !strcmp(to, "TO_STRING") ? ORT_DTYPE_STRING
-                                      : ORT_DTYPE_UNDEFINED;
-}
-
-static bool is_sparse(const ort_node *node)
-{
-    return !strcmp(ort_node_string(node, "map_form", "DENSE"), "SPARSE");
+    return ort_node_attr_is(node, "cast_to", "TO_FLOAT")    ? ORT_DTYPE_FLOAT
+           : ort_node_attr_is(node, "cast_to", "TO_INT64")  ? ORT_DTYPE_INT64
+           : ort_node_attr_is(node, "cast_to", "TO_STRING") ? ORT_DTYPE_STRING
+                                                            : ORT_DTYPE_UNDEFINED;
 }
 
 static ort_status cast_map_infer(ort_infer *x, ort_error *err)
 {
     ort_dim dims[2] = {ort_dim_of(1), ort_dim_unknown()};
-    if (is_sparse(x->node))
+    if (ort_node_attr_is(x->node, "map_form", "SPARSE"))
         dims[1] = ort_dim_of(ort_node_attr_int(x->node, "max_map"));
     if (cast_target(x->node) == ORT_DTYPE_UNDEFINED)
         return ort_infer_fail(x, err, "cast_to is none of TO_FLOAT, TO_INT64, TO_STRING");
@@ -372,18 +375,31 @@ static int by_map_key(const void *a, const void *b)
 
 static void *run_alloc(void *arg, size_t bytes) { return ort_call_alloc(arg, bytes); }
 
+typedef struct cast_state {
+    enum { TO_FLOAT, TO_INT64, TO_STRING } to;
+    bool sparse;
+    int64_t max_map;
+} cast_state;
+
+static const ort_bind cast_bind[] = {
+    ORT_BIND_AS(cast_state, to, "cast_to", ORT_WORDS("TO_FLOAT TO_INT64 TO_STRING")),
+    ORT_BIND_AS(cast_state, sparse, "map_form", ORT_WORDS("DENSE SPARSE")),
+    ORT_BIND(cast_state, max_map), {0}};
+
 static ort_status cast_map_run(ort_call *call, ort_error *err)
 {
+    const cast_state *s = call->state;
     const ort_value *map = call->in[0];
     if (map == NULL || map->kind != ORT_KIND_MAP || map->items[0]->tensor.dtype != ORT_DTYPE_INT64)
         return ort_call_fail(call, err, "input X is no map with int64 keys");
     const int64_t *keys = map->items[0]->tensor.data;
     int64_t n = ort_tensor_count(&map->items[0]->tensor), size = n;
-    if (is_sparse(call->node))
-        size = ort_node_attr_int(call->node, "max_map");
+    if (s->sparse)
+        size = s->max_map;
     ort_shape values_shape = ort_shape_make(2, (int64_t[]){1, n});
     ort_shape shape = ort_shape_make(2, (int64_t[]){1, size});
-    ort_dtype dtype = cast_target(call->node);
+    ort_dtype dtype = s->to == TO_INT64 ? ORT_DTYPE_INT64
+                      : s->to == TO_STRING ? ORT_DTYPE_STRING : ORT_DTYPE_FLOAT;
     ORT_TRY(ort_shape_check(&shape, dtype, err));
     size_t element = (size_t)ort_dtype_get(dtype)->bits / 8;
     key_order *order = ort_call_alloc(call, (size_t)(n + 1) * sizeof *order);
@@ -401,7 +417,7 @@ static ort_status cast_map_run(ort_call *call, ort_error *err)
     qsort(order, (size_t)n, sizeof *order, by_map_key);
     memset(out->data, 0, ort_tensor_bytes(out));
     for (int64_t i = 0; i < n; i++) {
-        int64_t at = is_sparse(call->node) ? order[i].key : i;
+        int64_t at = s->sparse ? order[i].key : i;
         if (at < 0 || at >= size)
             continue; /* SPARSE: keys beyond max_map are left out, as the specification says */
         memcpy((char *)out->data + (size_t)at * element,
@@ -482,12 +498,16 @@ static ort_status zip_run(ort_call *call, ort_error *err)
 /* ---- rows */
 
 static const ort_op_impl label_encoder = {
-    .infer = encoder_infer, .prepare = encoder_prepare, .run = encoder_run,
+    .state = sizeof(encoder), .bind = encoder_bind, .infer = encoder_infer,
+    .prepare = encoder_prepare, .run = encoder_run,
 };
 static const ort_op_impl dict_vectorizer = {
-    .infer = dict_infer, .prepare = dict_prepare, .run = dict_run,
+    .state = sizeof(dictionary), .bind = dict_bind, .infer = dict_infer,
+    .prepare = dict_prepare, .run = dict_run,
 };
-static const ort_op_impl cast_map = {.infer = cast_map_infer, .run = cast_map_run};
+static const ort_op_impl cast_map = {
+    .state = sizeof(cast_state), .bind = cast_bind, .infer = cast_map_infer, .run = cast_map_run,
+};
 static const ort_op_impl zip_map = {.infer = zip_infer, .run = zip_run};
 
 const ort_op ort_ops_ml_maps[] = {

@@ -15,14 +15,24 @@
 enum { MODE_TF, MODE_IDF, MODE_TFIDF };
 
 typedef struct tfidf {
-    int64_t min, max, skips, columns;
+    int64_t min, max, skips;
     int mode;
+    ort_ints pool_ints, sections, pool_columns; /* sections begin with n-grams of one more token */
+    ort_strings pool_strings;
+    ort_floats weights; /* per column; none: ones */
     bool strings;
-    const float *weights; /* per column; NULL: ones */
-    size_t weight_count;
+    int64_t columns;
     ort_hashmap_entry *entries; /* sorted by key; binary search: state is never freed */
     size_t count;
 } tfidf;
+
+static const ort_bind tfidf_bind[] = {
+    ORT_BIND_AS(tfidf, min, "min_gram_length"), ORT_BIND_AS(tfidf, max, "max_gram_length"),
+    ORT_BIND_AS(tfidf, skips, "max_skip_count"),
+    ORT_BIND(tfidf, mode, ORT_WORDS("TF IDF TFIDF")),
+    ORT_BIND_AS(tfidf, pool_ints, "pool_int64s"), ORT_BIND(tfidf, pool_strings),
+    ORT_BIND_AS(tfidf, sections, "ngram_counts"),
+    ORT_BIND_AS(tfidf, pool_columns, "ngram_indexes"), ORT_BIND(tfidf, weights), {0}};
 
 static int compare_keys(const char *a, size_t na, const char *b, size_t nb)
 {
@@ -43,29 +53,22 @@ static void add_token(ort_strbuf *key, ort_string s)
     ort_strbuf_add_bytes(key, s.ptr, s.length);
 }
 
-typedef struct pool {
-    const int64_t *ints, *counts, *columns;
-    const ort_string *strings;
-    size_t int_count, string_count, section_count, column_count, size;
-} pool;
-
-static ort_status pool_add(ort_prep *p, tfidf *t, const pool *in, size_t first, size_t n,
-                           ort_error *err)
+static ort_status pool_add(ort_prep *p, tfidf *t, size_t first, size_t n, ort_error *err)
 {
     ort_strbuf key = {0};
-    if (t->count >= in->column_count)
+    if (t->count >= t->pool_columns.count)
         return ort_prep_fail(p, err, "ngram_indexes has %zu entries, the pool holds more n-grams",
-                             in->column_count);
+                             t->pool_columns.count);
     for (size_t i = first; i < first + n; i++) {
         if (t->strings)
-            add_token(&key, in->strings[i]);
+            add_token(&key, t->pool_strings.ptr[i]);
         else
-            ort_strbuf_add_bytes(&key, &in->ints[i], sizeof in->ints[i]);
+            ort_strbuf_add_bytes(&key, &t->pool_ints.ptr[i], sizeof(int64_t));
     }
     char *own = key.failed ? NULL : ort_arena_alloc(p->arena, key.length + 1);
     if (own)
         memcpy(own, ort_strbuf_text(&key), key.length);
-    int64_t column = in->columns[t->count];
+    int64_t column = t->pool_columns.ptr[t->count];
     t->entries[t->count++] = (ort_hashmap_entry){own, key.length, (uint64_t)column};
     ort_strbuf_release(&key);
     if (!own)
@@ -77,18 +80,19 @@ static ort_status pool_add(ort_prep *p, tfidf *t, const pool *in, size_t first, 
     return ORT_OK;
 }
 
-static ort_status pool_read(ort_prep *p, tfidf *t, const pool *in, ort_error *err)
+static ort_status pool_read(ort_prep *p, tfidf *t, size_t size, ort_error *err)
 {
-    for (size_t s = 0; s < in->section_count; s++) {
-        int64_t first = in->counts[s];
-        int64_t last = s + 1 < in->section_count ? in->counts[s + 1] : (int64_t)in->size;
-        if (first < 0 || last < first || (size_t)last > in->size ||
+    const ort_ints *sections = &t->sections;
+    for (size_t s = 0; s < sections->count; s++) {
+        int64_t first = sections->ptr[s];
+        int64_t last = s + 1 < sections->count ? sections->ptr[s + 1] : (int64_t)size;
+        if (first < 0 || last < first || (size_t)last > size ||
             (size_t)(last - first) % (s + 1) != 0)
             return ort_prep_fail(p, err,
                                  "ngram_counts[%zu] is %lld, doesn't cut a pool of %zu tokens "
-                                 "into n-grams of %zu", s, (long long)first, in->size, s + 1);
+                                 "into n-grams of %zu", s, (long long)first, size, s + 1);
         for (; first < last; first += (int64_t)s + 1)
-            ORT_TRY(pool_add(p, t, in, (size_t)first, s + 1, err));
+            ORT_TRY(pool_add(p, t, (size_t)first, s + 1, err));
     }
     qsort(t->entries, t->count, sizeof *t->entries, by_key);
     return ORT_OK;
@@ -96,38 +100,24 @@ static ort_status pool_read(ort_prep *p, tfidf *t, const pool *in, ort_error *er
 
 static ort_status tfidf_prepare(ort_prep *p, ort_error *err)
 {
-    tfidf *t = ort_prep_state(p, sizeof *t);
-    const char *mode = ort_node_string(p->node, "mode", "TF");
-    pool in = {0};
-    if (!t)
-        return ort_error_memory(err, sizeof *t);
-    in.ints = ort_node_ints(p->node, "pool_int64s", &in.int_count);
-    in.strings = ort_node_strings(p->node, "pool_strings", &in.string_count);
-    in.counts = ort_node_ints(p->node, "ngram_counts", &in.section_count);
-    in.columns = ort_node_ints(p->node, "ngram_indexes", &in.column_count);
-    t->weights = ort_node_floats(p->node, "weights", &t->weight_count);
-    t->strings = in.string_count > 0;
-    in.size = t->strings ? in.string_count : in.int_count;
-    t->min = ort_node_int(p->node, "min_gram_length", 1);
-    t->max = ort_node_int(p->node, "max_gram_length", 1);
-    t->skips = ort_node_attr_int(p->node, "max_skip_count");
-    t->mode = !strcmp(mode, "TF") ? MODE_TF : !strcmp(mode, "IDF") ? MODE_IDF
-              : !strcmp(mode, "TFIDF") ? MODE_TFIDF : -1;
-    if (t->mode < 0 || t->min < 1 || t->max < t->min || t->skips < 0)
-        return ort_prep_fail(p, err, "mode '%.20s', gram lengths %lld to %lld and skip count %lld "
-                             "don't fit together", mode, (long long)t->min, (long long)t->max,
+    tfidf *t = p->state;
+    t->strings = t->pool_strings.count > 0;
+    const size_t size = t->strings ? t->pool_strings.count : t->pool_ints.count;
+    if (t->min < 1 || t->max < t->min || t->skips < 0)
+        return ort_prep_fail(p, err, "gram lengths %lld to %lld and skip count %lld don't fit "
+                             "together", (long long)t->min, (long long)t->max,
                              (long long)t->skips);
-    if ((uint64_t)t->max > in.section_count)
+    if ((uint64_t)t->max > t->sections.count)
         return ort_prep_fail(p, err, "max_gram_length is %lld, ngram_counts has %zu elements",
-                             (long long)t->max, in.section_count);
-    t->entries = ort_arena_array(p->arena, in.size + 1, sizeof *t->entries);
+                             (long long)t->max, t->sections.count);
+    t->entries = ort_arena_array(p->arena, size + 1, sizeof *t->entries);
     if (!t->entries)
-        return ort_error_memory(err, in.size * sizeof *t->entries);
-    ORT_TRY(pool_read(p, t, &in, err));
-    for (size_t i = 0; i < in.column_count; i++)
-        t->columns = ort_max_i64(t->columns, in.columns[i] + 1);
-    if (t->weights && t->weight_count > 0 && t->weight_count < (size_t)t->columns)
-        return ort_prep_fail(p, err, "%zu weights for %lld columns", t->weight_count,
+        return ort_error_memory(err, size * sizeof *t->entries);
+    ORT_TRY(pool_read(p, t, size, err));
+    for (size_t i = 0; i < t->pool_columns.count; i++)
+        t->columns = ort_max_i64(t->columns, t->pool_columns.ptr[i] + 1);
+    if (t->weights.count > 0 && t->weights.count < (size_t)t->columns)
+        return ort_prep_fail(p, err, "%zu weights for %lld columns", t->weights.count,
                              (long long)t->columns);
     return ORT_OK;
 }
@@ -217,11 +207,10 @@ static void count_row(row_walk *w)
 
 static void weigh_row(const tfidf *t, float *out)
 {
-    bool weighted = t->weights && t->weight_count > 0;
     if (t->mode == MODE_TF)
         return;
     for (int64_t i = 0; i < t->columns; i++) {
-        float weight = weighted ? t->weights[i] : 1.0f;
+        float weight = t->weights.count ? t->weights.ptr[i] : 1.0f;
         out[i] = t->mode == MODE_IDF ? (out[i] > 0 ? weight : 0.0f) : out[i] * weight;
     }
 }
@@ -250,7 +239,8 @@ static ort_status tfidf_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl tfidf_impl = {
-    .infer = tfidf_infer, .prepare = tfidf_prepare, .run = tfidf_run,
+    .state = sizeof(tfidf), .bind = tfidf_bind, .infer = tfidf_infer, .prepare = tfidf_prepare,
+    .run = tfidf_run,
 };
 
 /* ---- rows */

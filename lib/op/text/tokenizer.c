@@ -14,14 +14,22 @@
 #include "op/text/unicode.h"
 
 typedef struct tokenizer {
-    bool mark;
-    ort_string pad;
-    size_t least;             /* characters of a token */
+    bool mark, separated;
+    ort_string pad, expression;
+    ort_strings patterns;     /* of the separators */
+    int64_t least;            /* characters of a token */
     ort_regex **separators;   /* each breaks up the tokens that the one before left */
     size_t separator_count;
     ort_regex *token;
     size_t scratch;           /* neither: characters */
 } tokenizer;
+
+static const ort_bind token_bind[] = {
+    ORT_BIND(tokenizer, mark), ORT_BIND_AS(tokenizer, pad, "pad_value"),
+    ORT_BIND_AS(tokenizer, expression, "tokenexp"),
+    ORT_BIND_AS(tokenizer, patterns, "separators"),
+    ORT_BIND_HAS(tokenizer, separated, "separators"),
+    ORT_BIND_AS(tokenizer, least, "mincharnum", ORT_FROM(1)), {0}};
 
 /* ---- inference: an input without elements keeps its rank, as onnxruntime has it */
 
@@ -62,9 +70,10 @@ static ort_status compile(ort_prep *p, tokenizer *t, ort_string pattern, ort_reg
     return ORT_OK;
 }
 
-static ort_status read_separators(ort_prep *p, tokenizer *t, const ort_string *list, size_t count,
-                                  ort_error *err)
+static ort_status read_separators(ort_prep *p, tokenizer *t, ort_error *err)
 {
+    const ort_string *list = t->patterns.ptr;
+    const size_t count = t->patterns.count;
     if (count == 0)
         return ort_prep_fail(p, err, "attribute separators is empty");
     if (count == 1 && list[0].length == 0)
@@ -80,26 +89,17 @@ static ort_status read_separators(ort_prep *p, tokenizer *t, const ort_string *l
 
 static ort_status token_prepare(ort_prep *p, ort_error *err)
 {
-    tokenizer *t = ort_prep_state(p, sizeof *t);
-    size_t count = 0;
-    const ort_string *separators = ort_node_strings(p->node, "separators", &count);
-    const ort_attr *expression = ort_node_attr(p->node, "tokenexp");
-    const ort_attr *pad = ort_node_attr(p->node, "pad_value");
-    int64_t least = ort_node_attr_int(p->node, "mincharnum");
-    if (!t)
-        return ort_error_memory(err, sizeof *t);
-    t->mark = ort_node_attr_int(p->node, "mark") != 0;
-    t->pad = pad && pad->s.length ? pad->s : (ort_string){"", 0};
-    t->least = (size_t)least;
-    if (least < 1)
-        return ort_prep_fail(p, err, "attribute mincharnum has to be positive");
-    if (separators)
-        ORT_TRY(read_separators(p, t, separators, count, err));
-    else if (!expression || expression->s.length == 0)
+    tokenizer *t = p->state;
+    const ort_string expression = t->expression;
+    if (t->pad.length == 0)
+        t->pad = (ort_string){"", 0};
+    if (t->separated)
+        ORT_TRY(read_separators(p, t, err));
+    else if (expression.length == 0)
         return ort_prep_fail(p, err, "one of the attributes separators and tokenexp is needed");
-    else if (expression->s.length != 1 || expression->s.ptr[0] != '.')
-        ORT_TRY(compile(p, t, expression->s, &t->token, err));
-    if (!t->separators && !t->token && least > 1)
+    else if (expression.length != 1 || expression.ptr[0] != '.')
+        ORT_TRY(compile(p, t, expression, &t->token, err));
+    if (!t->separators && !t->token && t->least > 1)
         return ort_prep_fail(p, err, "tokens of one character are all shorter than mincharnum");
     return ORT_OK;
 }
@@ -144,7 +144,7 @@ static size_t character_bytes(ort_string s, size_t at)
 static bool add_token(token_run *r, string_list *list, ort_string s, size_t from, size_t to)
 {
     size_t characters = 0;
-    if (!count_characters(s.ptr + from, to - from, &characters) || characters < r->t->least)
+    if (!count_characters(s.ptr + from, to - from, &characters) || characters < (size_t)r->t->least)
         return false;
     if (!ort_vec_push(list, (ort_string){s.ptr + from, to - from}))
         r->no_memory = true;
@@ -277,8 +277,10 @@ static ort_status token_run_all(ort_call *call, ort_error *err)
     return status;
 }
 
-static const ort_op_impl token_impl = {.infer = token_infer, .prepare = token_prepare,
-                                       .shape = token_shape, .run = token_run_all};
+static const ort_op_impl token_impl = {
+    .state = sizeof(tokenizer), .bind = token_bind, .infer = token_infer,
+    .prepare = token_prepare, .shape = token_shape, .run = token_run_all,
+};
 
 const ort_op ort_ops_tokenizer[] = {
     {MS, "Tokenizer", 1, "X:T -> Y:T", "T:str",
