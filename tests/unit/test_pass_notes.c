@@ -119,7 +119,7 @@ static void conditions(test_state *test)
          "y = (Where u x z); y",
          "node 'y' (Where): Unsqueeze stands between it and the Not"},
         {"not_where", "x:2,3; z:2,3; c.bool:3; n = (Not c); y = (Where n x z); y", ""},
-        {"dead_nodes", "x:4,6; a,b = (Split x axis=1 num_outputs=2); y = (Neg b); y",
+        {"dead_nodes", "x:4,6; a,b = (Split x axis=1); y = (Neg b); y",
          "node 'a' (Split): nothing reads 'a', but 'b' is read"},
         {"push_transposes",
          "x:2,3,4; #s.i64=0,12; t = (Transpose x perm=0,2,1); y = (Reshape t s); y",
