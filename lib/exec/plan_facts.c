@@ -135,7 +135,7 @@ static ort_status fold(walker *w, const ort_step *s, const ort_fact *const *in, 
         if (in[i])
             ORT_TRY_GOTO(status, ort_value_new_view(in[i]->value, &values[i], err), done);
     if (ort_node_eval_prepared(s->node, s->state, in, w->program->env->k, NULL, values, s->in_count,
-                               values + s->in_count, s->out_count, NULL))
+                               s->out_count, NULL))
         goto done;
     for (int i = 0; i < s->out_count; i++) {
         ort_value *value = values[s->in_count + i];

@@ -345,7 +345,7 @@ static ort_status fold(ort_program *p, const ort_step *step, ort_error *err)
         if (facts[i])
             ORT_TRY_GOTO(status, ort_value_new_view(facts[i]->value, &values[i], err), done);
     if (ort_node_eval_prepared(step->node, step->state, facts, p->env->k, p->env->pool, values, in,
-                               values + in, out, NULL))
+                               out, NULL))
         goto done;
     for (int i = 0; i < out; i++) {
         ort_value *value = values[in + i];

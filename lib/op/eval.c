@@ -477,15 +477,15 @@ ort_status ort_node_eval(const ort_node *node, const ort_fact *const *in_facts,
 
 ort_status ort_node_eval_prepared(const ort_node *node, const void *state,
                                   const ort_fact *const *in_facts, const ort_kernels *k,
-                                  ort_pool *pool, ort_value *const *inputs, int input_count,
-                                  ort_value **outputs, int output_count, ort_error *err)
+                                  ort_pool *pool, ort_value **values, int input_count,
+                                  int output_count, ort_error *err)
 {
     evaluation ev = {.k = k, .pool = pool};
     eval_job job = {.node = node,
                     .in_facts = in_facts,
-                    .inputs = inputs,
+                    .inputs = values,
                     .input_count = input_count,
-                    .outputs = outputs,
+                    .outputs = values + input_count,
                     .output_count = output_count,
                     .state = state,
                     .prepared = true};

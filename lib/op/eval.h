@@ -9,11 +9,12 @@
 
 #include "op/op.h"
 
-/* As ort_node_eval (op.h) for a node that was prepared already: `state` is its prepared state. */
+/* As ort_node_eval (op.h) for a node that was prepared already: `state` is its prepared state.
+ * values: the inputs, then the outputs. */
 ort_status ort_node_eval_prepared(const ort_node *node, const void *state,
                                   const ort_fact *const *in_facts, const ort_kernels *k,
-                                  ort_pool *pool, ort_value *const *inputs, int input_count,
-                                  ort_value **outputs, int output_count, ort_error *err);
+                                  ort_pool *pool, ort_value **values, int input_count,
+                                  int output_count, ort_error *err);
 
 /* What is known of a value that exists: its type, and its data when it is a tensor. */
 ort_fact ort_fact_of_value(const ort_value *value);

@@ -123,35 +123,23 @@ static void settle_symbolic(ort_fact *fact, ort_arena *arena)
     fact->value = t;
 }
 
-static ort_status call_infer(const ort_graph *graph, const ort_node *node,
-                             const ort_fact *const *in, int in_count, ort_fact *out, int out_count,
-                             ort_dim_table *dims, ort_arena *arena, driver *d, ort_error *err)
+/* x: all but what the node tells, and the inference of bodies. */
+static ort_status call_infer(ort_infer *x, ort_error *err)
 {
-    ort_infer x = {
-        .node = node,
-        .op = node->op,
-        .opset = node->opset,
-        .in_count = in_count,
-        .out_count = out_count,
-        .in = in,
-        .out = out,
-        .dims = dims,
-        .arena = arena,
-        .graph = graph,
-        .infer_body = infer_body,
-        .driver = d,
-    };
-    for (int i = 0; i < out_count; i++) {
-        memset(&out[i], 0, sizeof out[i]);
-        out[i].type.rank = -1;
+    x->op = x->node->op;
+    x->opset = x->node->opset;
+    x->infer_body = infer_body;
+    for (int i = 0; i < x->out_count; i++) {
+        memset(&x->out[i], 0, sizeof x->out[i]);
+        x->out[i].type.rank = -1;
     }
-    ort_status status = ort_op_infer(&x, err);
+    ort_status status = ort_op_infer(x, err);
     if (status != ORT_OK) {
         char label[200];
-        return ort_error_wrap(err, status, "%s", ort_node_label(node, label, sizeof label));
+        return ort_error_wrap(err, status, "%s", ort_node_label(x->node, label, sizeof label));
     }
-    for (int i = 0; i < out_count; i++)
-        settle_symbolic(&out[i], arena);
+    for (int i = 0; i < x->out_count; i++)
+        settle_symbolic(&x->out[i], x->arena);
     return ORT_OK;
 }
 
@@ -160,7 +148,9 @@ ort_status ort_infer_call(const ort_graph *graph, const ort_node *node, const or
                           ort_arena *arena, ort_error *err)
 {
     driver d = {0};
-    return call_infer(graph, node, in, in_count, out, out_count, dims, arena, &d, err);
+    ort_infer x = {.node = node, .in_count = in_count, .out_count = out_count, .in = in, .out = out,
+                   .dims = dims, .arena = arena, .graph = graph, .driver = &d};
+    return call_infer(&x, err);
 }
 
 static int64_t known_count(const ort_type *type)
@@ -316,8 +306,10 @@ static ort_status infer_node(ort_graph *graph, ort_node *node, driver *d, ort_er
         ort_graph_value *value = ort_graph_value_at(graph, node->inputs[i]);
         in[i] = value != NULL ? without_missing_data(graph, &value->fact) : NULL;
     }
-    status = call_infer(graph, node, in, node->input_count, out, node->output_count,
-                        graph->model->dims, &graph->model->arena, d, err);
+    ort_infer x = {.node = node, .in_count = node->input_count, .out_count = node->output_count,
+                   .in = in, .out = out, .dims = graph->model->dims,
+                   .arena = &graph->model->arena, .graph = graph, .driver = d};
+    status = call_infer(&x, err);
     if (status != ORT_OK)
         goto done;
     if (node->output_count == 1 && worth_evaluating(node, in, node->input_count, &out[0]))

@@ -74,31 +74,36 @@ static ort_status scatter_infer(ort_infer *x, ort_error *err)
 
 #define PUT_ROW(type)                                                                              \
     do {                                                                                           \
-        type *d_ = (type *)out->data + base;                                                       \
-        const type *s_ = (const type *)updates->data + first;                                      \
-        for (int64_t j = 0; j < length; j++) {                                                     \
-            int64_t k = index_at(indices, first + j);                                              \
-            d_[(k < 0 ? k + limit : k) * step + j * inner] = s_[j];                                \
+        type *d_ = (type *)r->out->data + base;                                                    \
+        const type *s_ = (const type *)r->updates->data + first;                                   \
+        for (int64_t j = 0; j < r->length; j++) {                                                  \
+            int64_t k = index_at(r->indices, first + j);                                           \
+            d_[(k < 0 ? k + r->limit : k) * r->step + j * r->inner] = s_[j];                       \
         }                                                                                          \
     } while (0)
 
-/* Updates [first, first + length) of the last axis of indices; update j goes to
- * base + index * step + j * inner. */
-static void scatter_row(const scatter_state *state, ort_tensor *out, int64_t base, int64_t step,
-                        int64_t inner, int64_t limit, const ort_tensor *indices,
-                        const ort_tensor *updates, int64_t first, int64_t length)
+typedef struct scatter_rows {
+    const scatter_state *state;
+    ort_tensor *out;
+    const ort_tensor *indices, *updates;
+    int64_t length; /* of the last axis of indices */
+    int64_t limit, step, inner;
+} scatter_rows;
+
+/* Updates [first, first + length); update j goes to base + index * step + j * inner. */
+static void scatter_row(const scatter_rows *r, int64_t base, int64_t first)
 {
-    size_t bytes = state->combine ? 0 : ort_move_element_bytes(out->dtype);
+    size_t bytes = r->state->combine ? 0 : ort_move_element_bytes(r->out->dtype);
     switch (bytes) {
     case 1: PUT_ROW(uint8_t); break;
     case 2: PUT_ROW(uint16_t); break;
     case 4: PUT_ROW(uint32_t); break;
     case 8: PUT_ROW(uint64_t); break;
     default:
-        for (int64_t j = 0; j < length; j++) {
-            int64_t k = index_at(indices, first + j);
-            apply(state, out, base + (k < 0 ? k + limit : k) * step + j * inner, updates, first + j,
-                  1);
+        for (int64_t j = 0; j < r->length; j++) {
+            int64_t k = index_at(r->indices, first + j);
+            int64_t to = base + (k < 0 ? k + r->limit : k) * r->step + j * r->inner;
+            apply(r->state, r->out, to, r->updates, first + j, 1);
         }
     }
 }
@@ -126,16 +131,17 @@ static ort_status scatter_run(ort_call *call, ort_error *err)
             return bad_index(call, i, index_at(indices, i), limit, err);
     start_from_data(data, out);
     ort_shape_strides(&data->shape, stride);
-    int64_t length = rank > 0 ? indices->shape.dim[rank - 1] : 1;
-    int64_t step = rank > 0 ? stride[axis] : 0, inner = axis == rank - 1 ? 0 : 1;
-    for (int64_t row = 0; row * length < count; row++) {
+    scatter_rows r = {.state = state, .out = out, .indices = indices, .updates = updates,
+                      .length = rank > 0 ? indices->shape.dim[rank - 1] : 1, .limit = limit,
+                      .step = rank > 0 ? stride[axis] : 0, .inner = axis == rank - 1 ? 0 : 1};
+    for (int64_t row = 0; row * r.length < count; row++) {
         int64_t base = 0, rest = row;
         for (int d = rank - 2; d >= 0; d--) {
             if (d != axis)
                 base += rest % indices->shape.dim[d] * stride[d];
             rest /= indices->shape.dim[d];
         }
-        scatter_row(state, out, base, step, inner, limit, indices, updates, row * length, length);
+        scatter_row(&r, base, row * r.length);
     }
     return ORT_OK;
 }
