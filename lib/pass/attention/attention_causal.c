@@ -1,9 +1,9 @@
-/* attention_causal.c - masks that keep later keys out and nothing else:
+/* attention_causal.c - masks that keep later keys out and nothing else. How they are spelled
+ * doesn't matter (mask_cases.h), if what tells later keys from others is one of
  *
- *     Where(column <= row, 0, low)      column = Range(0, T) of the keys, row = Range(0, S) + P or
- *                                       Range(P, P + S) of the queries; or the comparison turned
- *                                       round or denied, and the numbers with it
- *     Trilu(lows, 1)                    the upper triangle without the diagonal
+ *     column <= row       column = Range(0, T) of the keys, row = Range(0, S) + P or
+ *                         Range(P, P + S) of the queries; or the comparison turned round or denied
+ *     Trilu(numbers, 1)   the upper triangle without the diagonal, or the lower one with it
  *     a constant that looks so
  *
  * P is the number of past keys; where the operator has no past, P must be 0. Numbers are compared

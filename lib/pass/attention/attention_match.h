@@ -2,8 +2,9 @@
  * found is told in small parts: where q, k and v lie (heads.h), what the scores are multiplied by,
  * the terms that are summed onto them, and the cache. attention_scores.c reads the scores,
  * attention_match.c the whole; attention_around.c what stands around it, attention_keys.c and
- * attention_causal.c what a mask means. Nothing is noted of nodes: those that nobody reads any more
- * go when the operator has been written (attention_write.c), which attention_form.c chooses.
+ * attention_causal.c what a mask means (mask_cases.h). Nothing is noted of nodes: those that nobody
+ * reads any more go when the operator has been written (attention_write.c), which attention_form.c
+ * chooses.
  */
 #ifndef ORT_PASS_ATTENTION_ATTENTION_MATCH_H
 #define ORT_PASS_ATTENTION_ATTENTION_MATCH_H
