@@ -144,25 +144,6 @@ static ort_status view_facts(custom_node *c, view_space *space, const ort_fact *
 
 /* ---- infer */
 
-/* The element type that the signature gives an output: that of an input of the same variable, or
- * the only one there is. */
-static ort_dtype signature_dtype(const custom_node *c, int output)
-{
-    const ort_schema *s = &c->row->schema;
-    const ort_param *param = ort_schema_param(s->outputs, s->output_count, output);
-    char types[400];
-    if (!param)
-        return ORT_DTYPE_UNDEFINED;
-    if (ort_schema_is_variable(&c->row->op, param->type) && !param->mixed)
-        for (int i = 0; i < c->in_count; i++) {
-            const ort_param *in = ort_schema_param(s->inputs, s->input_count, i);
-            if (in && c->present[i] && !in->mixed && !strcmp(in->type, param->type) &&
-                c->in[i].dtype)
-                return c->in[i].dtype;
-        }
-    return ort_dtype_find(ort_schema_format_types(&c->row->op, param->type, types, sizeof types));
-}
-
 /* What the model declares, where nothing else says it. */
 static ort_dtype declared_dtype(const custom_node *c, int output)
 {
@@ -179,8 +160,6 @@ static void complete_types(const custom_node *c)
         ort_type *type = &c->x->out[i].type;
         if (type->kind == ORT_TYPE_UNKNOWN)
             *type = ort_type_tensor(ORT_DTYPE_UNDEFINED, -1, NULL);
-        if (!type->dtype)
-            type->dtype = signature_dtype(c, i);
         if (!type->dtype)
             type->dtype = declared_dtype(c, i);
     }

@@ -224,6 +224,8 @@ static ort_status api_set_type(ort_ops_node *node, int output, ort_dtype dtype, 
         return ORT_OK;
     for (int i = 0; i < rank; i++)
         list[i] = custom_dim(c, dims[i]);
+    if (dtype == ORT_DTYPE_UNDEFINED) /* that of the signature */
+        dtype = c->x->out[output].type.dtype;
     c->x->out[output].type = ort_type_tensor(dtype, rank, list);
     return ORT_OK;
 }

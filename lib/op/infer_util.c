@@ -1,5 +1,5 @@
 /* infer_util.c - what infer functions are made of: access to input facts, shape arithmetic on dims
- * that may be symbolic, and the ready-made functions that most elementwise operators use.
+ * that may be symbolic, broadcasting.
  */
 #include <stdarg.h>
 #include <string.h>
@@ -27,6 +27,17 @@ void ort_infer_set_type(ort_infer *x, int output, ort_dtype dtype, int rank, con
 {
     if (output < x->out_count)
         x->out[output].type = ort_type_tensor(dtype, rank, dims);
+}
+
+void ort_infer_set_shape(ort_infer *x, int output, int rank, const ort_dim *dims)
+{
+    if (output >= x->out_count)
+        return;
+    ort_type *type = &x->out[output].type;
+    type->kind = ORT_TYPE_TENSOR;
+    type->rank = rank;
+    for (int i = 0; i < rank; i++)
+        type->dim[i] = dims[i];
 }
 
 void ort_infer_set_dtype(ort_infer *x, int output, ort_dtype dtype)
@@ -134,15 +145,7 @@ void ort_infer_set_symbolic(ort_infer *x, int output, const ort_dim *elements, i
     x->out[output].symbolic_count = count;
 }
 
-/* ---- ready-made */
-
-ort_status ort_infer_same(ort_infer *x, ort_error *err)
-{
-    const ort_fact *fact = ort_infer_in(x, 0);
-    if (fact != NULL && x->out_count > 0)
-        x->out[0].type = fact->type;
-    return ORT_OK;
-}
+/* ---- broadcasting */
 
 /* Broadcast `in` onto the running result (aligned right). */
 static ort_status broadcast_onto(ort_infer *x, ort_type *result, const ort_type *in, int slot,
@@ -182,6 +185,14 @@ ort_status ort_infer_broadcast_shape(ort_infer *x, int first, int count, ort_typ
         ORT_TRY(broadcast_onto(x, &result, &fact->type, i, err));
     }
     *type = result;
+    return ORT_OK;
+}
+
+ort_status ort_infer_same(ort_infer *x, ort_error *err)
+{
+    const ort_fact *fact = ort_infer_in(x, 0);
+    if (fact != NULL && x->out_count > 0)
+        x->out[0].type = fact->type;
     return ORT_OK;
 }
 

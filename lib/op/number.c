@@ -2,6 +2,7 @@
 #include "op/number.h"
 
 #include "base/error.h"
+#include "op/rule.h"
 
 /* The input's name in the operator's signature, "" where the row doesn't say. */
 static void name_of(const ort_op *op, int input, char name[64])
@@ -101,5 +102,8 @@ ort_status ort_op_infer(ort_infer *x, ort_error *err)
                  ort_type_format(x->dims, &x->in[i]->type, text, sizeof text));
         return refuse(x->op, i, what, ORT_ERROR_MODEL, err);
     }
+    ort_infer_signature(x);
+    if (impl->rule)
+        ORT_TRY(ort_infer_rule(x, impl->rule, err));
     return impl->infer ? impl->infer(x, err) : ORT_OK;
 }

@@ -1,9 +1,9 @@
 /* op.h - the operator registry row and the four phases of an operator.
  *
- * infer    types, shapes, known values of the outputs. Pure. Called with symbolic dims when a
- * model
- *            is loaded, and again with concrete dims (and whatever values are known by then) when a
- *            plan is made for given input shapes: one function serves both.
+ *   infer    types, shapes, known values of the outputs. Pure. Called with symbolic dims when a
+ *            model is loaded, and again with concrete dims (and whatever values are known by then)
+ *            when a plan is made for given input shapes: one function serves both. It begins with
+ *            what the row's signature and rule have said (rule.h), often all that there is to say.
  *   prepare  once per node and session: attributes into a typed state (bind.h does that), constants
  *            packed.
  *   shape    optional; once per distinct input shapes: scratch sizes, task grid, tables.
@@ -95,6 +95,8 @@ bool ort_infer_in_ranked(const ort_infer *x, int index);     /* tensor of known 
 ort_dim ort_infer_dim(const ort_infer *x, int input, int axis);
 void ort_infer_set_type(ort_infer *x, int output, ort_dtype dtype, int rank, const ort_dim *dims);
 void ort_infer_set_dtype(ort_infer *x, int output, ort_dtype dtype); /* rank stays unknown */
+/* In the element type that the output has already: that of the signature (rule.h). */
+void ort_infer_set_shape(ort_infer *x, int output, int rank, const ort_dim *dims);
 /* Axis attribute into [0, rank); error when out of range. */
 ort_status ort_infer_axis(const ort_infer *x, int64_t axis, int rank, int *out, ort_error *err);
 ort_status ort_infer_need_rank(const ort_infer *x, int input, int rank, ort_error *err);
@@ -319,7 +321,8 @@ void ort_cost_of(const ort_infer *x, ort_cost *cost);
 typedef struct ort_op_impl {
     size_t state;         /* bytes; 0: none, or prepare's own business */
     const ort_bind *bind; /* what attributes fill of it, before prepare; may be NULL */
-    ort_status (*infer)(ort_infer *x, ort_error *err);
+    const char *rule;     /* shapes of the outputs (rule.h), or what infer needs of the inputs */
+    ort_status (*infer)(ort_infer *x, ort_error *err);    /* may be NULL */
     ort_status (*prepare)(ort_prep *p, ort_error *err);   /* may be NULL */
     ort_status (*shape)(ort_shaping *s, ort_error *err);  /* may be NULL */
     ort_status (*run)(ort_call *call, ort_error *err);    /* NULL: known, but not run here */
@@ -453,7 +456,8 @@ ort_status ort_node_infer(ort_graph *graph, ort_node *node, ort_error *err);
  * Not that of an operator library: it goes with the environment, which a model may outlive. */
 void ort_node_share_type(ort_node *node);
 
-/* op->impl->infer, after the shapes of inputs that are one number each (shared/number.c). */
+/* The rule and infer of op->impl, after element types by the signature, and the shapes of inputs
+ * that are one number each (number.c). */
 ort_status ort_op_infer(ort_infer *x, ort_error *err);
 /* One call of it for given input facts, with body inference and error context in
  * place. Symbolic results whose elements are all known also become constant values. dims NULL:
