@@ -187,19 +187,3 @@ ort_status ort_infer_broadcast_shape(ort_infer *x, int first, int count, ort_typ
     *type = result;
     return ORT_OK;
 }
-
-ort_status ort_infer_same(ort_infer *x, ort_error *err)
-{
-    const ort_fact *fact = ort_infer_in(x, 0);
-    if (fact != NULL && x->out_count > 0)
-        x->out[0].type = fact->type;
-    return ORT_OK;
-}
-
-ort_status ort_infer_broadcast(ort_infer *x, ort_error *err)
-{
-    ort_type type;
-    ORT_TRY(ort_infer_broadcast_shape(x, 0, x->in_count, &type, err));
-    x->out[0].type = type;
-    return ORT_OK;
-}

@@ -113,9 +113,6 @@ bool ort_infer_ints(const ort_infer *x, int input, int64_t *out, int capacity, i
 /* Give output `output` a symbolic value (copied): an integer tensor of rank 0 or 1. */
 void ort_infer_set_symbolic(ort_infer *x, int output, const ort_dim *elements, int count);
 
-/* Ready-made infer functions. */
-ort_status ort_infer_same(ort_infer *x, ort_error *err);       /* output 0 as input 0 */
-ort_status ort_infer_broadcast(ort_infer *x, ort_error *err);  /* numpy, dtype of input 0 */
 /* Broadcast shape of inputs [first, first+count) into *type (rank -1 when unknown). */
 ort_status ort_infer_broadcast_shape(ort_infer *x, int first, int count, ort_type *type,
                                      ort_error *err);

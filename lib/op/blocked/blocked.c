@@ -125,7 +125,6 @@ static ort_status block_infer(ort_infer *x, ort_error *err)
     const ort_fact *in = ort_infer_in(x, 0);
     int64_t block = ort_blocked_size(x->node, x->graph);
     ort_dim out[ORT_MAX_RANK];
-    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     const ort_type *t = &in->type;
@@ -135,25 +134,7 @@ static ort_status block_infer(ort_infer *x, ort_error *err)
         out[i] = t->dim[i];
     out[1] = ort_dim_of((t->dim[1].size + block - 1) / block);
     out[t->rank] = ort_dim_of(block);
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, t->rank + 1, out);
-    return ORT_OK;
-}
-
-static ort_status unblock_infer(ort_infer *x, ort_error *err)
-{
-    const ort_fact *in = ort_infer_in(x, 0);
-    ort_dim out[ORT_MAX_RANK];
-    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
-    if (!ort_infer_in_ranked(x, 0))
-        return ORT_OK;
-    const ort_type *t = &in->type;
-    if (t->rank < 4)
-        return ort_infer_fail(x, err, "the input has rank %d, a blocked one has 4 and more",
-                              t->rank);
-    for (int i = 0; i < t->rank - 1; i++)
-        out[i] = t->dim[i];
-    out[1] = ort_dim_of(ort_node_attr_int(x->node, "channels"));
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, t->rank - 1, out);
+    ort_infer_set_shape(x, 0, t->rank + 1, out);
     return ORT_OK;
 }
 
@@ -246,11 +227,11 @@ static const ort_op_impl block_impl = {
     .run = block_run,
 };
 static const ort_op_impl unblock_impl = {
-    .state = sizeof(ort_blocked_state), .infer = unblock_infer, .prepare = ort_blocked_prepare,
-    .run = unblock_run,
+    .state = sizeof(ort_blocked_state), .rule = "[N,C,H,D..,B] -> [N,channels,H,D..]",
+    .prepare = ort_blocked_prepare, .run = unblock_run,
 };
 static const ort_op_impl scale_impl = {
-    .state = sizeof(ort_blocked_state), .infer = ort_infer_same, .prepare = ort_blocked_prepare,
+    .state = sizeof(ort_blocked_state), .rule = "same", .prepare = ort_blocked_prepare,
     .shape = scale_shape, .run = scale_run,
 };
 

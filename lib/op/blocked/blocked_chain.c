@@ -165,14 +165,13 @@ static ort_status chain_infer(ort_infer *x, ort_error *err)
     ort_dim dims[ORT_CHAIN_STAGES][5];
     int stages = stage_count(x->node);
     bool known;
-    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
     if (stages < 1 || stages > ORT_CHAIN_STAGES ||
         x->node->input_count < filter_of(x->node, stages))
         return ort_infer_fail(x, err, "%d inputs don't fit %d stages", x->node->input_count,
                               stages);
     ORT_TRY(stage_dims(x, stages, dims, &known, err));
     if (known)
-        ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 5, dims[stages - 1]);
+        ort_infer_set_shape(x, 0, 5, dims[stages - 1]);
     return ORT_OK;
 }
 

@@ -47,7 +47,6 @@ static ort_status conv_infer(ort_infer *x, ort_error *err)
 {
     ort_window_spec spec;
     ort_dim out[ORT_MAX_RANK], in[ORT_MAX_RANK];
-    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
     ORT_TRY(ort_window_read(x->node, &spec, err));
     if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
         return ORT_OK;
@@ -63,7 +62,7 @@ static ort_status conv_infer(ort_infer *x, ort_error *err)
     out[0] = tx->dim[0];
     out[1] = ort_dim_of((tw->dim[0].size + block - 1) / block);
     out[2 + rank] = ort_dim_of(block);
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, rank + 3, out);
+    ort_infer_set_shape(x, 0, rank + 3, out);
     return ORT_OK;
 }
 

@@ -16,21 +16,7 @@ typedef struct pool_plan {
 
 static ort_status window_infer(ort_infer *x, ort_error *err)
 {
-    ort_window_spec spec;
-    ort_dim out[ORT_MAX_RANK];
-    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
-    ORT_TRY(ort_window_read(x->node, &spec, err));
-    if (!ort_infer_in_ranked(x, 0))
-        return ORT_OK;
-    const ort_type *t = &x->in[0]->type;
-    if (t->rank < 4)
-        return ort_infer_fail(x, err, "the input has rank %d, a blocked one has 4 and more",
-                              t->rank);
-    memcpy(out, t->dim, sizeof out);
-    ORT_TRY(ort_window_infer(x, &spec, t->rank - 3, t->dim + 2, NULL, out + 2, err));
-    out[t->rank - 1] = t->dim[t->rank - 1];
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, t->rank, out);
-    return ORT_OK;
+    return ort_window_infer_pool(x, 2, 1, err);
 }
 
 const ort_bind ort_blocked_pool_bind[] = {
@@ -110,19 +96,6 @@ ort_status ort_blocked_window_run(ort_call *call, ort_error *err)
 
 /* ---- whole planes */
 
-static ort_status global_infer(ort_infer *x, ort_error *err)
-{
-    ort_dim out[ORT_MAX_RANK];
-    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
-    if (!ort_infer_in_ranked(x, 0))
-        return ORT_OK;
-    const ort_type *t = &x->in[0]->type;
-    for (int i = 0; i < t->rank; i++)
-        out[i] = i < 2 || i == t->rank - 1 ? t->dim[i] : ort_dim_of(1);
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, t->rank, out);
-    return ORT_OK;
-}
-
 ort_status ort_blocked_global_shape(ort_shaping *sh, ort_error *err)
 {
     pool_plan *p = ort_arena_alloc(sh->arena, sizeof *p);
@@ -156,7 +129,8 @@ static const ort_op_impl window_impl = {
     .run = ort_blocked_window_run, .cost = ort_window_cost,
 };
 static const ort_op_impl global_impl = {
-    .state = sizeof(ort_blocked_state), .bind = ort_blocked_pool_bind, .infer = global_infer,
+    .state = sizeof(ort_blocked_state), .bind = ort_blocked_pool_bind,
+    .rule = "[N,C,D..,B] -> [N,C,1^D,B]",
     .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_global_shape,
     .run = ort_blocked_global_run, .cost = ort_reduction_cost,
 };

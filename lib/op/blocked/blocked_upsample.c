@@ -20,7 +20,6 @@ static ort_status upsample_infer(ort_infer *x, ort_error *err)
 {
     size_t count = 0;
     const int64_t *scales = ort_node_ints(x->node, "scales", &count);
-    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
     if (count != 4 || scales[0] != 1 || scales[1] != 1 || scales[2] < 1 || scales[3] < 1)
         return ort_infer_fail(x, err, "attribute scales isn't 1, 1 and two positive factors");
     int rank = ort_blocked_inner(x->node) ? 5 : 4;
@@ -30,7 +29,7 @@ static ort_status upsample_infer(ort_infer *x, ort_error *err)
     for (int i = 0; i < rank; i++)
         out[i] = ort_dim_mul(x->dims, x->in[0]->type.dim[i],
                              ort_dim_of(i < 4 ? scales[i] : 1));
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, rank, out);
+    ort_infer_set_shape(x, 0, rank, out);
     return ORT_OK;
 }
 

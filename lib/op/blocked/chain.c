@@ -205,7 +205,7 @@ static void chain_cost(const ort_infer *x, ort_cost *cost)
 }
 
 static const ort_op_impl chain_impl = {
-    .state = sizeof(chain_state), .bind = chain_bind, .infer = ort_infer_same,
+    .state = sizeof(chain_state), .bind = chain_bind, .rule = "same",
     .prepare = chain_prepare, .shape = chain_shape, .run = chain_run, .cost = chain_cost,
 };
 

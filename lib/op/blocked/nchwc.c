@@ -19,7 +19,6 @@ static ort_status conv_infer(ort_infer *x, ort_error *err)
 {
     ort_window_spec spec;
     ort_dim out[4];
-    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
     ORT_TRY(ort_window_read(x->node, &spec, err));
     if (!planes_of(x, 0) || !planes_of(x, 1))
         return ORT_OK;
@@ -27,40 +26,17 @@ static ort_status conv_infer(ort_infer *x, ort_error *err)
     ORT_TRY(ort_window_infer(x, &spec, 2, tx->dim + 2, tw->dim + 2, out + 2, err));
     out[0] = tx->dim[0];
     out[1] = tw->dim[0];
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 4, out);
+    ort_infer_set_shape(x, 0, 4, out);
     return ORT_OK;
 }
 
 static ort_status window_infer(ort_infer *x, ort_error *err)
 {
-    ort_window_spec spec;
-    ort_dim out[4];
-    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
-    ORT_TRY(ort_window_read(x->node, &spec, err));
-    if (!planes_of(x, 0))
-        return ORT_OK;
-    const ort_type *t = &x->in[0]->type;
-    out[0] = t->dim[0];
-    out[1] = t->dim[1];
-    ORT_TRY(ort_window_infer(x, &spec, 2, t->dim + 2, NULL, out + 2, err));
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 4, out);
-    return ORT_OK;
-}
-
-static ort_status global_infer(ort_infer *x, ort_error *err)
-{
-    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
-    if (!planes_of(x, 0))
-        return ORT_OK;
-    const ort_type *t = &x->in[0]->type;
-    ort_dim out[4] = {t->dim[0], t->dim[1], ort_dim_of(1), ort_dim_of(1)};
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 4, out);
-    return ORT_OK;
+    return ort_window_infer_pool(x, 2, 0, err);
 }
 
 static ort_status input_infer(ort_infer *x, ort_error *err)
 {
-    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
     if (!planes_of(x, 0))
         return ORT_OK;
     const ort_type *t = &x->in[0]->type;
@@ -69,14 +45,13 @@ static ort_status input_infer(ort_infer *x, ort_error *err)
     ort_dim block = ort_dim_of(ort_nchwc_block(x->graph));
     ort_dim padded = ort_dim_mul(x->dims, ort_dim_ceil_div(x->dims, channels, block), block);
     ort_dim out[4] = {t->dim[0], padded, t->dim[last ? 1 : 2], t->dim[last ? 2 : 3]};
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 4, out);
+    ort_infer_set_shape(x, 0, 4, out);
     return ORT_OK;
 }
 
 static ort_status output_infer(ort_infer *x, ort_error *err)
 {
     int64_t channels = ort_node_attr_int(x->node, "channels");
-    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
     if (channels < 1)
         return ort_infer_fail(x, err, "attribute channels is %lld", (long long)channels);
     if (!planes_of(x, 0))
@@ -85,8 +60,7 @@ static ort_status output_infer(ort_infer *x, ort_error *err)
     ort_dim c = ort_dim_of(channels);
     ort_dim first[4] = {t->dim[0], c, t->dim[2], t->dim[3]};
     ort_dim last[4] = {t->dim[0], t->dim[2], t->dim[3], c};
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 4,
-                       ort_node_attr_int(x->node, "channels_last") ? last : first);
+    ort_infer_set_shape(x, 0, 4, ort_node_attr_int(x->node, "channels_last") ? last : first);
     return ORT_OK;
 }
 
@@ -180,7 +154,8 @@ static const ort_op_impl window_impl = {
     .run = ort_blocked_window_run, .cost = ort_window_cost,
 };
 static const ort_op_impl global_impl = {
-    .state = sizeof(ort_blocked_state), .bind = ort_blocked_pool_bind, .infer = global_infer,
+    .state = sizeof(ort_blocked_state), .bind = ort_blocked_pool_bind,
+    .rule = "[N,C,_,_] -> [N,C,1,1]",
     .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_global_shape,
     .run = ort_blocked_global_run, .cost = ort_reduction_cost,
 };

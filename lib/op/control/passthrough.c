@@ -15,7 +15,6 @@
 
 static ort_status identity_infer(ort_infer *x, ort_error *err)
 {
-    ORT_TRY(ort_infer_same(x, err));
     ort_infer_pass_symbolic(x, 0, 0);
     return ORT_OK;
 }
@@ -33,7 +32,9 @@ static ort_status identity_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl identity_impl = {.infer = identity_infer, .run = identity_run};
+static const ort_op_impl identity_impl = {
+    .rule = "same", .infer = identity_infer, .run = identity_run,
+};
 
 /* ---- Dropout */
 
@@ -46,24 +47,6 @@ typedef struct dropout_state {
 
 static const ort_bind dropout_bind[] = {
     ORT_BIND_HAS(dropout_state, has_seed, "seed"), ORT_BIND(dropout_state, seed, ORT_MAYBE), {0}};
-
-static ort_status dropout_infer(ort_infer *x, ort_error *err)
-{
-    ORT_TRY(ort_infer_same(x, err));
-    for (int i = 1; i < 3; i++) /* ratio, training_mode */
-        if (ort_infer_in_ranked(x, i))
-            ORT_TRY(ort_infer_need_rank(x, i, 0, err));
-    if (x->out_count > 1) {
-        x->out[1].type = x->out[0].type;
-        if (x->op->since >= 10) {
-            x->out[1].type.kind = ORT_TYPE_TENSOR;
-            x->out[1].type.dtype = ORT_DTYPE_BOOL;
-            if (!ort_infer_in_ranked(x, 0))
-                x->out[1].type.rank = -1;
-        }
-    }
-    return ORT_OK;
-}
 
 static ort_status dropout_prepare(ort_prep *p, ort_error *err)
 {
@@ -116,7 +99,7 @@ static ort_status dropout_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl dropout_impl = {
     .state = sizeof(dropout_state), .bind = dropout_bind,
-    .infer = dropout_infer, .prepare = dropout_prepare, .run = dropout_run, .numbers = 6,
+    .rule = "[..] [] [] -> [..] [..]", .prepare = dropout_prepare, .run = dropout_run, .numbers = 6,
 };
 
 const ort_op ort_ops_passthrough[] = {

@@ -67,12 +67,6 @@ static ort_status at_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status length_infer(ort_infer *x, ort_error *err)
-{
-    ort_infer_set_type(x, 0, ORT_DTYPE_INT64, 0, NULL);
-    return ORT_OK;
-}
-
 /* The length of every part, where all are equal. */
 static ort_dim split_length(const ort_infer *x, ort_dim total)
 {
@@ -150,12 +144,6 @@ static ort_status optional_infer(ort_infer *x, ort_error *err)
         x->out[0].type = ort_flow_type_of(x->arena, ORT_TYPE_OPTIONAL, &in->type);
     else if (type && type->type_proto)
         x->out[0].type = ort_flow_type_of(x->arena, ORT_TYPE_OPTIONAL, type->type_proto);
-    return ORT_OK;
-}
-
-static ort_status has_infer(ort_infer *x, ort_error *err)
-{
-    ort_infer_set_type(x, 0, ORT_DTYPE_BOOL, 0, NULL);
     return ORT_OK;
 }
 
@@ -480,9 +468,9 @@ static const ort_op_impl empty_impl = {
 };
 static const ort_op_impl construct_impl = {.infer = construct_infer, .run = construct_run};
 static const ort_op_impl insert_impl = {.infer = insert_infer, .run = insert_run};
-static const ort_op_impl erase_impl = {.infer = ort_infer_same, .run = erase_run};
+static const ort_op_impl erase_impl = {.rule = "same", .run = erase_run};
 static const ort_op_impl at_impl = {.infer = at_infer, .run = at_run};
-static const ort_op_impl length_impl = {.infer = length_infer, .run = length_run};
+static const ort_op_impl length_impl = {.rule = "-> []", .run = length_run};
 static const ort_op_impl split_impl = {
     .state = sizeof(split_state), .bind = split_bind, .infer = split_infer, .run = split_run,
 };
@@ -490,7 +478,7 @@ static const ort_op_impl concat_impl = {
     .state = sizeof(concat_state), .bind = concat_bind, .infer = concat_infer, .run = concat_run,
 };
 static const ort_op_impl optional_impl = {.infer = optional_infer, .run = optional_run};
-static const ort_op_impl has_impl = {.infer = has_infer, .run = has_run};
+static const ort_op_impl has_impl = {.rule = "-> []", .run = has_run};
 static const ort_op_impl get_impl = {.infer = get_infer, .run = get_run};
 
 /* ---- rows */

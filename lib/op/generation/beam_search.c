@@ -74,15 +74,15 @@ static ort_status beam_infer(ort_infer *x, ort_error *err)
         prompt = ort_dim_of(1);
     if (ort_dim_known(length) && ort_dim_known(prompt))
         steps = ort_dim_of(length.size - prompt.size);
-    ort_infer_set_type(x, OUT_IDS, ORT_DTYPE_INT32, 3, (ort_dim[]){batch, wanted, length});
-    ort_infer_set_type(x, OUT_SUMS, ORT_DTYPE_FLOAT, 2, (ort_dim[]){batch, wanted});
-    ort_infer_set_type(x, OUT_SCORES, ORT_DTYPE_FLOAT, 4,
-                       (ort_dim[]){steps, batch, beams,
-                                   vocab > 0 ? ort_dim_of(vocab) : ort_dim_unknown()});
+    ort_infer_set_shape(x, OUT_IDS, 3, (ort_dim[]){batch, wanted, length});
+    ort_infer_set_shape(x, OUT_SUMS, 2, (ort_dim[]){batch, wanted});
+    ort_infer_set_shape(x, OUT_SCORES, 4,
+                        (ort_dim[]){steps, batch, beams,
+                                    vocab > 0 ? ort_dim_of(vocab) : ort_dim_unknown()});
     ort_dim open = ort_dim_unknown(), pairs = ort_infer_dim(x, IN_CROSS_HEADS, 0);
-    ort_infer_set_type(x, OUT_CROSS, ORT_DTYPE_FLOAT, 5,
-                       (ort_dim[]){batch, wanted, whisper ? pairs : open, open, open});
-    ort_infer_set_type(x, OUT_SILENCE, ORT_DTYPE_FLOAT, 1, (ort_dim[]){batch});
+    ort_infer_set_shape(x, OUT_CROSS, 5,
+                        (ort_dim[]){batch, wanted, whisper ? pairs : open, open, open});
+    ort_infer_set_shape(x, OUT_SILENCE, 1, (ort_dim[]){batch});
     return ORT_OK;
 }
 

@@ -17,10 +17,10 @@ static ort_status greedy_infer(ort_infer *x, ort_error *err)
         length = ort_dim_unknown();
     int64_t vocab = ort_node_attr_int(x->node, "vocab_size");
     ort_dim batch = ort_infer_dim(x, 0, 0);
-    ort_infer_set_type(x, 0, ORT_DTYPE_INT32, 2, (ort_dim[]){batch, length});
+    ort_infer_set_shape(x, 0, 2, (ort_dim[]){batch, length});
     if (x->out_count > 1)
-        ort_infer_set_type(x, 1, ORT_DTYPE_FLOAT, 2,
-                           (ort_dim[]){batch, vocab > 0 ? ort_dim_of(vocab) : ort_dim_unknown()});
+        ort_infer_set_shape(x, 1, 2,
+                            (ort_dim[]){batch, vocab > 0 ? ort_dim_of(vocab) : ort_dim_unknown()});
     return ORT_OK;
 }
 

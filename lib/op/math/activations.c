@@ -18,7 +18,7 @@ static ort_status activation_prepare(ort_prep *p, ort_error *err)
 }
 
 static const ort_op_impl activation_impl = {
-    .infer = ort_infer_same, .prepare = activation_prepare, .run = ort_unary_run,
+    .rule = "same", .prepare = activation_prepare, .run = ort_unary_run,
     .cost = ort_elementwise_cost,
 };
 
@@ -106,7 +106,7 @@ static ort_status biased_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl biased_impl = {
-    .infer = ort_infer_same, .prepare = activation_prepare, .shape = biased_shape,
+    .rule = "same", .prepare = activation_prepare, .shape = biased_shape,
     .run = biased_run, .cost = ort_elementwise_cost,
 };
 

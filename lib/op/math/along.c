@@ -153,10 +153,8 @@ static ort_status arg_infer(ort_infer *x, ort_error *err)
     bool keep = ort_node_attr_int(x->node, "keepdims") == 1;
     ort_dim dims[ORT_MAX_RANK];
     int axis = 0, rank = 0;
-    if (!ort_infer_in_ranked(x, 0)) {
-        ort_infer_set_dtype(x, 0, ORT_DTYPE_INT64);
+    if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
-    }
     const ort_type *in = &x->in[0]->type;
     if (in->rank > 0)
         ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), in->rank, &axis, err));
@@ -165,7 +163,7 @@ static ort_status arg_infer(ort_infer *x, ort_error *err)
             dims[rank++] = in->dim[d];
         else if (keep)
             dims[rank++] = ort_dim_of(1);
-    ort_infer_set_type(x, 0, ORT_DTYPE_INT64, rank, dims);
+    ort_infer_set_shape(x, 0, rank, dims);
     return ORT_OK;
 }
 
@@ -332,7 +330,7 @@ static ort_status cumulate_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl cumulate_impl = {
     .state = sizeof(cumulate_state), .bind = cumulate_bind,
-    .infer = ort_infer_same, .prepare = cumulate_prepare, .run = cumulate_run, .numbers = 2,
+    .rule = "same", .prepare = cumulate_prepare, .run = cumulate_run, .numbers = 2,
 };
 
 #define ARG(name, kind)                                                                            \

@@ -179,14 +179,12 @@ static void arith_symbolic(ort_infer *x, arith op)
 
 static ort_status arith_infer(ort_infer *x, ort_error *err)
 {
-    ORT_TRY(ort_binary_infer(x, false, err));
+    ORT_TRY(ort_binary_infer(x, err));
     arith_symbolic(x, arith_of(x->op, x->node));
     return ORT_OK;
 }
 
 /* PRelu: the slope broadcasts onto X only; in opset 6 one of several is that of a channel. */
-static ort_status prelu_infer(ort_infer *x, ort_error *err) { return ort_infer_same(x, err); }
-
 static ort_status prelu_shape(ort_shaping *s, ort_error *err)
 {
     const ort_binary_state *state = s->state;
@@ -313,14 +311,6 @@ static ort_status pow_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status pow_infer(ort_infer *x, ort_error *err)
-{
-    ORT_TRY(ort_binary_infer(x, false, err));
-    const ort_fact *base = ort_infer_in(x, 0);
-    x->out[0].type.dtype = base ? base->type.dtype : ORT_DTYPE_UNDEFINED;
-    return ORT_OK;
-}
-
 static const ort_op_impl arith_impl = {
     ORT_BINARY_STATE,
     .infer = arith_infer, .prepare = arith_prepare, .shape = ort_binary_shape,
@@ -328,13 +318,12 @@ static const ort_op_impl arith_impl = {
 };
 static const ort_op_impl prelu_impl = {
     ORT_BINARY_STATE,
-    .infer = prelu_infer, .prepare = arith_prepare, .shape = prelu_shape, .run = ort_binary_run,
+    .rule = "same", .prepare = arith_prepare, .shape = prelu_shape, .run = ort_binary_run,
     .cost = ort_elementwise_cost,
 };
 static const ort_op_impl pow_impl = {
-    ORT_BINARY_STATE,
-    .infer = pow_infer, .prepare = ort_binary_prepare, .shape = ort_binary_shape, .run = pow_run,
-    .cost = ort_elementwise_cost,
+    ORT_BINARY_STATE, .infer = ort_binary_infer, .prepare = ort_binary_prepare,
+    .shape = ort_binary_shape, .run = pow_run, .cost = ort_elementwise_cost,
 };
 
 #define MAP (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)

@@ -67,16 +67,6 @@ static void cast_symbolic(ort_infer *x, ort_dtype to)
         ort_infer_set_symbolic(x, 0, elements, count);
 }
 
-static ort_status infer_to(ort_infer *x, ort_dtype to, ort_error *err)
-{
-    ORT_TRY(ort_infer_same(x, err));
-    x->out[0].type.kind = ORT_TYPE_TENSOR;
-    x->out[0].type.dtype = to;
-    if (!ort_infer_in_ranked(x, 0))
-        x->out[0].type.rank = -1;
-    return ORT_OK;
-}
-
 static ort_status target(const ort_infer *x, ort_dtype *to, ort_error *err)
 {
     int64_t number = ort_node_attr_int(x->node, "to");
@@ -92,14 +82,12 @@ static ort_status cast_infer(ort_infer *x, ort_error *err)
 {
     ort_dtype to = ORT_DTYPE_UNDEFINED;
     ORT_TRY(target(x, &to, err));
-    ORT_TRY(infer_to(x, to, err));
     cast_symbolic(x, to);
     return ORT_OK;
 }
 
 static ort_status cast_like_infer(ort_infer *x, ort_error *err)
 {
-    ORT_TRY(infer_to(x, ort_infer_dtype(x, 1), err));
     cast_symbolic(x, ort_infer_dtype(x, 1));
     return ORT_OK;
 }
@@ -112,7 +100,7 @@ static ort_status bit_cast_infer(ort_infer *x, ort_error *err)
                                         from == ORT_DTYPE_STRING || to == ORT_DTYPE_STRING))
         return ort_infer_fail(x, err, "%s and %s differ in width, so bits can't be reinterpreted",
                               ort_dtype_name(from), ort_dtype_name(to));
-    return infer_to(x, to, err);
+    return ORT_OK;
 }
 
 /* ---- run */
@@ -256,16 +244,17 @@ static ort_status bit_cast_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl cast_impl = {
-    .state = sizeof(cast_state), .bind = cast_bind,
-    .infer = cast_infer, .prepare = cast_prepare, .run = cast_run, .cost = ort_elementwise_cost,
+    .state = sizeof(cast_state), .bind = cast_bind, .rule = "[..] -> [..]:to", .infer = cast_infer,
+    .prepare = cast_prepare, .run = cast_run, .cost = ort_elementwise_cost,
 };
 static const ort_op_impl cast_like_impl = {
     .state = sizeof(cast_state), .bind = cast_bind,
-    .infer = cast_like_infer, .prepare = cast_prepare, .run = cast_run,
+    .rule = "[..] -> [..]", .infer = cast_like_infer, .prepare = cast_prepare, .run = cast_run,
     .cost = ort_elementwise_cost,
 };
 static const ort_op_impl bit_cast_impl = {
-    .infer = bit_cast_infer, .run = bit_cast_run, .cost = ort_elementwise_cost,
+    .rule = "[..] -> [..]:to", .infer = bit_cast_infer, .run = bit_cast_run,
+    .cost = ort_elementwise_cost,
 };
 
 #define EW ORT_TRAIT_ELEMENTWISE

@@ -107,9 +107,6 @@ static ort_status broadcast_shape(ort_shaping *s, ort_error *err)
 static ort_status where_infer(ort_infer *x, ort_error *err)
 {
     ort_dim a[ORT_SYMBOLIC_MAX], b[ORT_SYMBOLIC_MAX], y[ORT_SYMBOLIC_MAX], c;
-    ORT_TRY(ort_infer_broadcast(x, err));
-    x->out[0].type.kind = ORT_TYPE_TENSOR;
-    x->out[0].type.dtype = ort_infer_dtype(x, 1) ? ort_infer_dtype(x, 1) : ort_infer_dtype(x, 2);
     int nc = ort_infer_int_count(x, 0), na = ort_infer_elements(x, 1, a);
     int nb = ort_infer_elements(x, 2, b);
     if (na < 0 || nb < 0 || nc < 0 || x->out[0].type.rank < 0 || x->out[0].type.rank > 1)
@@ -133,7 +130,8 @@ static ort_status where_infer(ort_infer *x, ort_error *err)
 }
 
 static const ort_op_impl where_impl = {
-    .infer = where_infer, .shape = broadcast_shape, .run = where_run, .cost = ort_elementwise_cost,
+    .rule = "broadcast", .infer = where_infer, .shape = broadcast_shape, .run = where_run,
+    .cost = ort_elementwise_cost,
 };
 
 /* ---- functions of two operands, for types without a kernel */
@@ -334,7 +332,6 @@ static ort_status merge_infer(ort_infer *x, ort_error *err)
 {
     ort_dim y[ORT_SYMBOLIC_MAX], in[ORT_SYMBOLIC_MAX];
     bool is_max = x->op->variant == MERGE_MAX;
-    ORT_TRY(ort_infer_broadcast(x, err));
     if (x->op->since < 8)
         take_first_dims(x);
     if ((!is_max && x->op->variant != MERGE_MIN) || x->out[0].type.rank < 0 ||
@@ -359,8 +356,8 @@ static ort_status merge_infer(ort_infer *x, ort_error *err)
 
 static const ort_op_impl merge_impl = {
     .state = sizeof(merge_state),
-    .infer = merge_infer, .prepare = merge_prepare, .shape = merge_shape, .run = merge_run,
-    .cost = ort_elementwise_cost,
+    .rule = "broadcast", .infer = merge_infer,
+    .prepare = merge_prepare, .shape = merge_shape, .run = merge_run, .cost = ort_elementwise_cost,
 };
 
 /* ---- Clip */
@@ -466,7 +463,7 @@ static ort_status clip_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl clip_impl = {
     .state = sizeof(clip_state), .bind = clip_bind,
-    .infer = ort_infer_same, .prepare = clip_prepare, .run = clip_run,
+    .rule = "same", .prepare = clip_prepare, .run = clip_run,
     .cost = ort_elementwise_cost, .numbers = 6,
 };
 

@@ -8,20 +8,6 @@
 #include "base/checked.h"
 #include "op/shared/move.h"
 
-static ort_status det_infer(ort_infer *x, ort_error *err)
-{
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
-    if (!ort_infer_in_ranked(x, 0))
-        return ORT_OK;
-    const ort_type *in = &x->in[0]->type;
-    if (in->rank < 2)
-        return ort_infer_fail(x, err, "the input has rank %d; 2 or more is needed", in->rank);
-    if (ort_dim_differ(in->dim[in->rank - 1], in->dim[in->rank - 2]))
-        return ort_infer_fail(x, err, "the matrices are not square");
-    ort_infer_set_type(x, 0, in->dtype, in->rank - 2, in->dim);
-    return ORT_OK;
-}
-
 static ort_status det_shape(ort_shaping *s, ort_error *err)
 {
     const ort_shape *in = &s->in[0]->shape;
@@ -79,15 +65,11 @@ static ort_status det_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl det_impl = {.infer = det_infer, .shape = det_shape, .run = det_run};
+static const ort_op_impl det_impl = {
+    .rule = "[A..,N,N] -> [A..]", .shape = det_shape, .run = det_run,
+};
 
 /* ---- Inverse */
-
-static ort_status inverse_infer(ort_infer *x, ort_error *err)
-{
-    ORT_TRY(det_infer(x, err));
-    return ort_infer_same(x, err);
-}
 
 static ort_status inverse_shape(ort_shaping *s, ort_error *err)
 {
@@ -155,7 +137,7 @@ static ort_status inverse_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl inverse_impl = {
-    .infer = inverse_infer, .shape = inverse_shape, .run = inverse_run,
+    .rule = "[A..,N,N] -> [A..,N,N]", .shape = inverse_shape, .run = inverse_run,
 };
 
 const ort_op ort_ops_determinant[] = {

@@ -14,21 +14,11 @@
 
 static ort_status cdist_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *a = ort_infer_in(x, 0);
     char text[41];
     const char *metric = ort_node_attr_text(x->node, "metric", text, sizeof text);
-    ort_infer_set_dtype(x, 0, a ? a->type.dtype : ORT_DTYPE_UNDEFINED);
-    ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
-    ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
     if (strcmp(metric, "sqeuclidean") && strcmp(metric, "euclidean"))
         return ort_infer_fail(x, err, "metric '%s' is none of euclidean and sqeuclidean",
                               metric);
-    if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
-        return ORT_OK;
-    const ort_type *b = &x->in[1]->type;
-    if (ort_dim_differ(a->type.dim[1], b->dim[1]))
-        return ort_infer_fail(x, err, "the rows of A and B differ in length");
-    ort_infer_set_type(x, 0, a->type.dtype, 2, (ort_dim[]){a->type.dim[0], b->dim[0]});
     return ORT_OK;
 }
 
@@ -132,7 +122,7 @@ static void cdist_cost(const ort_infer *x, ort_cost *cost)
 }
 
 static const ort_op_impl cdist_impl = {
-    .state = sizeof(cdist_state), .bind = cdist_bind,
+    .state = sizeof(cdist_state), .bind = cdist_bind, .rule = "[M,K] [N,K] -> [M,N]",
     .infer = cdist_infer, .shape = cdist_shape, .run = cdist_run, .cost = cdist_cost,
 };
 
@@ -147,7 +137,6 @@ static ort_status warp_infer(ort_infer *x, ort_error *err)
         if (t->rank != 2 && (t->rank != 3 || ort_dim_differ(t->dim[0], ort_dim_of(1))))
             return ort_infer_fail(x, err, "the cost needs the shape [M, N] or [1, M, N]");
     }
-    ort_infer_set_type(x, 0, ORT_DTYPE_INT32, 2, (ort_dim[]){ort_dim_of(2), ort_dim_unknown()});
     return ORT_OK;
 }
 
@@ -213,7 +202,9 @@ static ort_status warp_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl warp_impl = {.infer = warp_infer, .shape = warp_shape, .run = warp_run};
+static const ort_op_impl warp_impl = {
+    .rule = "-> [2,_]", .infer = warp_infer, .shape = warp_shape, .run = warp_run,
+};
 
 /* ---- rows */
 

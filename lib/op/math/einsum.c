@@ -148,7 +148,6 @@ static ort_status einsum_infer(ort_infer *x, ort_error *err)
     ort_dim dim[LABELS], dims[ORT_MAX_RANK];
     int ranks[OPERANDS];
     const char *equation = ort_node_string(x->node, "equation", "");
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (x->in_count > OPERANDS)
         return ort_infer_fail(x, err, "%d inputs; at most %d are supported", x->in_count, OPERANDS);
     for (int i = 0; i < x->in_count; i++) {
@@ -175,7 +174,7 @@ static ort_status einsum_infer(ort_infer *x, ort_error *err)
         }
     for (int d = 0; d < form->out.rank; d++)
         dims[d] = dim[form->out.label[d]];
-    ort_infer_set_type(x, 0, ort_infer_dtype(x, 0), form->out.rank, dims);
+    ort_infer_set_shape(x, 0, form->out.rank, dims);
     return ORT_OK;
 }
 

@@ -114,7 +114,7 @@ static ort_dim compare_dims(ort_dim_table *dims, ort_compare op, ort_dim a, ort_
 static ort_status compare_infer(ort_infer *x, ort_error *err)
 {
     ort_dim a[ORT_SYMBOLIC_MAX], b[ORT_SYMBOLIC_MAX], y[ORT_SYMBOLIC_MAX];
-    ORT_TRY(ort_binary_infer(x, true, err));
+    ORT_TRY(ort_binary_infer(x, err));
     if (x->out[0].type.rank < 0 || x->out[0].type.rank > 1)
         return ORT_OK;
     int na = ort_infer_elements(x, 0, a), nb = ort_infer_elements(x, 1, b);
@@ -127,11 +127,6 @@ static ort_status compare_infer(ort_infer *x, ort_error *err)
     if (ort_infer_any_known(y, n))
         ort_infer_set_symbolic(x, 0, y, n);
     return ORT_OK;
-}
-
-static ort_status logic_infer(ort_infer *x, ort_error *err)
-{
-    return ort_binary_infer(x, true, err);
 }
 
 static const ort_op_impl compare_impl = {
@@ -206,28 +201,22 @@ static ort_status bits_prepare(ort_prep *p, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status bits_infer(ort_infer *x, ort_error *err)
-{
-    return ort_binary_infer(x, false, err);
-}
-
 static const ort_op_impl logic_impl = {
     ORT_BINARY_STATE,
-    .infer = logic_infer, .prepare = bits_prepare, .shape = ort_binary_shape,
+    .infer = ort_binary_infer, .prepare = bits_prepare, .shape = ort_binary_shape,
     .run = ort_binary_run, .cost = ort_elementwise_cost,
 };
 static const ort_bind shift_bind[] = {
     ORT_BIND_AS(ort_binary_state, parameter, "direction", ORT_WORDS("LEFT RIGHT")), {0}};
 
 static const ort_op_impl shift_impl = {
-    .state = sizeof(ort_binary_state), .bind = shift_bind,
-    .infer = bits_infer, .prepare = bits_prepare, .shape = ort_binary_shape, .run = ort_binary_run,
+    .state = sizeof(ort_binary_state), .bind = shift_bind, .infer = ort_binary_infer,
+    .prepare = bits_prepare, .shape = ort_binary_shape, .run = ort_binary_run,
     .cost = ort_elementwise_cost,
 };
 static const ort_op_impl bits_impl = {
-    ORT_BINARY_STATE,
-    .infer = bits_infer, .prepare = bits_prepare, .shape = ort_binary_shape, .run = ort_binary_run,
-    .cost = ort_elementwise_cost,
+    ORT_BINARY_STATE, .infer = ort_binary_infer, .prepare = bits_prepare, .shape = ort_binary_shape,
+    .run = ort_binary_run, .cost = ort_elementwise_cost,
 };
 
 #define MAP (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)

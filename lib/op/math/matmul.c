@@ -12,18 +12,6 @@
 
 /* ---- inference */
 
-static ort_status matmul_infer(ort_infer *x, ort_error *err)
-{
-    const ort_fact *a = ort_infer_in(x, 0);
-    return ort_matmul_infer_shape(x, 0, 1, a ? a->type.dtype : ORT_DTYPE_UNDEFINED, err);
-}
-
-static ort_status gemm_infer(ort_infer *x, ort_error *err)
-{
-    const ort_fact *a = ort_infer_in(x, 0);
-    return ort_gemm_infer_shape(x, 0, 1, a ? a->type.dtype : ORT_DTYPE_UNDEFINED, err);
-}
-
 /* ---- prepare */
 
 typedef struct constant_b { /* how a constant B is packed */
@@ -219,13 +207,13 @@ static ort_status common_shape(ort_shaping *s, ort_error *err)
 }
 
 static const ort_op_impl matmul_impl = {
-    .state = sizeof(matmul_state), .bind = matmul_bind,
-    .infer = matmul_infer, .prepare = matmul_prepare, .shape = common_shape, .run = ort_matmul_run,
+    .state = sizeof(matmul_state), .bind = matmul_bind, .infer = ort_matmul_infer,
+    .prepare = matmul_prepare, .shape = common_shape, .run = ort_matmul_run,
     .cost = ort_matmul_cost,
 };
 static const ort_op_impl gemm_impl = {
-    .state = sizeof(matmul_state), .bind = matmul_bind,
-    .infer = gemm_infer, .prepare = matmul_prepare, .shape = common_shape, .run = ort_matmul_run,
+    .state = sizeof(matmul_state), .bind = matmul_bind, .infer = ort_gemm_infer,
+    .prepare = matmul_prepare, .shape = common_shape, .run = ort_matmul_run,
     .cost = ort_matmul_cost,
 };
 

@@ -86,43 +86,14 @@ static ort_status random_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status random_infer(ort_infer *x, ort_error *err)
-{
-    size_t rank = 0;
-    const int64_t *shape = ort_node_ints(x->node, "shape", &rank);
-    ort_dim dims[ORT_MAX_RANK];
-    if (rank > ORT_MAX_RANK)
-        return ort_infer_fail(x, err, "shape has %zu dims, at most %d are possible", rank,
-                              ORT_MAX_RANK);
-    for (size_t i = 0; i < rank; i++) {
-        if (shape[i] < 0)
-            return ort_infer_fail(x, err, "shape has a negative dim");
-        dims[i] = ort_dim_of(shape[i]);
-    }
-    ort_infer_set_type(x, 0, (ort_dtype)ort_node_attr_int(x->node, "dtype"), (int)rank,
-                       dims);
-    return ORT_OK;
-}
-
 /* The type of input 0 with the dtype of the attribute. */
-static ort_status like_infer(ort_infer *x, ort_error *err)
-{
-    int64_t dtype = ort_node_attr_int(x->node, "dtype");
-    ORT_TRY(ort_infer_same(x, err));
-    if (dtype && x->out[0].type.kind == ORT_TYPE_TENSOR)
-        x->out[0].type.dtype = (ort_dtype)dtype;
-    else if (dtype)
-        ort_infer_set_dtype(x, 0, (ort_dtype)dtype);
-    return ORT_OK;
-}
-
 static const ort_op_impl random_impl = {
     .state = sizeof(random_state), .bind = random_bind,
-    .infer = random_infer, .prepare = random_prepare, .run = random_run,
+    .rule = "-> [shape..]:dtype", .prepare = random_prepare, .run = random_run,
 };
 static const ort_op_impl like_impl = {
     .state = sizeof(random_state), .bind = random_bind,
-    .infer = like_infer, .prepare = random_prepare, .run = random_run,
+    .rule = "[..] -> [..]:dtype|input", .prepare = random_prepare, .run = random_run,
 };
 
 /* ---- Bernoulli */
@@ -147,24 +118,10 @@ static ort_status bernoulli_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl bernoulli_impl = {
     .state = sizeof(random_state), .bind = random_bind,
-    .infer = like_infer, .prepare = random_prepare, .run = bernoulli_run,
+    .rule = "[..] -> [..]:dtype|input", .prepare = random_prepare, .run = bernoulli_run,
 };
 
 /* ---- Multinomial */
-
-static ort_status multinomial_infer(ort_infer *x, ort_error *err)
-{
-    int64_t samples = ort_node_attr_int(x->node, "sample_size");
-    ort_dtype dtype = (ort_dtype)ort_node_attr_int(x->node, "dtype");
-    ort_dim batch = ort_dim_unknown();
-    ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
-    if (samples < 0)
-        return ort_infer_fail(x, err, "sample_size is negative");
-    if (ort_infer_in_ranked(x, 0))
-        batch = x->in[0]->type.dim[0];
-    ort_infer_set_type(x, 0, dtype, 2, (ort_dim[]){batch, ort_dim_of(samples)});
-    return ORT_OK;
-}
 
 /* One outcome by inversion of the unnormalized log-probabilities in row `first`. */
 static int64_t pick(const ort_tensor *x, int64_t first, int64_t classes, double top, double total,
@@ -216,7 +173,7 @@ static ort_status multinomial_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl multinomial_impl = {
     .state = sizeof(random_state), .bind = random_bind,
-    .infer = multinomial_infer, .prepare = random_prepare, .run = multinomial_run,
+    .rule = "[B,_] -> [B,sample_size]:dtype", .prepare = random_prepare, .run = multinomial_run,
 };
 
 /* ---- rows */

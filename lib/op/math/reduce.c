@@ -81,13 +81,11 @@ static ort_status unknown_axes(ort_infer *x, ort_dtype dtype, bool keep)
 {
     ort_dim dims[ORT_MAX_RANK];
     int count = ort_infer_int_count(x, 1), rank = x->in[0]->type.rank;
-    if (!keep && (count <= 0 || count > rank)) {
-        ort_infer_set_dtype(x, 0, dtype);
+    if (!keep && (count <= 0 || count > rank))
         return ORT_OK;
-    }
     for (int d = 0; d < ORT_MAX_RANK; d++)
         dims[d] = ort_dim_unknown();
-    ort_infer_set_type(x, 0, dtype, keep ? rank : rank - count, dims);
+    ort_infer_set_shape(x, 0, keep ? rank : rank - count, dims);
     return ORT_OK;
 }
 
@@ -99,10 +97,8 @@ static ort_status reduce_infer(ort_infer *x, ort_error *err)
     ort_dtype dtype = ort_infer_dtype(x, 0);
     size_t count = 0;
     const int64_t *axes = ort_node_ints(x->node, "axes", &count);
-    if (!ort_infer_in_ranked(x, 0)) {
-        ort_infer_set_dtype(x, 0, dtype);
+    if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
-    }
     const ort_type *in = &x->in[0]->type;
     if (ort_infer_in(x, 1)) {
         int n = 0;
@@ -121,7 +117,7 @@ static ort_status reduce_infer(ort_infer *x, ort_error *err)
             dims[rank++] = in->dim[d];
         else if (keep)
             dims[rank++] = ort_dim_of(1);
-    ort_infer_set_type(x, 0, dtype, rank, dims);
+    ort_infer_set_shape(x, 0, rank, dims);
     if (in->rank == 1 && reduced[0])
         reduce_symbolic(x, (ort_reduction)x->op->variant);
     return ORT_OK;

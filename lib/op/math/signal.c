@@ -79,7 +79,6 @@ static ort_status dft_infer(ort_infer *x, ort_error *err)
     ort_dim given;
     int axis;
     ORT_TRY(ort_bind_attrs(dft_bind, x->node, x->arena, &s, err));
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;
@@ -119,7 +118,7 @@ static ort_status dft_infer(ort_infer *x, ort_error *err)
     if (known_axis)
         type.dim[axis] = n;
     type.dim[type.rank - 1] = ort_dim_of(s.inverse && s.onesided ? 1 : 2);
-    ort_infer_set_type(x, 0, type.dtype, type.rank, type.dim);
+    ort_infer_set_shape(x, 0, type.rank, type.dim);
     return ORT_OK;
 }
 
@@ -312,7 +311,7 @@ static ort_status stft_infer(ort_infer *x, ort_error *err)
                           ort_dim_of(1));
     dims[2] = !ort_node_attr_int(x->node, "onesided") ? n
               : ort_dim_add(x->dims, ort_dim_div(x->dims, n, ort_dim_of(2)), ort_dim_of(1));
-    ort_infer_set_type(x, 0, ort_infer_dtype(x, 0), 4, dims);
+    ort_infer_set_shape(x, 0, 4, dims);
     return ORT_OK;
 }
 
@@ -415,20 +414,6 @@ typedef struct window_state {
 
 static const ort_bind window_bind[] = {ORT_BIND(window_state, periodic), {0}};
 
-static ort_status window_infer(ort_infer *x, ort_error *err)
-{
-    ort_dim n;
-    if (ort_infer_in_ranked(x, 0))
-        ORT_TRY(ort_infer_need_rank(x, 0, 0, err));
-    if (!ort_infer_int(x, 0, 0, &n))
-        n = ort_dim_unknown();
-    if (ort_dim_known(n) && n.size < 0)
-        return ort_infer_fail(x, err, "size is %lld", (long long)n.size);
-    ort_infer_set_type(x, 0, (ort_dtype)ort_node_attr_int(x->node, "output_datatype"),
-                       1, &n);
-    return ORT_OK;
-}
-
 /* As a cast does: truncated for integers. */
 static void store_number(ort_tensor *t, int64_t i, double v)
 {
@@ -453,26 +438,10 @@ static ort_status window_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl window_impl = {
     .state = sizeof(window_state), .bind = window_bind,
-    .infer = window_infer, .run = window_run, .numbers = 1,
+    .rule = "[] -> [size]:output_datatype", .run = window_run, .numbers = 1,
 };
 
 /* ---- MelWeightMatrix */
-
-static ort_status mel_infer(ort_infer *x, ort_error *err)
-{
-    ort_dim dims[2], bins, length;
-    dims[0] = dims[1] = ort_dim_unknown();
-    if (ort_infer_int(x, 0, 0, &bins))
-        dims[1] = bins;
-    if (ort_infer_int(x, 1, 0, &length))
-        dims[0] = ort_dim_add(x->dims, ort_dim_div(x->dims, length, ort_dim_of(2)), ort_dim_of(1));
-    for (int d = 0; d < 2; d++)
-        if (ort_dim_known(dims[d]) && dims[d].size < 0)
-            return ort_infer_fail(x, err, "num_mel_bins and dft_length must not be negative");
-    ort_infer_set_type(x, 0, (ort_dtype)ort_node_attr_int(x->node, "output_datatype"),
-                       2, dims);
-    return ORT_OK;
-}
 
 /* Bin of mel band edge i of `bands`. */
 static int64_t mel_bin(double low, double high, int64_t bands, int64_t i, int64_t length,
@@ -516,7 +485,10 @@ static ort_status mel_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl mel_impl = {.infer = mel_infer, .run = mel_run, .numbers = 31};
+static const ort_op_impl mel_impl = {
+    .rule = "-> [dft_length/2+1,num_mel_bins]:output_datatype",
+    .run = mel_run, .numbers = 31,
+};
 
 #define WINDOW(name, kind)                                                                         \
     {ONNX, name, 17, "size:T1 -> output:T2", "T1:i32,i64 T2:F,I,U,bf16",                           \

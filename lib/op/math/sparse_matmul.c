@@ -38,15 +38,11 @@ static ort_status sparse_infer(ort_infer *x, ort_error *err)
 {
     bool trans_a = ort_node_attr_int(x->node, "transA") != 0;
     bool trans_b = ort_node_attr_int(x->node, "transB") != 0;
-    const ort_fact *b = ort_infer_in(x, 1);
-    ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
-    ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
     ort_dim inner = dim_of_a(x, !trans_a), other = ort_infer_dim(x, 1, trans_b);
     if (ort_dim_differ(inner, other))
         return ort_infer_fail(x, err, "A has %lld columns, B %lld rows", (long long)inner.size,
                               (long long)other.size);
-    ort_infer_set_type(x, 0, b ? b->type.dtype : ORT_DTYPE_UNDEFINED, 2,
-                       (ort_dim[]){dim_of_a(x, trans_a), ort_infer_dim(x, 1, !trans_b)});
+    ort_infer_set_shape(x, 0, 2, (ort_dim[]){dim_of_a(x, trans_a), ort_infer_dim(x, 1, !trans_b)});
     return ORT_OK;
 }
 
@@ -167,7 +163,7 @@ static ort_status sparse_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl sparse_impl = {
     .state = sizeof(sparse_state), .bind = sparse_bind,
-    .infer = sparse_infer, .prepare = sparse_prepare, .run = sparse_run,
+    .rule = "[_,_] [_,_]", .infer = sparse_infer, .prepare = sparse_prepare, .run = sparse_run,
 };
 
 const ort_op ort_ops_sparse_matmul[] = {

@@ -26,11 +26,9 @@ static ort_status function_prepare(ort_prep *p, ort_error *err)
 /* Neg of a shape value stays known. */
 static ort_status function_infer(ort_infer *x, ort_error *err)
 {
-    ort_status status = ort_infer_same(x, err);
     const ort_fact *in = ort_infer_in(x, 0);
-    if (status != ORT_OK || !in || strcmp(x->op->name, "Neg") || in->symbolic_count > 64 ||
-        in->symbolic == NULL)
-        return status;
+    if (!in || strcmp(x->op->name, "Neg") || in->symbolic_count > 64 || in->symbolic == NULL)
+        return ORT_OK;
     ort_dim elements[64];
     for (int i = 0; i < in->symbolic_count; i++)
         elements[i] = ort_dim_sub(x->dims, ort_dim_of(0), in->symbolic[i]);
@@ -39,7 +37,7 @@ static ort_status function_infer(ort_infer *x, ort_error *err)
 }
 
 static const ort_op_impl function_impl = {
-    .infer = function_infer, .prepare = function_prepare, .run = ort_unary_run,
+    .rule = "same", .infer = function_infer, .prepare = function_prepare, .run = ort_unary_run,
     .cost = ort_elementwise_cost,
 };
 
@@ -73,7 +71,7 @@ static ort_status bits_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl bits_impl = {
-    .infer = ort_infer_same, .run = bits_run, .cost = ort_elementwise_cost,
+    .rule = "same", .run = bits_run, .cost = ort_elementwise_cost,
 };
 
 /* ---- IsNaN, IsInf */
@@ -87,16 +85,6 @@ typedef struct predicate_state {
 static const ort_bind predicate_bind[] = {
     ORT_BIND_AS(predicate_state, negative, "detect_negative", ORT_MAYBE),
     ORT_BIND_AS(predicate_state, positive, "detect_positive", ORT_MAYBE), {0}};
-
-static ort_status predicate_infer(ort_infer *x, ort_error *err)
-{
-    ort_status status = ort_infer_same(x, err);
-    x->out[0].type.kind = ORT_TYPE_TENSOR;
-    if (!ort_infer_in_ranked(x, 0))
-        x->out[0].type.rank = -1;
-    x->out[0].type.dtype = ORT_DTYPE_BOOL;
-    return status;
-}
 
 static ort_status predicate_prepare(ort_prep *p, ort_error *err)
 {
@@ -148,7 +136,7 @@ static ort_status predicate_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl predicate_impl = {
     .state = sizeof(predicate_state), .bind = predicate_bind,
-    .infer = predicate_infer, .prepare = predicate_prepare, .run = predicate_run,
+    .rule = "same", .prepare = predicate_prepare, .run = predicate_run,
     .cost = ort_elementwise_cost,
 };
 

@@ -119,12 +119,12 @@ static ort_dim row_dim(const ort_infer *x)
     return x->in[0]->type.rank == 2 ? x->in[0]->type.dim[0] : ort_dim_of(1);
 }
 
-ort_status ort_ml_infer_rows(ort_infer *x, ort_dtype dtype, int64_t columns, ort_error *err)
+ort_status ort_ml_infer_rows(ort_infer *x, int64_t columns, ort_error *err)
 {
     ort_dim dims[2] = {row_dim(x), columns >= 0 ? ort_dim_of(columns) : ort_dim_unknown()};
     if (ort_infer_in_ranked(x, 0) && x->in[0]->type.rank > 2)
         return ort_infer_fail(x, err, "input X has rank %d, needs [N, F]", x->in[0]->type.rank);
-    ort_infer_set_type(x, 0, dtype, 2, dims);
+    ort_infer_set_shape(x, 0, 2, dims);
     return ORT_OK;
 }
 

@@ -40,6 +40,6 @@ void ort_ml_rows(const ort_tensor *t, int64_t *rows, int64_t *features);
 ort_status ort_ml_infer_classifier(ort_infer *x, const ort_ml_labels *labels, int64_t classes,
                                    ort_error *err);
 /* Inference: output 0 float (or `dtype`) [N, columns]. */
-ort_status ort_ml_infer_rows(ort_infer *x, ort_dtype dtype, int64_t columns, ort_error *err);
+ort_status ort_ml_infer_rows(ort_infer *x, int64_t columns, ort_error *err);
 
 #endif

@@ -7,19 +7,6 @@
 #include "base/checked.h"
 #include "op/ml/ml_common.h"
 
-static ort_dtype in_dtype(const ort_infer *x)
-{
-    const ort_fact *in = ort_infer_in(x, 0);
-    return in != NULL ? in->type.dtype : ORT_DTYPE_UNDEFINED;
-}
-
-static ort_status infer_float_same(ort_infer *x, ort_error *err)
-{
-    ORT_TRY(ort_infer_same(x, err));
-    x->out[0].type.dtype = ORT_DTYPE_FLOAT;
-    return ORT_OK;
-}
-
 /* ---- Scaler: (x - offset) * scale, per feature or for all */
 
 static ort_status scaler_infer(ort_infer *x, ort_error *err)
@@ -30,7 +17,7 @@ static ort_status scaler_infer(ort_infer *x, ort_error *err)
     if (offsets != scales)
         return ort_infer_fail(x, err, "offset has %zu numbers and scale %zu: as many are needed",
                               offsets, scales);
-    return infer_float_same(x, err);
+    return ORT_OK;
 }
 
 static ort_status imputer_infer(ort_infer *x, ort_error *err)
@@ -41,7 +28,7 @@ static ort_status imputer_infer(ort_infer *x, ort_error *err)
     if (floats == 0 && ints == 0)
         return ort_infer_fail(x, err, "imputed_value_floats or imputed_value_int64s must say what "
                               "stands in");
-    return ort_infer_same(x, err);
+    return ORT_OK;
 }
 
 /* A row of doubles as workspace. */
@@ -208,17 +195,15 @@ static int64_t category_count(const ort_node *node)
 static ort_status one_hot_infer(ort_infer *x, ort_error *err)
 {
     ort_dim dims[ORT_MAX_RANK];
-    if (!ort_infer_in_ranked(x, 0)) {
-        ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
+    if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
-    }
     int rank = x->in[0]->type.rank;
     if (rank + 1 > ORT_MAX_RANK)
         return ort_infer_fail(x, err, "input X has rank %d, at most %d is known", rank,
                               ORT_MAX_RANK - 1);
     memcpy(dims, x->in[0]->type.dim, (size_t)rank * sizeof *dims);
     dims[rank] = ort_dim_of(category_count(x->node));
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, rank + 1, dims);
+    ort_infer_set_shape(x, 0, rank + 1, dims);
     return ORT_OK;
 }
 
@@ -299,7 +284,7 @@ static ort_status vectorizer_infer(ort_infer *x, ort_error *err)
             width = ort_dim_of(widths[i]);
         total = ort_dim_add(x->dims, total, width);
     }
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 2, (ort_dim[]){rows, total});
+    ort_infer_set_shape(x, 0, 2, (ort_dim[]){rows, total});
     return ORT_OK;
 }
 
@@ -340,10 +325,8 @@ static ort_status vectorizer_run(ort_call *call, ort_error *err)
 static ort_status extractor_infer(ort_infer *x, ort_error *err)
 {
     ort_dim dims[ORT_MAX_RANK], count = ort_dim_of(1);
-    if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1)) {
-        ort_infer_set_dtype(x, 0, in_dtype(x));
+    if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
         return ORT_OK;
-    }
     const ort_type *data = &x->in[0]->type, *index = &x->in[1]->type;
     for (int i = 0; i < index->rank; i++)
         count = ort_dim_mul(x->dims, count, index->dim[i]);
@@ -352,7 +335,7 @@ static ort_status extractor_infer(ort_infer *x, ort_error *err)
     for (int i = 0; i + 1 < data->rank; i++)
         dims[i] = data->dim[i];
     dims[rank - 1] = count;
-    ort_infer_set_type(x, 0, data->dtype, rank, dims);
+    ort_infer_set_shape(x, 0, rank, dims);
     return ORT_OK;
 }
 
@@ -379,19 +362,19 @@ static ort_status extractor_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl scaler = {
     .state = sizeof(scaler_state), .bind = scaler_bind,
-    .infer = scaler_infer, .shape = row_shape, .run = scaler_run,
+    .rule = "same", .infer = scaler_infer, .shape = row_shape, .run = scaler_run,
 };
 static const ort_op_impl normalizer = {
     .state = sizeof(normalizer_state), .bind = normalizer_bind,
-    .infer = infer_float_same, .run = normalizer_run,
+    .rule = "same", .run = normalizer_run,
 };
 static const ort_op_impl binarizer = {
     .state = sizeof(binarizer_state), .bind = binarizer_bind,
-    .infer = ort_infer_same, .run = binarizer_run,
+    .rule = "same", .run = binarizer_run,
 };
 static const ort_op_impl imputer = {
     .state = sizeof(imputer_state), .bind = imputer_bind,
-    .infer = imputer_infer, .shape = row_shape, .run = imputer_run,
+    .rule = "same", .infer = imputer_infer, .shape = row_shape, .run = imputer_run,
 };
 static const ort_op_impl one_hot = {
     .state = sizeof(one_hot_state), .bind = one_hot_bind,

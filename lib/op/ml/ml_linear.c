@@ -224,7 +224,7 @@ static ort_status linear_class_prepare(ort_prep *p, ort_error *err)
 
 static ort_status linear_value_infer(ort_infer *x, ort_error *err)
 {
-    return ort_ml_infer_rows(x, ORT_DTYPE_FLOAT, ort_node_attr_int(x->node, "targets"), err);
+    return ort_ml_infer_rows(x, ort_node_attr_int(x->node, "targets"), err);
 }
 
 static ort_status linear_value_prepare(ort_prep *p, ort_error *err)
@@ -498,7 +498,7 @@ static ort_status svm_class_infer(ort_infer *x, ort_error *err)
 
 static ort_status svm_value_infer(ort_infer *x, ort_error *err)
 {
-    return ort_ml_infer_rows(x, ORT_DTYPE_FLOAT, 1, err);
+    return ort_ml_infer_rows(x, 1, err);
 }
 
 static ort_status read_svm(ort_prep *p, linear_state *s, ort_error *err)

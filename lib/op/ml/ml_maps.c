@@ -162,7 +162,6 @@ static bool is_legacy(const ort_op *op)
 
 static ort_status encoder_infer(ort_infer *x, ort_error *err)
 {
-    ORT_TRY(ort_infer_same(x, err));
     const ort_fact *in = ort_infer_in(x, 0);
     const ort_tensor *fallback = ort_node_tensor(x->node, "default_tensor");
     if (fallback != NULL && (fallback->shape.rank != 1 || fallback->shape.dim[0] != 1))
@@ -498,7 +497,8 @@ static ort_status zip_run(ort_call *call, ort_error *err)
 /* ---- rows */
 
 static const ort_op_impl label_encoder = {
-    .state = sizeof(encoder), .bind = encoder_bind, .infer = encoder_infer,
+    .state = sizeof(encoder), .bind = encoder_bind,
+    .rule = "[..] -> [..]", .infer = encoder_infer,
     .prepare = encoder_prepare, .run = encoder_run,
 };
 static const ort_op_impl dict_vectorizer = {

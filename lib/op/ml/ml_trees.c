@@ -398,7 +398,7 @@ static ort_status classifier_prepare(ort_prep *p, ort_error *err)
 
 static ort_status regressor_infer(ort_infer *x, ort_error *err)
 {
-    return ort_ml_infer_rows(x, ORT_DTYPE_FLOAT, ort_node_int(x->node, "n_targets", 1), err);
+    return ort_ml_infer_rows(x, ort_node_int(x->node, "n_targets", 1), err);
 }
 
 static ort_status regressor_prepare(ort_prep *p, ort_error *err)
@@ -409,15 +409,6 @@ static ort_status regressor_prepare(ort_prep *p, ort_error *err)
         return ort_prep_fail(p, err, "base_values has %zu elements for %lld targets",
                              s->forest.base_count, (long long)s->forest.targets);
     return ORT_OK;
-}
-
-static ort_status ensemble_infer(ort_infer *x, ort_error *err)
-{
-    const ort_fact *in = ort_infer_in(x, 0);
-    if (ort_infer_in_ranked(x, 0))
-        ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
-    return ort_ml_infer_rows(x, in != NULL ? in->type.dtype : ORT_DTYPE_UNDEFINED,
-                             ort_node_int(x->node, "n_targets", 1), err);
 }
 
 static ort_status ensemble_prepare(ort_prep *p, ort_error *err)
@@ -439,8 +430,8 @@ static const ort_op_impl regressor = {
     .run = forest_run,
 };
 static const ort_op_impl ensemble = {
-    .state = sizeof(forest_state), .bind = ensemble_bind,
-    .infer = ensemble_infer, .prepare = ensemble_prepare, .shape = forest_shape, .run = forest_run,
+    .state = sizeof(forest_state), .bind = ensemble_bind, .rule = "[_,_]", .infer = regressor_infer,
+    .prepare = ensemble_prepare, .shape = forest_shape, .run = forest_run,
 };
 
 #define CLASSIFIER_SIG "X:T1 -> Y:T2,Z:f32"

@@ -104,8 +104,6 @@ static ort_status fill_infer(ort_infer *x, ort_error *err)
     if (value && value->shape.rank != 1)
         return ort_infer_fail(x, err, "value has %d dims, needs the shape [1]",
                               value->shape.rank);
-    if (ort_infer_in_ranked(x, 0))
-        ORT_TRY(ort_infer_need_rank(x, 0, 1, err));
     ort_infer_set_dtype(x, 0, dtype);
     if (rank < 0)
         return ORT_OK;
@@ -144,21 +142,11 @@ static ort_status fill_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl fill_impl = {
-    .state = sizeof(fill_state), .bind = fill_bind, .infer = fill_infer, .run = fill_run,
+    .state = sizeof(fill_state), .bind = fill_bind, .rule = "[_]", .infer = fill_infer,
+    .run = fill_run,
 };
 
 /* ---- EyeLike */
-
-static ort_status eye_infer(ort_infer *x, ort_error *err)
-{
-    ort_dim unknown[2] = {ort_dim_unknown(), ort_dim_unknown()};
-    ort_dtype dtype = (ort_dtype)ort_node_int(x->node, "dtype", ort_infer_dtype(x, 0));
-    bool ranked = ort_infer_in_ranked(x, 0);
-    if (ranked)
-        ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
-    ort_infer_set_type(x, 0, dtype, 2, ranked ? x->in[0]->type.dim : unknown);
-    return ORT_OK;
-}
 
 typedef struct eye_state {
     int64_t k;
@@ -180,7 +168,9 @@ static ort_status eye_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl eye_impl = {
-    .state = sizeof(eye_state), .bind = eye_bind, .infer = eye_infer, .run = eye_run,
+    .state = sizeof(eye_state), .bind = eye_bind,
+    .rule = "[M,N] -> [M,N]:dtype|input",
+    .run = eye_run,
 };
 
 /* ---- Range */
@@ -264,7 +254,7 @@ static ort_status range_infer(ort_infer *x, ort_error *err)
             n = ort_dim_ceil_div(x->dims, ort_dim_sub(x->dims, v[1], v[0]), v[2]);
         }
     }
-    ort_infer_set_type(x, 0, dtype, 1, &n);
+    ort_infer_set_shape(x, 0, 1, &n);
     if (have[0] && have[2] && ort_dim_known(n) && n.size <= ORT_SYMBOLIC_MAX &&
         (dtype == ORT_DTYPE_INT64 || dtype == ORT_DTYPE_INT32)) {
         ort_dim items[ORT_SYMBOLIC_MAX];

@@ -61,10 +61,10 @@ static ort_status check_indices(const ort_call *call, const ort_tensor *indices,
 /* ---- Gather */
 
 /* Elements of a one-dimensional integer value picked by known indices. */
-static void gather_value(ort_infer *x)
+static ort_status gather_value(ort_infer *x, ort_error *err)
 {
     ort_dim value[ORT_SYMBOLIC_MAX], at[ORT_SYMBOLIC_MAX];
-    int have = x->in[0]->type.rank == 1 ? ort_infer_elements(x, 0, value) : -1;
+    int have = x->in[0] && x->in[0]->type.rank == 1 ? ort_infer_elements(x, 0, value) : -1;
     int count = have < 0 || x->out[0].type.rank > 1 ? -1 : ort_infer_elements(x, 1, at);
     for (int i = 0; i < count; i++) {
         int64_t k = ort_dim_known(at[i]) ? at[i].size : INT64_MIN;
@@ -73,28 +73,6 @@ static void gather_value(ort_infer *x)
     }
     if (count >= 0 && ort_infer_any_known(at, count))
         ort_infer_set_symbolic(x, 0, at, count);
-}
-
-static ort_status gather_infer(ort_infer *x, ort_error *err)
-{
-    ort_dim dims[2 * ORT_MAX_RANK];
-    int axis, rank = 0;
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
-    if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
-        return ORT_OK;
-    const ort_type *data = &x->in[0]->type, *indices = &x->in[1]->type;
-    ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), data->rank, &axis, err));
-    if (data->rank - 1 + indices->rank > ORT_MAX_RANK)
-        return ort_infer_fail(x, err, "the output would have rank %d; at most %d are supported",
-                              data->rank - 1 + indices->rank, ORT_MAX_RANK);
-    for (int d = 0; d < axis; d++)
-        dims[rank++] = data->dim[d];
-    for (int d = 0; d < indices->rank; d++)
-        dims[rank++] = indices->dim[d];
-    for (int d = axis + 1; d < data->rank; d++)
-        dims[rank++] = data->dim[d];
-    ort_infer_set_type(x, 0, data->dtype, rank, dims);
-    gather_value(x);
     return ORT_OK;
 }
 
@@ -170,7 +148,9 @@ static ort_status gather_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl gather_impl = {
-    .state = sizeof(gather_state), .bind = gather_bind, .infer = gather_infer, .run = gather_run,
+    .state = sizeof(gather_state), .bind = gather_bind,
+    .rule = "[A..,_,B..]@axis [I..] -> [A..,I..,B..]",
+    .infer = gather_value, .run = gather_run,
 };
 
 /* ---- GatherElements */
@@ -178,16 +158,13 @@ static const ort_op_impl gather_impl = {
 static ort_status elements_infer(ort_infer *x, ort_error *err)
 {
     int axis;
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
-    if (ort_infer_in_ranked(x, 1)) {
-        const ort_type *indices = &x->in[1]->type;
-        ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), indices->rank, &axis, err));
-        if (ort_infer_in_ranked(x, 0) && x->in[0]->type.rank != indices->rank)
-            return ort_infer_fail(x, err, "data has rank %d, indices rank %d; they must be equal",
-                                  x->in[0]->type.rank, indices->rank);
-        ort_infer_set_type(x, 0, ort_infer_dtype(x, 0), indices->rank, indices->dim);
-    }
-    return ORT_OK;
+    if (!ort_infer_in_ranked(x, 1))
+        return ORT_OK;
+    int rank = x->in[1]->type.rank;
+    if (ort_infer_in_ranked(x, 0) && x->in[0]->type.rank != rank)
+        return ort_infer_fail(x, err, "data has rank %d, indices rank %d; they must be equal",
+                              x->in[0]->type.rank, rank);
+    return ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), rank, &axis, err);
 }
 
 typedef struct elements_job {
@@ -276,7 +253,7 @@ static ort_status elements_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl elements_impl = {
     .state = sizeof(gather_state), .bind = gather_bind,
-    .infer = elements_infer, .run = elements_run,
+    .rule = "- [I..] -> [I..]", .infer = elements_infer, .run = elements_run,
 };
 
 /* ---- GatherND */
@@ -286,7 +263,6 @@ static ort_status nd_infer(ort_infer *x, ort_error *err)
     ort_dim dims[2 * ORT_MAX_RANK];
     int64_t batch = ort_node_attr_int(x->node, "batch_dims");
     int rank = 0;
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
         return ORT_OK;
     const ort_type *data = &x->in[0]->type, *indices = &x->in[1]->type;
@@ -307,7 +283,7 @@ static ort_status nd_infer(ort_infer *x, ort_error *err)
         dims[rank++] = data->dim[d];
     if (rank > ORT_MAX_RANK)
         return ort_infer_fail(x, err, "the output would have rank %d", rank);
-    ort_infer_set_type(x, 0, data->dtype, rank, dims);
+    ort_infer_set_shape(x, 0, rank, dims);
     return ORT_OK;
 }
 

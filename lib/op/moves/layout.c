@@ -54,15 +54,13 @@ static ort_status transpose_infer(ort_infer *x, ort_error *err)
     size_t count = 0;
     const int64_t *given = ort_node_ints(x->node, "perm", &count);
     ORT_TRY(perm_check(x, given, count, err));
-    if (!ort_infer_in_ranked(x, 0)) {
-        ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
+    if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
-    }
     const ort_type *in = &x->in[0]->type;
     ORT_TRY(perm_read(x, in->rank, perm, err));
     for (int d = 0; d < in->rank; d++)
         dims[d] = in->dim[perm[d]];
-    ort_infer_set_type(x, 0, in->dtype, in->rank, dims);
+    ort_infer_set_shape(x, 0, in->rank, dims);
     ort_infer_pass_symbolic(x, 0, 0);
     return ORT_OK;
 }
@@ -105,9 +103,7 @@ static const ort_op_impl transpose_impl = {
 static ort_status expand_infer(ort_infer *x, ort_error *err)
 {
     ort_dim want[ORT_SYMBOLIC_MAX], dims[ORT_MAX_RANK];
-    ORT_TRY(ort_infer_need_rank(x, 1, 1, err));
     int count = ort_infer_elements(x, 1, want);
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (count < 0 || !ort_infer_in_ranked(x, 0))
         return ORT_OK;
     const ort_type *in = &x->in[0]->type;
@@ -125,7 +121,7 @@ static ort_status expand_infer(ort_infer *x, ort_error *err)
             return ort_infer_fail(x, err, "input dim %lld (axis %d of the output) does not "
                                   "broadcast to %lld", (long long)a.size, d, (long long)b.size);
     }
-    ort_infer_set_type(x, 0, in->dtype, rank, dims);
+    ort_infer_set_shape(x, 0, rank, dims);
     if (rank == 1 && ort_dim_known(dims[0]) && dims[0].size <= ORT_SYMBOLIC_MAX) {
         ort_dim value[ORT_SYMBOLIC_MAX];
         int have = ort_infer_elements(x, 0, value);
@@ -154,7 +150,7 @@ static ort_status expand_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl expand_impl = {.infer = expand_infer, .run = expand_run};
+static const ort_op_impl expand_impl = {.rule = "- [_]", .infer = expand_infer, .run = expand_run};
 
 /* ---- Tile */
 
@@ -162,7 +158,6 @@ static ort_status tile_infer(ort_infer *x, ort_error *err)
 {
     ort_dim times[ORT_SYMBOLIC_MAX], dims[ORT_MAX_RANK], value[ORT_SYMBOLIC_MAX];
     int count = ort_infer_elements(x, 1, times);
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     const ort_type *in = &x->in[0]->type;
@@ -175,7 +170,7 @@ static ort_status tile_infer(ort_infer *x, ort_error *err)
                                   (long long)times[d].size);
         dims[d] = count < 0 ? ort_dim_unknown() : ort_dim_mul(x->dims, in->dim[d], times[d]);
     }
-    ort_infer_set_type(x, 0, in->dtype, in->rank, dims);
+    ort_infer_set_shape(x, 0, in->rank, dims);
     int have = in->rank == 1 ? ort_infer_elements(x, 0, value) : -1;
     if (have > 0 && ort_dim_known(dims[0]) && dims[0].size <= ORT_SYMBOLIC_MAX) {
         for (int i = have; i < dims[0].size; i++)
@@ -233,7 +228,6 @@ static ort_status concat_infer(ort_infer *x, ort_error *err)
 {
     ort_dim dims[ORT_MAX_RANK], sum = ort_dim_of(0);
     int rank = -1, axis = 0;
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     for (int i = 0; i < x->in_count; i++)
         if (ort_infer_in_ranked(x, i) && rank < 0) {
             rank = x->in[i]->type.rank;
@@ -262,7 +256,7 @@ static ort_status concat_infer(ort_infer *x, ort_error *err)
         }
     }
     dims[axis] = sum;
-    ort_infer_set_type(x, 0, ort_infer_dtype(x, 0), rank, dims);
+    ort_infer_set_shape(x, 0, rank, dims);
     if (rank == 1)
         concat_values(x);
     return ORT_OK;
@@ -360,8 +354,6 @@ static ort_status split_infer(ort_infer *x, ort_error *err)
 {
     ort_dim value[ORT_SYMBOLIC_MAX];
     int axis;
-    for (int i = 0; i < x->out_count; i++)
-        ort_infer_set_dtype(x, i, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;
@@ -373,7 +365,7 @@ static ort_status split_infer(ort_infer *x, ort_error *err)
     int have = type.rank == 1 ? ort_infer_elements(x, 0, value) : -1;
     for (int i = 0, first = 0; i < x->out_count; i++) {
         type.dim[axis] = sizes[i];
-        ort_infer_set_type(x, i, type.dtype, type.rank, type.dim);
+        ort_infer_set_shape(x, i, type.rank, type.dim);
         if (!ort_dim_known(sizes[i]) || first + sizes[i].size > have)
             have = -1;
         else
@@ -443,10 +435,8 @@ static ort_status block_infer(ort_infer *x, bool to_space, ort_error *err)
     int64_t size = ort_node_attr_int(x->node, "blocksize");
     if (size < 1 || size > 65536)
         return ort_infer_fail(x, err, "blocksize is %lld; it must be at least 1", (long long)size);
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
-    ORT_TRY(ort_infer_need_rank(x, 0, 4, err));
     ort_type type = x->in[0]->type;
     ort_dim b = ort_dim_of(size), area = ort_dim_of(size * size);
     for (int d = 1; d < 4; d++) {
@@ -458,7 +448,7 @@ static ort_status block_infer(ort_infer *x, bool to_space, ort_error *err)
         type.dim[d] = grows ? ort_dim_mul(x->dims, type.dim[d], by)
                             : ort_dim_div(x->dims, type.dim[d], by);
     }
-    ort_infer_set_type(x, 0, type.dtype, 4, type.dim);
+    ort_infer_set_shape(x, 0, 4, type.dim);
     return ORT_OK;
 }
 
@@ -522,11 +512,11 @@ static ort_status space_to_depth_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl depth_to_space_impl = {
     .state = sizeof(block_state), .bind = block_bind,
-    .infer = depth_to_space_infer, .run = depth_to_space_run,
+    .rule = "[_,_,_,_]", .infer = depth_to_space_infer, .run = depth_to_space_run,
 };
 static const ort_op_impl space_to_depth_impl = {
     .state = sizeof(block_state), .bind = block_bind,
-    .infer = space_to_depth_infer, .run = space_to_depth_run,
+    .rule = "[_,_,_,_]", .infer = space_to_depth_infer, .run = space_to_depth_run,
 };
 
 #define PICKS ORT_TRAIT_PICKS

@@ -58,15 +58,13 @@ static ort_status crop_infer(ort_infer *x, ort_error *err)
     const char *wrong = crop_read(x->node, &w);
     if (wrong)
         return ort_infer_fail(x, err, "%s", wrong);
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
-    ORT_TRY(ort_infer_need_rank(x, 0, 4, err));
     ort_type type = x->in[0]->type;
     if (!crop_dim(x, &type.dim[2], w.top, w.bottom, w.sized, w.height) ||
         !crop_dim(x, &type.dim[3], w.left, w.right, w.sized, w.width))
         return ort_infer_fail(x, err, "the window is larger than the image");
-    ort_infer_set_type(x, 0, type.dtype, 4, type.dim);
+    ort_infer_set_shape(x, 0, 4, type.dim);
     return ORT_OK;
 }
 
@@ -98,7 +96,7 @@ static ort_status crop_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl crop_impl = {
     .state = sizeof(crop_window),
-    .infer = crop_infer, .prepare = crop_prepare, .run = crop_run};
+    .rule = "[_,_,_,_]", .infer = crop_infer, .prepare = crop_prepare, .run = crop_run};
 
 /* ---- ConstantFill, GivenTensorFill: of a shape that an attribute, an input or an input's shape
  * says */

@@ -63,15 +63,6 @@ static void apply(const scatter_state *state, ort_tensor *out, int64_t to,
 
 /* ---- ScatterElements */
 
-static ort_status scatter_infer(ort_infer *x, ort_error *err)
-{
-    int axis;
-    if (ort_infer_in_ranked(x, 0))
-        ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), x->in[0]->type.rank, &axis,
-                               err));
-    return ort_infer_same(x, err);
-}
-
 #define PUT_ROW(type)                                                                              \
     do {                                                                                           \
         type *d_ = (type *)r->out->data + base;                                                    \
@@ -148,7 +139,7 @@ static ort_status scatter_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl scatter_impl = {
     .state = sizeof(scatter_state), .bind = scatter_bind,
-    .infer = scatter_infer, .prepare = scatter_prepare, .run = scatter_run,
+    .rule = "[A..,K,B..]@axis -> [A..,K,B..]", .prepare = scatter_prepare, .run = scatter_run,
 };
 
 /* ---- ScatterND */
@@ -190,7 +181,7 @@ static ort_status nd_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl nd_impl = {
     .state = sizeof(scatter_state), .bind = scatter_bind,
-    .infer = ort_infer_same, .prepare = scatter_prepare, .run = nd_run,
+    .rule = "same", .prepare = scatter_prepare, .run = nd_run,
 };
 
 /* ---- TensorScatter */
@@ -241,7 +232,6 @@ static ort_status cache_run(ort_call *call, ort_error *err)
 static ort_status cache_infer(ort_infer *x, ort_error *err)
 {
     int axis;
-    ORT_TRY(ort_infer_same(x, err));
     if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
         return ORT_OK;
     const ort_type *past = &x->in[0]->type, *update = &x->in[1]->type;
@@ -257,7 +247,7 @@ static ort_status cache_infer(ort_infer *x, ort_error *err)
 
 static const ort_op_impl cache_impl = {
     .state = sizeof(scatter_state), .bind = scatter_bind,
-    .infer = cache_infer, .prepare = scatter_prepare, .run = cache_run,
+    .rule = "same", .infer = cache_infer, .prepare = scatter_prepare, .run = cache_run,
 };
 
 /* ---- OneHot */
@@ -268,7 +258,6 @@ static ort_status one_hot_infer(ort_infer *x, ort_error *err)
     const ort_fact *given = ort_infer_in(x, 1);
     int64_t known;
     int axis;
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 2));
     if (ort_infer_in_ranked(x, 1) && given->type.rank > 1)
         ORT_TRY(ort_infer_need_rank(x, 1, 0, err));
     if (!ort_infer_in_ranked(x, 0))
@@ -285,7 +274,7 @@ static ort_status one_hot_infer(ort_infer *x, ort_error *err)
         return ort_infer_fail(x, err, "depth is %lld", (long long)depth.size);
     for (int d = 0; d <= in->rank; d++)
         dims[d] = d == axis ? depth : in->dim[d > axis ? d - 1 : d];
-    ort_infer_set_type(x, 0, ort_infer_dtype(x, 2), in->rank + 1, dims);
+    ort_infer_set_shape(x, 0, in->rank + 1, dims);
     return ORT_OK;
 }
 

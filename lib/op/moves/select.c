@@ -13,14 +13,6 @@
 
 /* ---- Trilu */
 
-static ort_status trilu_infer(ort_infer *x, ort_error *err)
-{
-    if (ort_infer_in_ranked(x, 0) && x->in[0]->type.rank < 2)
-        return ort_infer_fail(x, err, "the input has rank %d; 2 or more is needed",
-                              x->in[0]->type.rank);
-    return ort_infer_same(x, err);
-}
-
 typedef struct trilu_state {
     bool upper;
 } trilu_state;
@@ -51,7 +43,7 @@ static ort_status trilu_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl trilu_impl = {
     .state = sizeof(trilu_state), .bind = trilu_bind,
-    .infer = trilu_infer, .run = trilu_run, .numbers = 2,
+    .rule = "[A..,M,N] -> [A..,M,N]", .run = trilu_run, .numbers = 2,
 };
 
 /* ---- ReverseSequence */
@@ -101,7 +93,7 @@ static ort_status reverse_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl reverse_impl = {
     .state = sizeof(reverse_state), .bind = reverse_bind,
-    .infer = ort_infer_same, .prepare = reverse_prepare, .run = reverse_run,
+    .rule = "same", .prepare = reverse_prepare, .run = reverse_run,
 };
 
 /* ---- Compress */
@@ -119,16 +111,15 @@ static ort_status compress_infer(ort_infer *x, ort_error *err)
     ort_dim unknown = ort_dim_unknown();
     int axis;
     if (!ort_node_has(x->node, "axis")) {
-        ort_infer_set_type(x, 0, ort_infer_dtype(x, 0), 1, &unknown);
+        ort_infer_set_shape(x, 0, 1, &unknown);
         return ORT_OK;
     }
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;
     ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), type.rank, &axis, err));
     type.dim[axis] = unknown;
-    ort_infer_set_type(x, 0, type.dtype, type.rank, type.dim);
+    ort_infer_set_shape(x, 0, type.rank, type.dim);
     return ORT_OK;
 }
 
@@ -218,9 +209,6 @@ static ort_status fold_infer(ort_infer *x, ort_error *err)
 {
     ort_dim image[ORT_SYMBOLIC_MAX], block[ORT_SYMBOLIC_MAX], dims[ORT_MAX_RANK];
     int count = ort_infer_elements(x, 1, image), blocks = ort_infer_elements(x, 2, block);
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
-    if (ort_infer_in_ranked(x, 0))
-        ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
     if (count < 0)
         count = fold_open_image(x, blocks, image);
     if (count < 0)
@@ -239,7 +227,7 @@ static ort_status fold_infer(ort_infer *x, ort_error *err)
         dims[1] = ort_dim_div(x->dims, x->in[0]->type.dim[1], area);
     }
     memcpy(dims + 2, image, (size_t)count * sizeof *image);
-    ort_infer_set_type(x, 0, ort_infer_dtype(x, 0), count + 2, dims);
+    ort_infer_set_shape(x, 0, count + 2, dims);
     return ORT_OK;
 }
 
@@ -418,7 +406,7 @@ static ort_status fold_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl fold_impl = {
     .state = sizeof(fold_state), .bind = fold_bind,
-    .infer = fold_infer, .prepare = fold_prepare, .run = fold_run,
+    .rule = "[_,_,_]", .infer = fold_infer, .prepare = fold_prepare, .run = fold_run,
 };
 
 /* ---- UnfoldTensor of com.microsoft: [.., n, ..] to [.., windows, .., size] */
@@ -436,7 +424,6 @@ static ort_status unfold_infer(ort_infer *x, ort_error *err)
     unfold_state s = {0};
     ORT_TRY(ort_bind_attrs(unfold_bind, x->node, x->arena, &s, err));
     int64_t size = s.size, step = s.step;
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;
@@ -451,7 +438,7 @@ static ort_status unfold_infer(ort_infer *x, ort_error *err)
                      : step == 1         ? ort_dim_add(x->dims, steps, ort_dim_of(1))
                                          : ort_dim_unknown();
     type.dim[type.rank] = ort_dim_of(size);
-    ort_infer_set_type(x, 0, type.dtype, type.rank + 1, type.dim);
+    ort_infer_set_shape(x, 0, type.rank + 1, type.dim);
     return ORT_OK;
 }
 

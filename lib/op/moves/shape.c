@@ -41,7 +41,7 @@ static ort_status shape_infer(ort_infer *x, ort_error *err)
                     ort_node_attr_int(x->node, "end"), x->in[0]->type.rank, &first, &last);
         count = ort_dim_of(last - first);
     }
-    ort_infer_set_type(x, 0, ORT_DTYPE_INT64, 1, &count);
+    ort_infer_set_shape(x, 0, 1, &count);
     if (ranked)
         ort_infer_set_symbolic(x, 0, x->in[0]->type.dim + first, last - first);
     return ORT_OK;
@@ -65,7 +65,7 @@ static const ort_op_impl shape_impl = {
 
 static ort_status size_infer(ort_infer *x, ort_error *err)
 {
-    ort_infer_set_type(x, 0, ORT_DTYPE_INT64, 0, NULL);
+    ort_infer_set_shape(x, 0, 0, NULL);
     if (ort_infer_in_ranked(x, 0)) {
         ort_dim count = ort_dim_of(1);
         for (int d = 0; d < x->in[0]->type.rank; d++)
@@ -156,9 +156,6 @@ static ort_status reshape_infer(ort_infer *x, ort_error *err)
     bool zero = ort_node_attr_int(x->node, "allowzero") != 0, ranked = ort_infer_in_ranked(x, 0);
     int hole = -1, rank = ort_infer_elements(x, 1, dims), asked = ort_infer_int_count(x, 1);
     unsigned copied = 0;
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
-    if (ort_infer_in_ranked(x, 1))
-        ORT_TRY(ort_infer_need_rank(x, 1, 1, err));
     if (asked > ORT_MAX_RANK)
         return ort_infer_fail(x, err, "the requested shape has %d dims; at most %d are supported",
                               asked, ORT_MAX_RANK);
@@ -189,12 +186,12 @@ static ort_status reshape_infer(ort_infer *x, ort_error *err)
     } else if (ranked) {
         ORT_TRY(reshape_check(x, dims, rank, err));
     }
-    ort_infer_set_type(x, 0, ort_infer_dtype(x, 0), rank, dims);
+    ort_infer_set_shape(x, 0, rank, dims);
     ort_infer_pass_symbolic(x, 0, 0);
     return ORT_OK;
 }
 
-static const ort_op_impl reshape_impl = {.infer = reshape_infer, .run = alias_run};
+static const ort_op_impl reshape_impl = {.rule = "- [_]", .infer = reshape_infer, .run = alias_run};
 
 static ort_status flatten_infer(ort_infer *x, ort_error *err)
 {
@@ -210,7 +207,7 @@ static ort_status flatten_infer(ort_infer *x, ort_error *err)
         for (int d = 0; d < in->rank; d++)
             dims[d >= axis] = ort_dim_mul(x->dims, dims[d >= axis], in->dim[d]);
     }
-    ort_infer_set_type(x, 0, ort_infer_dtype(x, 0), 2, dims);
+    ort_infer_set_shape(x, 0, 2, dims);
     return ORT_OK;
 }
 
@@ -255,7 +252,6 @@ static ort_status squeeze_infer(ort_infer *x, ort_error *err)
     ort_dim dims[ORT_MAX_RANK];
     int count = axes_read(x, axes), rank = 0;
     unsigned mask = 0;
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0) || count == -1)
         return ORT_OK;
     const ort_type *in = &x->in[0]->type;
@@ -275,7 +271,7 @@ static ort_status squeeze_infer(ort_infer *x, ort_error *err)
             return ort_infer_fail(x, err, "axis %d has %lld elements; only an axis of 1 can be "
                                   "squeezed", d, (long long)in->dim[d].size);
     }
-    ort_infer_set_type(x, 0, in->dtype, rank, dims);
+    ort_infer_set_shape(x, 0, rank, dims);
     ort_infer_pass_symbolic(x, 0, 0);
     return ORT_OK;
 }
@@ -294,7 +290,6 @@ static ort_status unsqueeze_infer(ort_infer *x, ort_error *err)
     if (count < 0 && x->op->since >= 13 && ort_infer_int_count(x, 1) > ORT_MAX_RANK)
         return ort_infer_fail(x, err, "%d axes; at most %d are supported",
                               ort_infer_int_count(x, 1), ORT_MAX_RANK);
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0) || count < 0)
         return ORT_OK;
     const ort_type *in = &x->in[0]->type;
@@ -307,7 +302,7 @@ static ort_status unsqueeze_infer(ort_infer *x, ort_error *err)
         return ort_infer_fail(x, err, "an axis occurs twice in axes");
     for (int d = 0; d < rank; d++)
         dims[d] = mask >> d & 1u ? ort_dim_of(1) : in->dim[from++];
-    ort_infer_set_type(x, 0, in->dtype, rank, dims);
+    ort_infer_set_shape(x, 0, rank, dims);
     ort_infer_pass_symbolic(x, 0, 0);
     return ORT_OK;
 }
@@ -319,12 +314,11 @@ static ort_status expand_dims_infer(ort_infer *x, ort_error *err)
     ort_dim dims[ORT_MAX_RANK];
     if (axes_read(x, axes) >= 0)
         return unsqueeze_infer(x, err);
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0) || x->in[0]->type.rank >= ORT_MAX_RANK)
         return ORT_OK;
     for (int d = 0; d <= x->in[0]->type.rank; d++)
         dims[d] = ort_dim_unknown();
-    ort_infer_set_type(x, 0, x->in[0]->type.dtype, x->in[0]->type.rank + 1, dims);
+    ort_infer_set_shape(x, 0, x->in[0]->type.rank + 1, dims);
     return ORT_OK;
 }
 

@@ -111,7 +111,6 @@ static ort_status slice_infer(ort_infer *x, ort_error *err)
 {
     size_t starts_n = 0, ends_n = 0, axes_n = 0;
     const int64_t *starts = NULL, *ends = NULL, *axes = NULL;
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;
@@ -157,14 +156,14 @@ static ort_status slice_infer(ort_infer *x, ort_error *err)
             return ort_infer_fail(x, err, "steps[%d] is 0", i);
         type.dim[d] = slice_dim(x, x->in[0]->type.dim[d], start, end, step);
         if (type.rank == 1 && count == 1) {
-            ort_infer_set_type(x, 0, type.dtype, 1, type.dim);
+            ort_infer_set_shape(x, 0, 1, type.dim);
             slice_value(x, start, end, step);
             return ORT_OK;
         }
     }
     for (int d = 0; any_axis && d < type.rank; d++)
         type.dim[d] = ort_dim_unknown();
-    ort_infer_set_type(x, 0, type.dtype, type.rank, type.dim);
+    ort_infer_set_shape(x, 0, type.rank, type.dim);
     if (count == 0)
         ort_infer_pass_symbolic(x, 0, 0);
     return ORT_OK;
@@ -249,7 +248,6 @@ static ort_status pad_infer(ort_infer *x, ort_error *err)
     size_t attr_n = 0;
     const int64_t *attr = ort_node_ints(x->node, "pads", &attr_n); /* opset 2 */
     bool has_axes = node_has_input(x->node, 3), any = false;
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;
@@ -274,7 +272,7 @@ static ort_status pad_infer(ort_infer *x, ort_error *err)
     }
     for (int d = 0; (any || axes_n < 0) && d < type.rank; d++)
         type.dim[d] = ort_dim_unknown();
-    ort_infer_set_type(x, 0, type.dtype, type.rank, type.dim);
+    ort_infer_set_shape(x, 0, type.rank, type.dim);
     return ORT_OK;
 }
 
@@ -387,7 +385,6 @@ static ort_status center_infer(ort_infer *x, ort_error *err)
     size_t axes_n = 0;
     const int64_t *axes = ort_node_ints(x->node, "axes", &axes_n);
     int count = ort_infer_elements(x, 1, want);
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;
@@ -404,7 +401,7 @@ static ort_status center_infer(ort_infer *x, ort_error *err)
         if (ort_dim_known(type.dim[d]) && type.dim[d].size < 0)
             return ort_infer_fail(x, err, "shape[%d] is negative", i);
     }
-    ort_infer_set_type(x, 0, type.dtype, type.rank, type.dim);
+    ort_infer_set_shape(x, 0, type.rank, type.dim);
     return ORT_OK;
 }
 

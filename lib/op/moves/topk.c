@@ -141,11 +141,6 @@ static ort_status topk_infer(ort_infer *x, ort_error *err)
 {
     ort_dim k = ort_dim_of(ort_node_int(x->node, "k", -1));
     int axis;
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
-    if (x->out_count > 1)
-        ort_infer_set_dtype(x, 1, ORT_DTYPE_INT64);
-    if (x->op->since >= 10)
-        ORT_TRY(ort_infer_need_rank(x, 1, 1, err));
     if (x->op->since >= 10 && ort_dim_differ(ort_infer_dim(x, 1, 0), ort_dim_of(1)))
         return ort_infer_fail(x, err, "input 1 (K) has several elements; one is needed");
     if (!ort_infer_in_ranked(x, 0))
@@ -160,9 +155,8 @@ static ort_status topk_infer(ort_infer *x, ort_error *err)
         return ort_infer_fail(x, err, "k is %lld, axis %d has %lld elements", (long long)k.size,
                               axis, (long long)type.dim[axis].size);
     type.dim[axis] = k;
-    ort_infer_set_type(x, 0, type.dtype, type.rank, type.dim);
-    if (x->out_count > 1)
-        ort_infer_set_type(x, 1, ORT_DTYPE_INT64, type.rank, type.dim);
+    ort_infer_set_shape(x, 0, type.rank, type.dim);
+    ort_infer_set_shape(x, 1, type.rank, type.dim);
     return ORT_OK;
 }
 
@@ -243,8 +237,8 @@ static ort_status topk_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl topk_impl = {
-    .state = sizeof(topk_state), .bind = topk_bind,
-    .infer = topk_infer, .prepare = topk_prepare, .shape = topk_shape, .run = topk_run,
+    .state = sizeof(topk_state), .bind = topk_bind, .rule = "- [_]", .infer = topk_infer,
+    .prepare = topk_prepare, .shape = topk_shape, .run = topk_run,
 };
 
 /* ---- NonZero */
@@ -254,7 +248,7 @@ static ort_status nonzero_infer(ort_infer *x, ort_error *err)
     ort_dim dims[2] = {ort_dim_unknown(), ort_dim_unknown()};
     if (ort_infer_in_ranked(x, 0))
         dims[0] = ort_dim_of(x->in[0]->type.rank);
-    ort_infer_set_type(x, 0, ORT_DTYPE_INT64, 2, dims);
+    ort_infer_set_shape(x, 0, 2, dims);
     return ORT_OK;
 }
 
@@ -350,7 +344,7 @@ static ort_status unique_infer(ort_infer *x, ort_error *err)
     int axis;
     bool ranked = ort_infer_in_ranked(x, 0);
     if (!ort_node_has(x->node, "axis")) {
-        ort_infer_set_type(x, 0, ort_infer_dtype(x, 0), 1, &unknown);
+        ort_infer_set_shape(x, 0, 1, &unknown);
         if (ranked)
             total = ort_dim_of(1);
         for (int d = 0; ranked && d < x->in[0]->type.rank; d++)
@@ -360,13 +354,11 @@ static ort_status unique_infer(ort_infer *x, ort_error *err)
         ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), type.rank, &axis, err));
         total = type.dim[axis];
         type.dim[axis] = unknown;
-        ort_infer_set_type(x, 0, type.dtype, type.rank, type.dim);
-    } else {
-        ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
+        ort_infer_set_shape(x, 0, type.rank, type.dim);
     }
     int inverse = !strcmp(x->op->domain, MS) ? 1 : 2;
     for (int i = 1; i < x->out_count; i++)
-        ort_infer_set_type(x, i, ORT_DTYPE_INT64, 1, i == inverse ? &total : &unknown);
+        ort_infer_set_shape(x, i, 1, i == inverse ? &total : &unknown);
     return ORT_OK;
 }
 

@@ -191,7 +191,7 @@ static ort_status axes_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl axes_impl = {
     .state = sizeof(axes_state), .bind = axes_bind,
-    .infer = ort_infer_same, .prepare = axes_prepare, .shape = axes_shape, .run = axes_run,
+    .rule = "same", .prepare = axes_prepare, .shape = axes_shape, .run = axes_run,
 };
 
 const ort_op ort_ops_axes_norm[] = {

@@ -243,18 +243,11 @@ static channel_job make_job(ort_call *call)
 
 static ort_status batch_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *mean = ort_infer_in(x, 3);
-    for (int i = 1; i < 5; i++)
-        ORT_TRY(ort_infer_need_rank(x, i, 1, err));
     if (x->op->since >= 14 && x->out_count > 1 && !ort_node_attr_int(x->node, "training_mode"))
         return ort_infer_fail(x, err, "it gives %d outputs, but only training_mode has more than 1",
                               x->out_count);
-    ORT_TRY(ort_infer_same(x, err));
-    for (int i = 1; i < x->out_count && mean; i++) {
-        x->out[i].type = mean->type;
-        if (mean->type.rank < 0) /* the channels of X */
-            ort_infer_set_type(x, i, mean->type.dtype, 1, (ort_dim[]){ort_infer_dim(x, 0, 1)});
-    }
+    for (int i = 1; i < x->out_count; i++) /* where the mean doesn't tell, X does */
+        x->out[i].type.dim[0] = ort_dim_merge(x->out[i].type.dim[0], ort_infer_dim(x, 0, 1));
     return ORT_OK;
 }
 
@@ -262,20 +255,18 @@ static ort_status batch_infer(ort_infer *x, ort_error *err)
 static ort_status group_infer(ort_infer *x, ort_error *err)
 {
     int64_t groups = x->op->variant == GROUP ? ort_node_attr_int(x->node, "num_groups") : 1;
-    ort_dim channels = ort_infer_in_ranked(x, 0) && x->in[0]->type.rank > 1
-                           ? x->in[0]->type.dim[1] : ort_dim_unknown();
+    ort_dim channels = ort_infer_dim(x, 0, 1);
     if (groups < 1 || (ort_dim_known(channels) && channels.size % groups != 0))
         return ort_infer_fail(x, err, "num_groups is %lld, which doesn't divide the channels",
                               (long long)groups);
     ort_dim wanted = x->op->variant == GROUP && x->op->since < 21 ? ort_dim_of(groups) : channels;
     for (int i = 1; i < 3; i++) {
-        ORT_TRY(ort_infer_need_rank(x, i, 1, err));
-        ort_dim have = ort_infer_in_ranked(x, i) ? x->in[i]->type.dim[0] : ort_dim_unknown();
+        ort_dim have = ort_infer_dim(x, i, 0);
         if (ort_dim_known(have) && ort_dim_known(wanted) && have.size != wanted.size)
             return ort_infer_fail(x, err, "input %d has %lld elements, needs %lld", i,
                                   (long long)have.size, (long long)wanted.size);
     }
-    return ort_infer_same(x, err);
+    return ORT_OK;
 }
 
 static ort_status batch_constants(ort_prep *p, channel_state *s, ort_error *err)
@@ -408,17 +399,18 @@ static void channel_cost(const ort_infer *x, ort_cost *cost)
 
 static const ort_op_impl batch_impl = {
     .state = sizeof(channel_state), .bind = channel_bind,
+    .rule = "[..] [_] [_] [C] [_] -> [..] [C] [C] [C] [C]",
     .infer = batch_infer, .prepare = channel_prepare, .shape = channel_shape, .run = batch_run,
     .cost = channel_cost,
 };
 static const ort_op_impl group_impl = {
-    .state = sizeof(channel_state), .bind = channel_bind,
+    .state = sizeof(channel_state), .bind = channel_bind, .rule = "[..] [_] [_] -> [..]",
     .infer = group_infer, .prepare = channel_prepare, .shape = channel_shape, .run = group_run,
     .cost = channel_cost,
 };
 static const ort_op_impl scaler_impl = {
     .state = sizeof(channel_state), .bind = channel_bind,
-    .infer = ort_infer_same, .prepare = channel_prepare, .shape = channel_shape, .run = scaler_run,
+    .rule = "same", .prepare = channel_prepare, .shape = channel_shape, .run = scaler_run,
     .cost = channel_cost,
 };
 
@@ -528,7 +520,7 @@ static ort_status lrn_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl lrn_impl = {
     .state = sizeof(lrn_state), .bind = lrn_bind,
-    .infer = ort_infer_same, .run = lrn_run, .cost = channel_cost,
+    .rule = "same", .run = lrn_run, .cost = channel_cost,
 };
 
 #define LRN_ATTRS "alpha:f=9.99999975e-05 beta:f=0.75 bias:f=1 size:i!"

@@ -10,12 +10,6 @@
 
 /* ---- inference */
 
-static ort_status conv_infer(ort_infer *x, ort_error *err)
-{
-    const ort_fact *in = ort_infer_in(x, 0);
-    return ort_conv_infer_shape(x, 0, 1, in ? in->type.dtype : ORT_DTYPE_UNDEFINED, err);
-}
-
 /* ---- prepare */
 
 static ort_status widen_constant(ort_prep *p, int input, const float **wide, ort_error *err)
@@ -165,7 +159,7 @@ static ort_status conv_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl conv_impl = {
     .state = sizeof(conv_state), .bind = conv_bind,
-    .infer = conv_infer, .prepare = conv_prepare, .shape = conv_shape, .run = conv_run,
+    .infer = ort_conv_infer, .prepare = conv_prepare, .shape = conv_shape, .run = conv_run,
     .cost = ort_conv_cost,
 };
 

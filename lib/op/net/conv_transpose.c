@@ -122,16 +122,13 @@ static ort_status resolve_axis(const transpose_state *s, int rank, int axis, int
 static ort_status transpose_infer(ort_infer *x, ort_error *err)
 {
     transpose_state s;
-    const ort_fact *in = ort_infer_in(x, 0);
-    ort_dtype dtype = in ? in->type.dtype : ORT_DTYPE_UNDEFINED;
     ort_dim out[ORT_MAX_RANK];
     memset(&s, 0, sizeof s);
-    ort_infer_set_dtype(x, 0, dtype);
     ORT_TRY(ort_bind_attrs(transpose_bind, x->node, x->arena, &s, err));
     ORT_TRY(read_spec(x->op, x->node, &s, err));
     if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
         return ORT_OK;
-    const ort_type *tx = &in->type, *tw = &x->in[1]->type;
+    const ort_type *tx = &x->in[0]->type, *tw = &x->in[1]->type;
     int rank = tx->rank - 2;
     if (rank < 1 || tw->rank != tx->rank || (s.spec.rank && s.spec.rank != rank) ||
         (s.output_shape.count && (int)s.output_shape.count < rank))
@@ -150,7 +147,7 @@ static ort_status transpose_infer(ort_infer *x, ort_error *err)
         if (!ort_infer_ints(x, s.pads, pads, 2 * ORT_WINDOW_MAX, &count)) {
             for (int i = 0; i < rank; i++)
                 out[2 + i] = ort_dim_unknown();
-            ort_infer_set_type(x, 0, dtype, tx->rank, out);
+            ort_infer_set_shape(x, 0, tx->rank, out);
             return ORT_OK;
         }
         ORT_TRY(set_pads(&s, rank, pads, count, err));
@@ -176,7 +173,7 @@ static ort_status transpose_infer(ort_infer *x, ort_error *err)
             out[2 + i] = ort_dim_add(x->dims, scaled, ort_dim_of(more));
         }
     }
-    ort_infer_set_type(x, 0, dtype, tx->rank, out);
+    ort_infer_set_shape(x, 0, tx->rank, out);
     return ORT_OK;
 }
 

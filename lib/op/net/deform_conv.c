@@ -27,14 +27,6 @@ typedef struct deform_run {
     int64_t group, offset_group, channels, maps, group_channels, taps;
 } deform_run;
 
-static ort_status deform_infer(ort_infer *x, ort_error *err)
-{
-    const ort_fact *in = ort_infer_in(x, 0);
-    ORT_TRY(ort_infer_need_rank(x, 0, 4, err));
-    ORT_TRY(ort_infer_need_rank(x, 2, 4, err));
-    return ort_conv_infer_shape(x, 0, 1, in ? in->type.dtype : ORT_DTYPE_UNDEFINED, err);
-}
-
 static ort_status deform_prepare(ort_prep *p, ort_error *err)
 {
     return ort_prep_need_real(p, 0, err);
@@ -163,7 +155,8 @@ static ort_status deform_run_(ort_call *call, ort_error *err)
 
 static const ort_op_impl deform_impl = {
     .state = sizeof(deform_state), .bind = deform_bind,
-    .infer = deform_infer, .prepare = deform_prepare, .shape = deform_shape, .run = deform_run_,
+    .rule = "[_,_,_,_] - [_,_,_,_]",
+    .infer = ort_conv_infer, .prepare = deform_prepare, .shape = deform_shape, .run = deform_run_,
 };
 
 #define DEFORM_SIG "X:T,W:T,offset:T,B?:T,mask?:T -> Y:T"

@@ -32,22 +32,16 @@ static const ort_bind grid_bind[] = {
 
 static ort_status grid_infer(ort_infer *x, ort_error *err)
 {
-    ort_dim dims[ORT_MAX_RANK];
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
         return ORT_OK;
-    const ort_type *in = &x->in[0]->type, *grid = &x->in[1]->type;
-    if (in->rank < 3 || grid->rank != in->rank)
+    int rank = x->in[0]->type.rank;
+    ort_dim last = ort_infer_dim(x, 1, x->in[1]->type.rank - 1);
+    if (x->in[1]->type.rank != rank)
         return ort_infer_fail(x, err, "X has rank %d and grid rank %d; equal ranks of 3 or more "
-                              "are needed", in->rank, grid->rank);
-    ort_dim last = grid->dim[grid->rank - 1];
-    if (ort_dim_known(last) && last.size != in->rank - 2)
+                              "are needed", rank, x->in[1]->type.rank);
+    if (ort_dim_differ(last, ort_dim_of(rank - 2)))
         return ort_infer_fail(x, err, "the last dim of grid is %lld, %d is needed",
-                              (long long)last.size, in->rank - 2);
-    dims[0] = ort_dim_merge(in->dim[0], grid->dim[0]);
-    dims[1] = in->dim[1];
-    memcpy(dims + 2, grid->dim + 1, (size_t)(in->rank - 2) * sizeof *dims);
-    ort_infer_set_type(x, 0, in->dtype, in->rank, dims);
+                              (long long)last.size, rank - 2);
     return ORT_OK;
 }
 
@@ -340,6 +334,7 @@ static ort_status grid_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl grid_impl = {
     .state = sizeof(grid_state), .bind = grid_bind,
+    .rule = "[N,C,_,I..] [N,D..,_] -> [N,C,D..]",
     .infer = grid_infer, .prepare = grid_prepare, .shape = grid_shape, .run = grid_run,
 };
 
@@ -349,7 +344,6 @@ static ort_status affine_infer(ort_infer *x, ort_error *err)
 {
     ort_dim size[ORT_SYMBOLIC_MAX], dims[5];
     int count = ort_infer_elements(x, 1, size);
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (count < 0)
         return ORT_OK;
     if (count != 4 && count != 5)
@@ -360,7 +354,7 @@ static ort_status affine_infer(ort_infer *x, ort_error *err)
     for (int d = 0; d < count; d++)
         if (ort_dim_known(dims[d]) && dims[d].size < 0)
             return ort_infer_fail(x, err, "size has a negative element");
-    ort_infer_set_type(x, 0, ort_infer_dtype(x, 0), count, dims);
+    ort_infer_set_shape(x, 0, count, dims);
     return ORT_OK;
 }
 

@@ -23,8 +23,7 @@ static ort_status decoder_infer(ort_infer *x, ort_error *err)
     decoder_state state = {PIXEL_RGB};
     ORT_TRY(ort_bind_attrs(decoder_bind, x->node, x->arena, &state, err));
     ort_dim channels = ort_dim_of(state.format == PIXEL_GREY ? 1 : 3);
-    ort_infer_set_type(x, 0, ORT_DTYPE_UINT8, 3,
-                       (ort_dim[]){ort_dim_unknown(), ort_dim_unknown(), channels});
+    ort_infer_set_shape(x, 0, 3, (ort_dim[]){ort_dim_unknown(), ort_dim_unknown(), channels});
     return ORT_OK;
 }
 

@@ -185,7 +185,6 @@ static ort_status norm_infer(ort_infer *x, ort_error *err)
 {
     bool skip = slots[x->op->variant].sum >= 0;
     ort_dtype dtype = ort_infer_dtype(x, 0), scale = ort_infer_dtype(x, 1);
-    ORT_TRY(ort_infer_same(x, err));
     if (x->op->variant == RMS && scale != ORT_DTYPE_UNDEFINED) /* Y has the type of the scale */
         x->out[0].type.dtype = scale;
     if (!ort_infer_in_ranked(x, 0)) {
@@ -314,9 +313,8 @@ static void norm_cost(const ort_infer *x, ort_cost *cost)
 }
 
 static const ort_op_impl norm_impl = {
-    .state = sizeof(norm_state), .bind = norm_bind,
-    .infer = norm_infer, .prepare = norm_prepare, .shape = norm_shape, .run = norm_run,
-    .cost = norm_cost,
+    .state = sizeof(norm_state), .bind = norm_bind, .rule = "same", .infer = norm_infer,
+    .prepare = norm_prepare, .shape = norm_shape, .run = norm_run, .cost = norm_cost,
 };
 
 #define NORM_ATTRS "axis:i=-1 epsilon:f=9.99999975e-06 stash_type:i=1"

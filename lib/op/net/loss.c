@@ -33,28 +33,8 @@ static ort_status loss_prepare(ort_prep *p, ort_error *err)
 
 static ort_status loss_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *scores = ort_infer_in(x, 0), *labels = ort_infer_in(x, 1);
-    bool none = ort_node_attr_is(x->node, "reduction", "none");
-    ort_dtype dtype = scores ? scores->type.dtype : ORT_DTYPE_UNDEFINED;
-    if (ort_infer_in_ranked(x, 0) && scores->type.rank < 2)
-        return ort_infer_fail(x, err, "its scores have %d dims, need 2 or more", scores->type.rank);
-    if (ort_infer_in_ranked(x, 0) && ort_infer_in_ranked(x, 1) &&
-        labels->type.rank != scores->type.rank - 1)
-        return ort_infer_fail(x, err, "its labels have %d dims, need one less than the scores' %d",
-                              labels->type.rank, scores->type.rank);
-    for (int d = 0; ort_infer_in_ranked(x, 0) && ort_infer_in_ranked(x, 1) &&
-                    d < labels->type.rank; d++)
-        if (ort_dim_differ(scores->type.dim[d ? d + 1 : 0], labels->type.dim[d]))
-            return ort_infer_fail(x, err, "axis %d of its labels doesn't fit the scores", d);
-    ORT_TRY(ort_infer_need_rank(x, 2, 1, err));
-    if (!none)
-        ort_infer_set_type(x, 0, dtype, 0, NULL);
-    else if (ort_infer_in_ranked(x, 1))
-        ort_infer_set_type(x, 0, dtype, labels->type.rank, labels->type.dim);
-    else
-        ort_infer_set_dtype(x, 0, dtype);
-    if (x->out_count > 1 && scores)
-        x->out[1].type = scores->type;
+    if (!ort_node_attr_is(x->node, "reduction", "none"))
+        ort_infer_set_shape(x, 0, 0, NULL);
     return ORT_OK;
 }
 
@@ -127,6 +107,7 @@ static ort_status loss_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl loss_impl = {
     .state = sizeof(loss), .bind = loss_bind,
+    .rule = "[N,C,D..] [N,D..] [_] -> [N,D..] [N,C,D..]",
     .infer = loss_infer, .prepare = loss_prepare, .run = loss_run,
 };
 

@@ -16,26 +16,7 @@ enum { SCRATCH_BYTES = 96 << 10, PHASES_MAX = 9 };
 
 static ort_status pool_infer(ort_infer *x, ort_error *err)
 {
-    ort_window_spec spec;
-    const ort_fact *in = ort_infer_in(x, 0);
-    ort_dtype dtype = in ? in->type.dtype : ORT_DTYPE_UNDEFINED;
-    ort_dim out[ORT_MAX_RANK];
-    ort_infer_set_dtype(x, 0, dtype);
-    ort_infer_set_dtype(x, 1, ORT_DTYPE_INT64);
-    ORT_TRY(ort_window_read(x->node, &spec, err));
-    if (!spec.has_kernel)
-        return ort_infer_fail(x, err, "attribute kernel_shape is missing");
-    if (!ort_infer_in_ranked(x, 0))
-        return ORT_OK;
-    const ort_type *t = &in->type;
-    if (t->rank < 3)
-        return ort_infer_fail(x, err, "the input has rank %d, pooling needs 3 and more", t->rank);
-    out[0] = t->dim[0];
-    out[1] = t->dim[1];
-    ORT_TRY(ort_window_infer(x, &spec, t->rank - 2, t->dim + 2, NULL, out + 2, err));
-    ort_infer_set_type(x, 0, dtype, t->rank, out);
-    ort_infer_set_type(x, 1, ORT_DTYPE_INT64, t->rank, out);
-    return ORT_OK;
+    return ort_window_infer_pool(x, 2, 0, err);
 }
 
 /* ---- prepare */
@@ -294,7 +275,7 @@ static const ort_op_impl pool_impl = {
 
 static ort_status nhwc_infer(ort_infer *x, ort_error *err)
 {
-    return ort_channels_last_infer(x, pool_infer, err);
+    return ort_window_infer_pool(x, 1, 1, err);
 }
 static ort_status nhwc_shape(ort_shaping *s, ort_error *err)
 {

@@ -9,24 +9,6 @@
 
 /* ---- global pools */
 
-static ort_status global_infer(ort_infer *x, ort_error *err)
-{
-    const ort_fact *in = ort_infer_in(x, 0);
-    ort_dtype dtype = in ? in->type.dtype : ORT_DTYPE_UNDEFINED;
-    ort_infer_set_dtype(x, 0, dtype);
-    if (!ort_infer_in_ranked(x, 0))
-        return ORT_OK;
-    const ort_type *t = &in->type;
-    if (t->rank < 2)
-        return ort_infer_fail(x, err, "the input has rank %d, global pooling needs 2 and more",
-                              t->rank);
-    ort_dim out[ORT_MAX_RANK];
-    for (int d = 0; d < t->rank; d++)
-        out[d] = d < 2 ? t->dim[d] : ort_dim_of(1);
-    ort_infer_set_type(x, 0, dtype, t->rank, out);
-    return ORT_OK;
-}
-
 typedef struct global_state {
     pool_kind kind;
     int64_t p;
@@ -110,7 +92,7 @@ static ort_status global_run_(ort_call *call, ort_error *err)
 
 static const ort_op_impl global_impl = {
     .state = sizeof(global_state), .bind = global_bind,
-    .infer = global_infer, .prepare = global_prepare, .run = global_run_,
+    .rule = "[N,C,D..] -> [N,C,1^D]", .prepare = global_prepare, .run = global_run_,
     .cost = ort_reduction_cost,
 };
 
@@ -119,23 +101,19 @@ static const ort_op_impl global_impl = {
 static ort_status unpool_infer(ort_infer *x, ort_error *err)
 {
     ort_window_spec spec;
-    const ort_fact *in = ort_infer_in(x, 0);
-    ort_dtype dtype = in ? in->type.dtype : ORT_DTYPE_UNDEFINED;
     ort_dim out[ORT_MAX_RANK];
-    ort_infer_set_dtype(x, 0, dtype);
     ORT_TRY(ort_window_read(x->node, &spec, err));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
-    const ort_type *t = &in->type;
+    const ort_type *t = &x->in[0]->type;
     if (t->rank < 3 || spec.rank != t->rank - 2)
         return ort_infer_fail(x, err, "the input has rank %d, kernel_shape is for %d axes", t->rank,
                               spec.rank);
     if (ort_infer_in(x, 2)) {
-        ORT_TRY(ort_infer_need_rank(x, 2, 1, err));
         for (int d = 0; d < t->rank; d++)
             if (!ort_infer_int(x, 2, d, &out[d]))
                 out[d] = ort_dim_unknown();
-        ort_infer_set_type(x, 0, dtype, t->rank, out);
+        ort_infer_set_shape(x, 0, t->rank, out);
         return ORT_OK;
     }
     for (int d = 0; d < t->rank; d++) {
@@ -151,7 +129,7 @@ static ort_status unpool_infer(ort_infer *x, ort_error *err)
             return ort_infer_fail(x, err, "the output would have %lld elements along axis %d",
                                   (long long)out[d].size, d);
     }
-    ort_infer_set_type(x, 0, dtype, t->rank, out);
+    ort_infer_set_shape(x, 0, t->rank, out);
     return ORT_OK;
 }
 
@@ -250,7 +228,9 @@ static ort_status unpool_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl unpool_impl = {.infer = unpool_infer, .run = unpool_run};
+static const ort_op_impl unpool_impl = {
+    .rule = "- - [_]", .infer = unpool_infer, .run = unpool_run,
+};
 
 #define UNPOOL_SIG "X:T1,I:T2,output_shape?:T2 -> output:T1"
 

@@ -14,22 +14,7 @@
 
 static ort_status masked_infer(ort_infer *x, ort_error *err)
 {
-    ort_window_spec spec;
-    ort_dim out[ORT_MAX_RANK];
-    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
-    ORT_TRY(ort_window_read(x->node, &spec, err));
-    if (!spec.has_kernel)
-        return ort_infer_fail(x, err, "attribute kernel_shape is missing");
-    if (!ort_infer_in_ranked(x, 0))
-        return ORT_OK;
-    const ort_type *t = &x->in[0]->type;
-    if (t->rank < 3)
-        return ort_infer_fail(x, err, "the input has rank %d, pooling needs 3 and more", t->rank);
-    out[0] = t->dim[0];
-    out[1] = t->dim[1];
-    ORT_TRY(ort_window_infer(x, &spec, t->rank - 2, t->dim + 2, NULL, out + 2, err));
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, t->rank, out);
-    return ORT_OK;
+    return ort_window_infer_pool(x, 2, 0, err);
 }
 
 typedef struct masked_state {

@@ -219,10 +219,6 @@ static ort_status resize_infer(ort_infer *x, ort_error *err)
     ort_resample_axis axes[ORT_MAX_RANK];
     ORT_TRY(ort_bind_attrs(resize_bind, x->node, x->arena, &state, err));
     ORT_TRY(resize_settle(x->op, &state, err));
-    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
-    for (int i = 1; i < 4; i++) /* roi, scales, sizes: lists */
-        if (ort_infer_in_ranked(x, i))
-            ORT_TRY(ort_infer_need_rank(x, i, 1, err));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;
@@ -267,7 +263,7 @@ static ort_status resize_infer(ort_infer *x, ort_error *err)
     } else {
         ORT_TRY(resize_symbolic(x, &state, by_sizes ? NULL : n.scales, &type));
     }
-    ort_infer_set_type(x, 0, type.dtype, type.rank, type.dim);
+    ort_infer_set_shape(x, 0, type.rank, type.dim);
     return ORT_OK;
 }
 
@@ -412,7 +408,7 @@ static ort_status resize_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl resize_impl = {
-    .state = sizeof(resize_state), .bind = resize_bind,
+    .state = sizeof(resize_state), .bind = resize_bind, .rule = "- [_] [_] [_]",
     .infer = resize_infer, .prepare = resize_prepare, .shape = resize_shape, .run = resize_run,
 };
 

@@ -40,19 +40,11 @@ static void put(ort_tensor *t, int64_t i, double value)
 
 static ort_status align_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *in = ort_infer_in(x, 0);
-    ORT_TRY(ort_infer_need_rank(x, 0, 4, err));
-    ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
-    ORT_TRY(ort_infer_need_rank(x, 2, 1, err));
-    ort_dim out[4] = {ort_dim_unknown(), ort_dim_unknown(),
-                      ort_dim_of(ort_node_attr_int(x->node, "output_height")),
-                      ort_dim_of(ort_node_attr_int(x->node, "output_width"))};
-    if (out[2].size < 1 || out[3].size < 1 || out[2].size > INT32_MAX || out[3].size > INT32_MAX)
+    int64_t height = ort_node_attr_int(x->node, "output_height");
+    int64_t width = ort_node_attr_int(x->node, "output_width");
+    if (height < 1 || width < 1 || height > INT32_MAX || width > INT32_MAX)
         return ort_infer_fail(x, err, "attributes output_height and output_width are %lld and %lld",
-                              (long long)out[2].size, (long long)out[3].size);
-    out[0] = ort_dim_merge(ort_infer_dim(x, 1, 0), ort_infer_dim(x, 2, 0));
-    out[1] = ort_infer_dim(x, 0, 1);
-    ort_infer_set_type(x, 0, in ? in->type.dtype : ORT_DTYPE_UNDEFINED, 4, out);
+                              (long long)height, (long long)width);
     return ORT_OK;
 }
 
@@ -199,18 +191,8 @@ static ort_status max_infer(ort_infer *x, ort_error *err)
 {
     size_t count = 0;
     const int64_t *shape = ort_node_ints(x->node, "pooled_shape", &count);
-    const ort_fact *in = ort_infer_in(x, 0), *rois = ort_infer_in(x, 1);
-    ORT_TRY(ort_infer_need_rank(x, 0, 4, err));
-    ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
     if (count != 2 || shape[0] < 1 || shape[1] < 1 || shape[0] > INT32_MAX || shape[1] > INT32_MAX)
         return ort_infer_fail(x, err, "attribute pooled_shape needs two positive numbers");
-    ort_dim out[4] = {ort_dim_unknown(), ort_dim_unknown(), ort_dim_of(shape[0]),
-                      ort_dim_of(shape[1])};
-    if (ort_infer_in_ranked(x, 1))
-        out[0] = rois->type.dim[0];
-    if (ort_infer_in_ranked(x, 0))
-        out[1] = in->type.dim[1];
-    ort_infer_set_type(x, 0, in ? in->type.dtype : ORT_DTYPE_UNDEFINED, 4, out);
     return ORT_OK;
 }
 
@@ -299,14 +281,10 @@ typedef struct crop_run {
 
 static ort_status crop_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *in = ort_infer_in(x, 0);
     ort_dim out[4] = {ort_infer_dim(x, 1, 0), ort_infer_dim(x, 0, 1), ort_dim_unknown(),
                       ort_dim_unknown()};
     char text[41];
     const char *mode = ort_node_attr_text(x->node, "mode", text, sizeof text);
-    ORT_TRY(ort_infer_need_rank(x, 0, 4, err));
-    ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
-    ORT_TRY(ort_infer_need_rank(x, 2, 1, err));
     if (strcmp(mode, "bilinear") && strcmp(mode, "nearest"))
         return ort_infer_fail(x, err, "mode '%s' is none of bilinear and nearest", mode);
     for (int i = 0; i < 2; i++)
@@ -314,7 +292,7 @@ static ort_status crop_infer(ort_infer *x, ort_error *err)
             out[2 + i] = ort_dim_unknown();
         else if (ort_dim_known(out[2 + i]) && out[2 + i].size < 1)
             return ort_infer_fail(x, err, "crop_size needs two positive numbers");
-    ort_infer_set_type(x, 0, in ? in->type.dtype : ORT_DTYPE_UNDEFINED, 4, out);
+    ort_infer_set_shape(x, 0, 4, out);
     return ORT_OK;
 }
 
@@ -388,15 +366,18 @@ static ort_status crop_run_(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl crop_impl = {
-    .state = sizeof(crop_state), .bind = crop_bind, .infer = crop_infer, .run = crop_run_,
+    .state = sizeof(crop_state), .bind = crop_bind, .rule = "[_,_,_,_] [_,_] [_]",
+    .infer = crop_infer, .run = crop_run_,
 };
 
 static const ort_op_impl align_impl = {
     .state = sizeof(roi_state), .bind = align_bind,
+    .rule = "[_,C,_,_] [N,_] [N] -> [N,C,output_height,output_width]",
     .infer = align_infer, .prepare = align_prepare, .run = align_run,
 };
 static const ort_op_impl max_impl = {
     .state = sizeof(roi_state), .bind = max_bind,
+    .rule = "[_,C,_,_] [N,_] -> [N,C,pooled_shape..]",
     .infer = max_infer, .prepare = max_prepare, .run = max_run,
 };
 

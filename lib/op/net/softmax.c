@@ -237,7 +237,6 @@ static ort_status softmax_infer(ort_infer *x, ort_error *err)
 {
     int axis;
     int64_t value = ort_node_attr_int(x->node, "axis");
-    ORT_TRY(ort_infer_same(x, err));
     if (x->op->since >= 13 && ort_infer_in_ranked(x, 0) && x->in[0]->type.rank == 0)
         return ort_infer_fail(x, err, "the input is a scalar: it has no axis");
     /* A flattening axis may be the rank itself: rows of one element. */
@@ -306,9 +305,8 @@ static void softmax_cost(const ort_infer *x, ort_cost *cost)
 }
 
 static const ort_op_impl softmax_impl = {
-    .state = sizeof(softmax_state), .bind = softmax_bind,
-    .infer = softmax_infer, .prepare = softmax_prepare, .shape = softmax_shape, .run = softmax_run,
-    .cost = softmax_cost,
+    .state = sizeof(softmax_state), .bind = softmax_bind, .rule = "same", .infer = softmax_infer,
+    .prepare = softmax_prepare, .shape = softmax_shape, .run = softmax_run, .cost = softmax_cost,
 };
 
 #define ROWS(name, kind)                                                                           \

@@ -11,16 +11,6 @@
 #include "op/number.h"
 #include "op/shared/move.h"
 
-static ort_status nms_infer(ort_infer *x, ort_error *err)
-{
-    ort_dim dims[2] = {ort_dim_unknown(), ort_dim_of(3)};
-    for (int i = 0; i < 2; i++)
-        if (ort_infer_in_ranked(x, i))
-            ORT_TRY(ort_infer_need_rank(x, i, 3, err));
-    ort_infer_set_type(x, 0, ORT_DTYPE_INT64, 2, dims);
-    return ORT_OK;
-}
-
 typedef struct nms_state {
     bool centered;
 } nms_state;
@@ -173,7 +163,7 @@ static ort_status nms_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl nms_impl = {
     .state = sizeof(nms_state), .bind = nms_bind,
-    .infer = nms_infer, .shape = nms_shape, .run = nms_run, .numbers = 28,
+    .rule = "[_,_,_] [_,_,_] -> [_,3]", .shape = nms_shape, .run = nms_run, .numbers = 28,
 };
 
 const ort_op ort_ops_suppression[] = {

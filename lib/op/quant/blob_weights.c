@@ -39,7 +39,6 @@ typedef struct blob_plan {
 static ort_status infer_columns(ort_infer *x, int64_t depth, ort_dim columns, ort_error *err)
 {
     const ort_fact *a = ort_infer_in(x, 0);
-    ort_infer_set_dtype(x, 0, a ? a->type.dtype : ORT_DTYPE_UNDEFINED);
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type y = a->type;
@@ -49,7 +48,7 @@ static ort_status infer_columns(ort_infer *x, int64_t depth, ort_dim columns, or
         return ort_infer_fail(x, err, "A has %lld columns, the weight %lld rows",
                               (long long)y.dim[y.rank - 1].size, (long long)depth);
     y.dim[y.rank - 1] = columns;
-    ort_infer_set_type(x, 0, y.dtype, y.rank, y.dim);
+    ort_infer_set_shape(x, 0, y.rank, y.dim);
     return ORT_OK;
 }
 

@@ -4,7 +4,8 @@
 
 static ort_status product_infer(ort_infer *x, ort_error *err)
 {
-    return ort_matmul_infer_shape(x, 0, 1, ORT_DTYPE_INT32, err); /* of unsigned inputs, too */
+    ort_infer_set_dtype(x, 0, ORT_DTYPE_INT32); /* of unsigned inputs, too */
+    return ort_matmul_infer(x, err);
 }
 
 static ort_status product_shape(ort_shaping *s, ort_error *err)

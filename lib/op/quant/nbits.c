@@ -42,25 +42,14 @@ typedef struct nbits_plan {
 
 static ort_status nbits_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *a = ort_infer_in(x, 0);
-    ort_dtype dtype = a ? a->type.dtype : ORT_DTYPE_UNDEFINED;
     int64_t n = ort_node_attr_int(x->node, "N"), k = ort_node_attr_int(x->node, "K");
-    ort_infer_set_dtype(x, 0, dtype);
+    ort_dim columns = ort_infer_dim(x, 0, ort_infer_in_ranked(x, 0) ? x->in[0]->type.rank - 1 : 0);
     if (n < 1 || k < 1)
         return ort_infer_fail(x, err, "attributes N and K are %lld and %lld", (long long)n,
                               (long long)k);
-    if (!ort_infer_in_ranked(x, 0))
-        return ORT_OK;
-    ort_dim out[ORT_MAX_RANK];
-    int rank = a->type.rank;
-    if (rank < 1)
-        return ort_infer_fail(x, err, "input A needs rank 1 and more");
-    memcpy(out, a->type.dim, sizeof out);
-    if (ort_dim_differ(out[rank - 1], ort_dim_of(k)))
+    if (ort_dim_differ(columns, ort_dim_of(k)))
         return ort_infer_fail(x, err, "A has %lld columns, attribute K says %lld",
-                              (long long)out[rank - 1].size, (long long)k);
-    out[rank - 1] = ort_dim_of(n);
-    ort_infer_set_type(x, 0, dtype, rank, out);
+                              (long long)columns.size, (long long)k);
     return ORT_OK;
 }
 
@@ -471,7 +460,7 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl nbits_impl = {
-    .state = sizeof(nbits_state), .bind = nbits_bind,
+    .state = sizeof(nbits_state), .bind = nbits_bind, .rule = "[A..,_] -> [A..,N]",
     .infer = nbits_infer, .prepare = nbits_prepare, .shape = nbits_shape, .run = nbits_run,
     .cost = nbits_cost,
 };

@@ -47,11 +47,6 @@ typedef struct qconv_plan {
 
 /* ---- inference */
 
-static ort_status integer_infer(ort_infer *x, ort_error *err)
-{
-    return ort_conv_infer_shape(x, 0, 1, ORT_DTYPE_INT32, err);
-}
-
 /* A scale or zero point of the weight: one, or one per map. */
 static ort_status infer_per_map(const ort_infer *x, int input, ort_error *err)
 {
@@ -67,10 +62,9 @@ static ort_status infer_per_map(const ort_infer *x, int input, ort_error *err)
 
 static ort_status qlinear_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *zero = ort_infer_in(x, 7);
     ORT_TRY(infer_per_map(x, 4, err));
     ORT_TRY(infer_per_map(x, 5, err));
-    return ort_conv_infer_shape(x, 0, 3, zero ? zero->type.dtype : ORT_DTYPE_UNDEFINED, err);
+    return ort_conv_infer_shape(x, 0, 3, err);
 }
 
 /* ---- weights */
@@ -494,7 +488,7 @@ static ort_status qconv_run_(ort_call *call, ort_error *err)
 
 static const ort_op_impl integer_impl = {
     .state = sizeof(qconv_state), .bind = qconv_bind,
-    .infer = integer_infer, .prepare = qconv_prepare, .shape = qconv_shape, .run = qconv_run_,
+    .infer = ort_conv_infer, .prepare = qconv_prepare, .shape = qconv_shape, .run = qconv_run_,
     .cost = ort_conv_cost,
     .numbers = 1u << 2,
 };

@@ -62,20 +62,6 @@ static void quantize(const ort_kernels *k, ort_dtype dtype, const float *x, void
 
 /* ---- QLinearAdd, QLinearMul: A, scale, zero, B, scale, zero, scale, zero */
 
-static ort_status binary_infer(ort_infer *x, ort_error *err)
-{
-    const ort_fact *a = ort_infer_in(x, 0);
-    ort_type type;
-    ort_dtype dtype = a ? a->type.dtype : ORT_DTYPE_UNDEFINED;
-    const ort_fact *const both[2] = {a, ort_infer_in(x, 3)};
-    ort_infer pair = *x;
-    pair.in = both;
-    pair.in_count = 2;
-    ORT_TRY(ort_infer_broadcast_shape(&pair, 0, 2, &type, err));
-    ort_infer_set_type(x, 0, dtype, type.rank, type.dim);
-    return ORT_OK;
-}
-
 static ort_status binary_shape(ort_shaping *s, ort_error *err)
 {
     static const int single[] = {1, 2, 4, 5, 6, 7};
@@ -281,11 +267,8 @@ static ort_status concat_prepare(ort_prep *p, ort_error *err)
 
 static ort_status concat_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *zero = ort_infer_in(x, 1);
-    ort_dtype dtype = zero ? zero->type.dtype : ORT_DTYPE_UNDEFINED;
     ort_dim out[ORT_MAX_RANK];
     int rank = -1, axis = 0;
-    ort_infer_set_dtype(x, 0, dtype);
     if (x->in_count < 5 || (x->in_count - 2) % 3)
         return ort_infer_fail(x, err, "%d inputs, needs two and three for each part", x->in_count);
     for (int i = 2; i < x->in_count; i += 3) {
@@ -308,7 +291,7 @@ static ort_status concat_infer(ort_infer *x, ort_error *err)
             else
                 out[d] = ort_dim_merge(out[d], t->dim[d]);
     }
-    ort_infer_set_type(x, 0, dtype, rank, out);
+    ort_infer_set_shape(x, 0, rank, out);
     return ORT_OK;
 }
 
@@ -364,19 +347,16 @@ static const ort_bind global_bind[] = {ORT_BIND(global_state, channels_last), {0
 
 static ort_status global_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *in = ort_infer_in(x, 0);
-    ort_dtype dtype = in ? in->type.dtype : ORT_DTYPE_UNDEFINED;
-    ort_infer_set_dtype(x, 0, dtype);
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
-    const ort_type *t = &in->type;
+    const ort_type *t = &x->in[0]->type;
     if (t->rank < 3)
         return ort_infer_fail(x, err, "the input has rank %d, pooling needs 3 and more", t->rank);
     bool last = ort_node_attr_int(x->node, "channels_last") != 0;
     ort_dim out[ORT_MAX_RANK];
     for (int d = 0; d < t->rank; d++)
         out[d] = d == 0 || d == (last ? t->rank - 1 : 1) ? t->dim[d] : ort_dim_of(1);
-    ort_infer_set_type(x, 0, dtype, t->rank, out);
+    ort_infer_set_shape(x, 0, t->rank, out);
     return ORT_OK;
 }
 
@@ -440,22 +420,8 @@ static ort_status global_run(ort_call *call, ort_error *err)
 
 static ort_status average_infer(ort_infer *x, ort_error *err)
 {
-    ort_window_spec spec;
-    const ort_fact *in = ort_infer_in(x, 0);
-    ort_dtype dtype = in ? in->type.dtype : ORT_DTYPE_UNDEFINED;
-    ort_dim out[ORT_MAX_RANK];
-    ort_infer_set_dtype(x, 0, dtype);
-    ORT_TRY(ort_window_read(x->node, &spec, err));
-    if (!ort_infer_in_ranked(x, 0))
-        return ORT_OK;
-    const ort_type *t = &in->type;
-    if (t->rank < 3)
-        return ort_infer_fail(x, err, "the input has rank %d, pooling needs 3 and more", t->rank);
-    int first = ort_node_attr_int(x->node, "channels_last") ? 1 : 2;
-    memcpy(out, t->dim, sizeof out);
-    ORT_TRY(ort_window_infer(x, &spec, t->rank - 2, t->dim + first, NULL, out + first, err));
-    ort_infer_set_type(x, 0, dtype, t->rank, out);
-    return ORT_OK;
+    bool last = ort_node_attr_int(x->node, "channels_last") != 0;
+    return ort_window_infer_pool(x, last ? 1 : 2, last, err);
 }
 
 static const ort_bind average_bind[] = {
@@ -547,18 +513,18 @@ static ort_status average_run(ort_call *call, ort_error *err)
 /* ---- rows */
 
 static const ort_op_impl add_impl = {
-    .infer = binary_infer, .shape = binary_shape, .run = add_run, .numbers = 0xf6,
+    .rule = "broadcast 0,3", .shape = binary_shape, .run = add_run, .numbers = 0xf6,
 };
 static const ort_op_impl mul_impl = {
-    .infer = binary_infer, .shape = binary_shape, .run = mul_run, .numbers = 0xf6,
+    .rule = "broadcast 0,3", .shape = binary_shape, .run = mul_run, .numbers = 0xf6,
 };
 static const ort_op_impl sigmoid_impl = {
-    .infer = ort_infer_same, .shape = table_shape, .run = sigmoid_run,
+    .rule = "same", .shape = table_shape, .run = sigmoid_run,
     .numbers = 0x1e,
 };
 static const ort_op_impl leaky_impl = {
     .state = sizeof(leaky_state), .bind = leaky_bind,
-    .infer = ort_infer_same, .shape = table_shape, .run = leaky_run,
+    .rule = "same", .shape = table_shape, .run = leaky_run,
     .numbers = 0x1e,
 };
 static const ort_op_impl concat_impl = {

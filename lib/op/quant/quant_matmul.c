@@ -48,31 +48,14 @@ static const ort_bind qmm_bind[] = {
 
 /* ---- inference */
 
-static ort_dtype dtype_of(const ort_infer *x, int input, ort_dtype fallback)
+static ort_status qmm_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *fact = ort_infer_in(x, input);
-    return fact ? fact->type.dtype : fallback;
-}
-
-static ort_status integer_infer(ort_infer *x, ort_error *err)
-{
-    return ort_matmul_infer_shape(x, 0, 1, ORT_DTYPE_INT32, err);
-}
-static ort_status qlinear_infer(ort_infer *x, ort_error *err)
-{
-    return ort_matmul_infer_shape(x, 0, 3, dtype_of(x, 7, ORT_DTYPE_UNDEFINED), err);
-}
-static ort_status qgemm_infer(ort_infer *x, ort_error *err)
-{
-    return ort_gemm_infer_shape(x, 0, 3, dtype_of(x, 8, ORT_DTYPE_FLOAT), err);
-}
-static ort_status to_float_infer(ort_infer *x, ort_error *err)
-{
-    return ort_matmul_infer_shape(x, 0, 1, dtype_of(x, 2, ORT_DTYPE_UNDEFINED), err);
-}
-static ort_status dynamic_infer(ort_infer *x, ort_error *err)
-{
-    return ort_matmul_infer_shape(x, 0, 1, ORT_DTYPE_FLOAT, err);
+    const slots *in = &all_slots[x->op->variant];
+    if (x->op->variant != QGEMM)
+        return ort_matmul_infer_shape(x, in->a, in->b, err);
+    const ort_fact *zero = ort_infer_in(x, in->y_zero);
+    ort_infer_set_dtype(x, 0, zero ? zero->type.dtype : ORT_DTYPE_FLOAT);
+    return ort_gemm_infer_shape(x, in->a, in->b, err);
 }
 
 /* ---- prepare */
@@ -364,39 +347,33 @@ static ort_status qmm_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-#define QMM_IMPL(name)                                                                             \
-    static const ort_op_impl name##_impl = {                                                       \
-        .state = sizeof(qmm_state), .bind = qmm_bind,                                              \
-        .infer = name##_infer, .prepare = qmm_prepare, .shape = qmm_shape, .run = qmm_run,         \
-        .cost = ort_matmul_cost                                                                    \
-    };
-QMM_IMPL(integer)
-QMM_IMPL(qlinear)
-QMM_IMPL(qgemm)
-QMM_IMPL(to_float)
-QMM_IMPL(dynamic)
+static const ort_op_impl qmm_impl = {
+    .state = sizeof(qmm_state), .bind = qmm_bind,
+    .infer = qmm_infer, .prepare = qmm_prepare, .shape = qmm_shape, .run = qmm_run,
+    .cost = ort_matmul_cost,
+};
 
 const ort_op ort_ops_quant_matmul[] = {
     {ONNX, "MatMulInteger", 10, "A:T1,B:T2,a_zero_point?:T1,b_zero_point?:T2 -> Y:T3",
-     "T1:i8,u8 T2:i8,u8 T3:i32", "", 0, &integer_impl, .variant = INTEGER},
+     "T1:i8,u8 T2:i8,u8 T3:i32", "", 0, &qmm_impl, .variant = INTEGER},
     {ONNX, "QLinearMatMul", 10,
      "a:T1,a_scale:f32,a_zero_point:T1,b:T2,b_scale:f32,b_zero_point:T2,y_scale:f32,"
      "y_zero_point:T3 -> y:T3",
-     "T1:i8,u8 T2:i8,u8 T3:i8,u8", "", 0, &qlinear_impl, .variant = QLINEAR},
+     "T1:i8,u8 T2:i8,u8 T3:i8,u8", "", 0, &qmm_impl, .variant = QLINEAR},
     {ONNX, "QLinearMatMul", 21,
      "a:T1,a_scale:TS,a_zero_point:T1,b:T2,b_scale:TS,b_zero_point:T2,y_scale:TS,y_zero_point:T3 "
      "-> y:T3",
-     "TS:f32,f16,bf16 T1:F8,i8,u8 T2:F8,i8,u8 T3:F8,i8,u8", "", 0, &qlinear_impl,
+     "TS:f32,f16,bf16 T1:F8,i8,u8 T2:F8,i8,u8 T3:F8,i8,u8", "", 0, &qmm_impl,
      .variant = QLINEAR},
     {MS, "QGemm", 1,
      "A:TA,a_scale:T,a_zero_point:TA,B:TB,b_scale:T,b_zero_point:TB,C?:TC,y_scale?:T,"
      "y_zero_point?:TYZ -> Y:TY",
      "T:f32 TA:u8,i8 TB:u8,i8 TC:i32 TYZ:u8,i8 TY:f32,u8,i8", "alpha:f=1 transA:i=0 transB:i=0", 0,
-     &qgemm_impl, .variant = QGEMM},
+     &qmm_impl, .variant = QGEMM},
     {MS, "MatMulIntegerToFloat", 1,
      "A:T1,B:T2,a_scale:T3,b_scale:T3,a_zero_point?:T1,b_zero_point?:T2,bias?:T3 -> Y:T3",
-     "T1:i8,u8 T2:i8,u8 T3:f32,f16", "", 0, &to_float_impl, .variant = TO_FLOAT},
+     "T1:i8,u8 T2:i8,u8 T3:f32,f16", "", 0, &qmm_impl, .variant = TO_FLOAT},
     {MS, "DynamicQuantizeMatMul", 1, "A:T1,B:T2,b_scale:T1,b_zero_point?:T2,bias?:T1 -> Y:T1",
-     "T1:f32 T2:i8,u8", "", 0, &dynamic_impl, .variant = DYNAMIC},
+     "T1:f32 T2:i8,u8", "", 0, &qmm_impl, .variant = DYNAMIC},
     {0},
 };

@@ -61,11 +61,6 @@ typedef struct softmax_walk {
     bool is_signed;
 } softmax_walk;
 
-static ort_status softmax_infer(ort_infer *x, ort_error *err)
-{
-    return ort_infer_same(x, err);
-}
-
 static void softmax_task(void *arg, size_t task, int thread)
 {
     const softmax_walk *w = arg;
@@ -112,24 +107,10 @@ static ort_status softmax_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl softmax_impl = {
     .state = sizeof(softmax_state), .bind = softmax_bind,
-    .infer = softmax_infer, .run = softmax_run, .numbers = 0x1e,
+    .rule = "same", .run = softmax_run, .numbers = 0x1e,
 };
 
 /* ---- QLinearWhere */
-
-static ort_status where_infer(ort_infer *x, ort_error *err)
-{
-    /* The three tensors lie at inputs 0, 1 and 4; their shapes are joined two by two. */
-    const ort_fact *three[3] = {ort_infer_in(x, 0), ort_infer_in(x, 1), ort_infer_in(x, 4)};
-    ort_infer view = *x;
-    ort_type type;
-    view.in = three;
-    view.in_count = 3;
-    ORT_TRY(ort_infer_broadcast_shape(&view, 0, 3, &type, err));
-    ort_infer_set_type(x, 0, three[1] ? three[1]->type.dtype : ORT_DTYPE_UNDEFINED, type.rank,
-                       type.dim);
-    return ORT_OK;
-}
 
 static void fill_table(const ort_call *call, int scale, int zero, bool is_signed, uint8_t *table)
 {
@@ -168,7 +149,9 @@ static ort_status where_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl where_impl = {.infer = where_infer, .run = where_run, .numbers = 0x1ec};
+static const ort_op_impl where_impl = {
+    .rule = "broadcast 0,1,4", .run = where_run, .numbers = 0x1ec,
+};
 
 /* ---- GatherBlockQuantized */
 
@@ -192,12 +175,8 @@ static gather_form form_of(const ort_node *node, ort_dtype dtype)
 
 static ort_status gather_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *scales = ort_infer_in(x, 2);
-    ort_dtype dtype = scales ? scales->type.dtype : ORT_DTYPE_UNDEFINED;
-    if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1)) {
-        ort_infer_set_dtype(x, 0, dtype);
+    if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
         return ORT_OK;
-    }
     const ort_type *data = &x->in[0]->type, *indices = &x->in[1]->type;
     gather_form f = form_of(x->node, data->dtype);
     ort_dim dims[ORT_MAX_RANK];
@@ -216,7 +195,7 @@ static ort_status gather_infer(ort_infer *x, ort_error *err)
         else
             dims[rank++] = data->dim[d];
     }
-    ort_infer_set_type(x, 0, dtype, rank, dims);
+    ort_infer_set_shape(x, 0, rank, dims);
     return ORT_OK;
 }
 

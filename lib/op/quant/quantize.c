@@ -249,28 +249,15 @@ static ort_status quantize_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static void set_like(ort_infer *x, int input, ort_dtype dtype)
-{
-    const ort_fact *in = ort_infer_in(x, input);
-    if (in && in->type.kind == ORT_TYPE_TENSOR)
-        ort_infer_set_type(x, 0, dtype, in->type.rank, in->type.dim);
-    else
-        ort_infer_set_dtype(x, 0, dtype);
-}
-
 static ort_status quantize_infer(ort_infer *x, ort_error *err)
 {
-    ort_dtype dtype = (ort_dtype)ort_node_attr_int(x->node, "output_dtype");
+    ort_dtype asked = (ort_dtype)ort_node_attr_int(x->node, "output_dtype");
     const ort_fact *zero = ort_infer_in(x, 2);
-    if (zero && zero->type.kind == ORT_TYPE_TENSOR) {
-        if (dtype && zero->type.dtype && zero->type.dtype != dtype)
-            return ort_infer_fail(x, err, "output_dtype is %s, the zero point is %s",
-                                  ort_dtype_name(dtype), ort_dtype_name(zero->type.dtype));
-        dtype = zero->type.dtype;
-    } else if (!dtype && !zero) {
-        dtype = ORT_DTYPE_UINT8;
-    }
-    set_like(x, 0, dtype);
+    if (!asked && !zero)
+        x->out[0].type.dtype = ORT_DTYPE_UINT8;
+    if (asked && zero && zero->type.dtype && zero->type.dtype != asked)
+        return ort_infer_fail(x, err, "output_dtype is %s, the zero point is %s",
+                              ort_dtype_name(asked), ort_dtype_name(zero->type.dtype));
     return ORT_OK;
 }
 
@@ -284,6 +271,7 @@ static void quant_cost(const ort_infer *x, ort_cost *cost)
 
 static const ort_op_impl quantize_impl = {
     .state = sizeof(quant_state), .bind = quant_bind,
+    .rule = "[..] -> [..]:output_dtype|y_zero_point",
     .infer = quantize_infer, .run = quantize_run, .cost = quant_cost,
 };
 
@@ -336,19 +324,9 @@ static ort_status dequantize_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status dequantize_infer(ort_infer *x, ort_error *err)
-{
-    ort_dtype dtype = (ort_dtype)ort_node_attr_int(x->node, "output_dtype");
-    const ort_fact *scale = ort_infer_in(x, 1);
-    if (!dtype && scale && scale->type.kind == ORT_TYPE_TENSOR)
-        dtype = scale->type.dtype;
-    set_like(x, 0, dtype);
-    return ORT_OK;
-}
-
 static const ort_op_impl dequantize_impl = {
     .state = sizeof(quant_state), .bind = quant_bind,
-    .infer = dequantize_infer, .run = dequantize_run, .cost = quant_cost,
+    .rule = "[..] -> [..]:output_dtype|x_scale", .run = dequantize_run, .cost = quant_cost,
 };
 
 /* ---- DynamicQuantizeLinear */
@@ -402,16 +380,8 @@ static ort_status dynamic_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status dynamic_infer(ort_infer *x, ort_error *err)
-{
-    set_like(x, 0, ORT_DTYPE_UINT8);
-    ort_infer_set_type(x, 1, ORT_DTYPE_FLOAT, 0, NULL);
-    ort_infer_set_type(x, 2, ORT_DTYPE_UINT8, 0, NULL);
-    return ORT_OK;
-}
-
 static const ort_op_impl dynamic_impl = {
-    .infer = dynamic_infer, .run = dynamic_run, .cost = quant_cost,
+    .rule = "[..] -> [..] [] []", .run = dynamic_run, .cost = quant_cost,
 };
 
 /* ---- rows */

@@ -81,20 +81,12 @@ static ort_status attention_infer(ort_infer *x, ort_error *err)
 {
     int64_t q_heads = ort_node_attr_int(x->node, "q_num_heads");
     int64_t kv_heads = ort_node_attr_int(x->node, "kv_num_heads");
-    const ort_fact *q = ort_infer_in(x, IN_Q), *v = ort_infer_in(x, IN_V);
-    ort_dtype dtype = q ? q->type.dtype : ORT_DTYPE_UNDEFINED;
-    ort_dtype v_dtype = v ? v->type.dtype : ORT_DTYPE_UNDEFINED;
     for (int i = IN_Q; i <= IN_V; i++)
         ORT_TRY(need_34(x, i, err));
-    for (int i = IN_PAST_K; i <= IN_PAST_K + 1; i++)
-        ORT_TRY(ort_infer_need_rank(x, i, 4, err));
     if (!ort_infer_in_ranked(x, IN_Q) || !ort_infer_in_ranked(x, IN_K) ||
-        !ort_infer_in_ranked(x, IN_V)) {
-        for (int i = 0; i < 4; i++)
-            ort_infer_set_dtype(x, i, i == OUT_V ? v_dtype : dtype);
+        !ort_infer_in_ranked(x, IN_V))
         return ORT_OK;
-    }
-    const ort_type *tq = &q->type, *tk = &x->in[IN_K]->type, *tv = &v->type;
+    const ort_type *tq = &x->in[IN_Q]->type, *tk = &x->in[IN_K]->type, *tv = &x->in[IN_V]->type;
     if (tq->rank == 3 && (q_heads <= 0 || kv_heads <= 0))
         return ort_infer_fail(x, err,
                               "inputs of 3 dims need the attributes q_num_heads and "
@@ -108,12 +100,12 @@ static ort_status attention_infer(ort_infer *x, ort_error *err)
         T = ort_infer_in_ranked(x, IN_PAST_K) && x->in[IN_PAST_K]->type.rank == 4
                 ? ort_dim_add(x->dims, x->in[IN_PAST_K]->type.dim[2], T) : ort_dim_unknown();
     if (tq->rank == 4)
-        ort_infer_set_type(x, OUT_Y, dtype, 4, (ort_dim[]){B, Hq, Sq, E});
+        ort_infer_set_shape(x, OUT_Y, 4, (ort_dim[]){B, Hq, Sq, E});
     else
-        ort_infer_set_type(x, OUT_Y, dtype, 3, (ort_dim[]){B, Sq, ort_dim_mul(x->dims, Hq, E)});
-    ort_infer_set_type(x, OUT_K, dtype, 4, (ort_dim[]){B, Hk, T, D});
-    ort_infer_set_type(x, OUT_V, v_dtype, 4, (ort_dim[]){B, Hk, T, E});
-    ort_infer_set_type(x, OUT_SCORES, dtype, 4, (ort_dim[]){B, Hq, Sq, T});
+        ort_infer_set_shape(x, OUT_Y, 3, (ort_dim[]){B, Sq, ort_dim_mul(x->dims, Hq, E)});
+    ort_infer_set_shape(x, OUT_K, 4, (ort_dim[]){B, Hk, T, D});
+    ort_infer_set_shape(x, OUT_V, 4, (ort_dim[]){B, Hk, T, E});
+    ort_infer_set_shape(x, OUT_SCORES, 4, (ort_dim[]){B, Hq, Sq, T});
     return ORT_OK;
 }
 
@@ -507,6 +499,7 @@ static ort_status attention_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl attention_impl = {
     .state = sizeof(attention), .bind = attention_bind,
+    .rule = "- - - - [_,_,_,_] [_,_,_,_]",
     .infer = attention_infer, .prepare = attention_prepare, .shape = attention_shape,
     .run = attention_run, .cost = attention_cost,
 };

@@ -44,20 +44,12 @@ static ort_status infer_modifier(ort_infer *x, const char *name, const ort_fact 
 
 static ort_status flex_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *q = ort_infer_in(x, 0);
-    ort_dtype dtype = q ? q->type.dtype : ORT_DTYPE_UNDEFINED;
+    ort_dtype dtype = x->out[0].type.dtype;
     ort_fact grid = {.type = {.rank = -1}};
-    for (int i = 0; i < 3; i++)
-        ORT_TRY(ort_infer_need_rank(x, i, 4, err));
+    ort_dim dims[4] = {ort_infer_dim(x, 0, 0), ort_infer_dim(x, 0, 1), ort_infer_dim(x, 0, 2),
+                       ort_infer_dim(x, 1, 2)};
     if (dtype)
-        grid.type = ort_type_tensor(precision_of(x->node, dtype), -1, NULL);
-    ort_infer_set_dtype(x, 0, dtype);
-    if (ort_infer_in_ranked(x, 0) && ort_infer_in_ranked(x, 1) && ort_infer_in_ranked(x, 2)) {
-        const ort_dim *dq = q->type.dim, *dk = x->in[1]->type.dim, *dv = x->in[2]->type.dim;
-        ort_infer_set_type(x, 0, dtype, 4, (ort_dim[]){dq[0], dq[1], dq[2], dv[3]});
-        grid.type = ort_type_tensor(precision_of(x->node, dtype), 4,
-                                    (ort_dim[]){dq[0], dq[1], dq[2], dk[2]});
-    }
+        grid.type = ort_type_tensor(precision_of(x->node, dtype), 4, dims);
     ORT_TRY(infer_modifier(x, "score_mod", &grid, err));
     return infer_modifier(x, "prob_mod", &grid, err);
 }
@@ -180,7 +172,10 @@ static ort_status flex_run(ort_call *call, ort_error *err)
     return status;
 }
 
-static const ort_op_impl flex_impl = {.infer = flex_infer, .run = flex_run};
+static const ort_op_impl flex_impl = {
+    .rule = "[B,H,S,_] [_,_,_,_] [_,_,_,E] -> [B,H,S,E]",
+    .infer = flex_infer, .run = flex_run,
+};
 
 /* ---- rows */
 

@@ -70,19 +70,16 @@ static ort_status packed_infer(ort_infer *x, ort_error *err)
     int64_t heads = ort_node_attr_int(x->node, "num_heads");
     size_t sizes = 0;
     const int64_t *hidden = ort_node_ints(x->node, "qkv_hidden_sizes", &sizes);
-    ort_dtype dtype = dtype_of(x, quantized ? 2 : 0);
-    ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
-    ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
     ort_dim batch = ort_infer_dim(x, 0, 0), steps = ort_infer_dim(x, 0, 1);
     ort_dim packed = ort_dim_merge(ort_infer_dim(x, 1, 1), ort_infer_dim(x, 2, 0)); /* bias */
     ort_dim width = sizes == 3 ? ort_dim_of(hidden[2]) : scaled(x, packed, 1, 3);
-    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){batch, steps, width});
+    ort_infer_set_shape(x, 0, 3, (ort_dim[]){batch, steps, width});
     ort_dim rows = total_rows(x, quantized ? ORT_QATTENTION_PAST : 4, 3, steps);
     if (ort_infer_in(x, 4) && ort_node_attr_int(x->node, "past_present_share_buffer"))
         rows = ort_infer_dim(x, 4, 3);
-    ort_infer_set_type(x, 1, dtype, 5,
-                       (ort_dim[]){ort_dim_of(2), batch, ort_dim_of(heads), rows,
-                                   scaled(x, width, 1, heads)});
+    ort_infer_set_shape(x, 1, 5,
+                        (ort_dim[]){ort_dim_of(2), batch, ort_dim_of(heads), rows,
+                                    scaled(x, width, 1, heads)});
     return ORT_OK;
 }
 
@@ -90,14 +87,11 @@ static ort_status multi_infer(ort_infer *x, ort_error *err)
 {
     const ort_type *q = ranked(x, 0), *k = ranked(x, 1), *v = ranked(x, 2);
     int64_t heads = ort_node_attr_int(x->node, "num_heads");
-    ort_dtype dtype = dtype_of(x, 0);
     if (q && q->rank != 3 && q->rank != 5)
         return ort_infer_fail(x, err, "the query has %d dims, needs 3 or 5", q->rank);
     if (heads < 1 || heads > INT32_MAX)
         return ort_infer_fail(x, err, "num_heads is %lld", (long long)heads);
-    for (int i = 0; i < 3; i++)
-        ort_infer_set_dtype(x, i, dtype);
-    ort_infer_set_dtype(x, 3, dtype);
+    ort_infer_set_dtype(x, 3, dtype_of(x, 0));
     if (!q)
         return ORT_OK;
     const ort_multi_slots *slots = is_one_step(x->op) ? &one_step_slots : &multi_slots;
@@ -122,10 +116,10 @@ static ort_status multi_infer(ort_infer *x, ort_error *err)
         total = ort_infer_int(x, slots->length, 0, &filled) ? ort_dim_add(x->dims, filled, L)
                                                             : ort_dim_unknown();
     }
-    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){q->dim[0], q->dim[1], width});
-    ort_infer_set_type(x, 3, dtype, 4, (ort_dim[]){q->dim[0], N, q->dim[1], total});
-    ort_infer_set_type(x, 1, dtype, 4, (ort_dim[]){q->dim[0], N, rows, D});
-    ort_infer_set_type(x, 2, dtype, 4, (ort_dim[]){q->dim[0], N, rows, E});
+    ort_infer_set_shape(x, 0, 3, (ort_dim[]){q->dim[0], q->dim[1], width});
+    ort_infer_set_shape(x, 3, 4, (ort_dim[]){q->dim[0], N, q->dim[1], total});
+    ort_infer_set_shape(x, 1, 4, (ort_dim[]){q->dim[0], N, rows, D});
+    ort_infer_set_shape(x, 2, 4, (ort_dim[]){q->dim[0], N, rows, E});
     return ORT_OK;
 }
 
@@ -134,11 +128,9 @@ static ort_status group_infer(ort_infer *x, ort_error *err)
     const ort_type *q = ranked(x, 0), *past = ranked(x, 3);
     int64_t heads = ort_node_attr_int(x->node, "num_heads");
     int64_t kv_heads = ort_node_attr_int(x->node, "kv_num_heads");
-    ort_dtype dtype = dtype_of(x, 0);
     ort_dim rows = ort_dim_unknown();
-    ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
-    for (int i = 0; i < 3; i++)
-        ort_infer_set_dtype(x, i, i > 0 && ort_infer_in(x, 3) ? dtype_of(x, 3) : dtype);
+    for (int i = 1; i < 3 && !ort_infer_in(x, 3); i++)
+        ort_infer_set_dtype(x, i, dtype_of(x, 0));
     if (!q)
         return ORT_OK;
     bool packed = !ort_infer_in(x, 1);
@@ -151,13 +143,12 @@ static ort_status group_infer(ort_infer *x, ort_error *err)
     if (ort_infer_in(x, 3))
         rows = past && past->rank == 4 ? ort_dim_max(x->dims, past->dim[2], rows)
                                        : ort_dim_unknown();
-    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){q->dim[0], q->dim[1], width});
+    ort_infer_set_shape(x, 0, 3, (ort_dim[]){q->dim[0], q->dim[1], width});
     if (dtype_of(x, 3) == ORT_DTYPE_UINT8) /* two elements a byte */
         D = past && past->rank == 4 ? past->dim[3] : ort_dim_unknown();
     for (int i = 1; i < 3; i++)
-        ort_infer_set_type(x, i, ort_infer_in(x, 3) ? dtype_of(x, 3) : dtype, 4,
-                           (ort_dim[]){q->dim[0], ort_dim_of(kv_heads), rows, D});
-    ort_infer_set_type(x, 3, dtype, 4, (ort_dim[]){q->dim[0], ort_dim_of(heads), q->dim[1], total});
+        ort_infer_set_shape(x, i, 4, (ort_dim[]){q->dim[0], ort_dim_of(kv_heads), rows, D});
+    ort_infer_set_shape(x, 3, 4, (ort_dim[]){q->dim[0], ort_dim_of(heads), q->dim[1], total});
     return ORT_OK;
 }
 
@@ -166,16 +157,12 @@ static ort_status sparse_infer(ort_infer *x, ort_error *err)
     const ort_type *q = ranked(x, 0);
     int64_t heads = ort_node_attr_int(x->node, "num_heads");
     int64_t parts = packed_heads(heads, ort_node_attr_int(x->node, "kv_num_heads"));
-    ort_dtype dtype = dtype_of(x, 0);
-    ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
-    ort_infer_set_dtype(x, 0, dtype);
     if (q && ort_infer_in(x, 1)) /* else the query holds keys and values, too */
-        ort_infer_set_type(x, 0, dtype, 3, q->dim);
+        ort_infer_set_shape(x, 0, 3, q->dim);
     else if (q)
-        ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){q->dim[0], q->dim[1],
-                                                       scaled(x, q->dim[2], heads, parts)});
+        ort_infer_set_shape(x, 0, 3,
+                            (ort_dim[]){q->dim[0], q->dim[1], scaled(x, q->dim[2], heads, parts)});
     for (int i = 1; i < 3; i++) {
-        ort_infer_set_dtype(x, i, dtype);
         if (ranked(x, i + 2) && i < x->out_count)
             x->out[i].type = *ranked(x, i + 2);
     }
@@ -395,7 +382,8 @@ static ort_status sparse_prepare(ort_prep *p, ort_error *err)
 }
 
 static const ort_op_impl packed_impl = {
-    .state = sizeof(ort_fused), .bind = even_bind, .infer = packed_infer, .prepare = packed_prepare,
+    .state = sizeof(ort_fused), .bind = even_bind,
+    .rule = "[_,_,_] [_,_]", .infer = packed_infer, .prepare = packed_prepare,
     .shape = ort_fused_shape, .run = ort_fused_run,
 };
 static const ort_op_impl multi_impl = {
@@ -403,13 +391,15 @@ static const ort_op_impl multi_impl = {
     .shape = ort_fused_shape, .run = ort_fused_run,
 };
 static const ort_op_impl group_impl = {
-    .state = sizeof(ort_fused), .bind = group_bind, .infer = group_infer, .prepare = group_prepare,
+    .state = sizeof(ort_fused), .bind = group_bind,
+    .rule = "[_,_,_]", .infer = group_infer, .prepare = group_prepare,
     .shape = ort_fused_shape, .run = ort_fused_run,
 };
 
 static const ort_op_impl sparse_impl = {
-    .state = sizeof(ort_fused), .bind = group_bind, .infer = sparse_infer,
-    .prepare = sparse_prepare, .shape = ort_fused_shape, .run = ort_fused_run,
+    .state = sizeof(ort_fused), .bind = group_bind,
+    .rule = "[_,_,_]", .infer = sparse_infer, .prepare = sparse_prepare,
+    .shape = ort_fused_shape, .run = ort_fused_run,
 };
 
 /* ---- rows */

@@ -28,27 +28,6 @@ typedef struct embed_walk {
 
 enum { FLOAT_TABLES, QUANTIZED_TABLES };
 
-static ort_status embed_infer(ort_infer *x, ort_error *err)
-{
-    const ort_fact *ids = ort_infer_in(x, IN_IDS), *words = ort_infer_in(x, IN_WORDS);
-    ort_dtype dtype = x->op->variant == QUANTIZED_TABLES || !strcmp(x->op->domain, ORT_INTERNAL)
-                          ? ORT_DTYPE_FLOAT
-                      : words ? words->type.dtype : ORT_DTYPE_UNDEFINED;
-    ort_dim B = ort_dim_unknown(), S = ort_dim_unknown(), H = ort_dim_unknown();
-    ORT_TRY(ort_infer_need_rank(x, IN_IDS, 2, err));
-    ORT_TRY(ort_infer_need_rank(x, IN_WORDS, 2, err));
-    if (ort_infer_in_ranked(x, IN_IDS)) {
-        B = ids->type.dim[0];
-        S = ids->type.dim[1];
-    }
-    if (ort_infer_in_ranked(x, IN_WORDS))
-        H = words->type.dim[1];
-    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){B, S, H});
-    ort_infer_set_type(x, 1, ORT_DTYPE_INT32, 1, (ort_dim[]){B});
-    ort_infer_set_type(x, 2, dtype, 3, (ort_dim[]){B, S, H});
-    return ORT_OK;
-}
-
 typedef struct embed_state {
     float epsilon;
 } embed_state;
@@ -202,7 +181,7 @@ static ort_status embed_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl embed_impl = {
     .state = sizeof(embed_state), .bind = embed_bind,
-    .infer = embed_infer, .shape = embed_shape, .run = embed_run,
+    .rule = "[B,S] - [_,H] -> [B,S,H] [B] [B,S,H]", .shape = embed_shape, .run = embed_run,
 };
 
 /* ---- rows */

@@ -223,7 +223,6 @@ static ort_status pre_mix_infer(ort_infer *x, ort_error *err)
 {
     int64_t branches = ort_node_attr_int(x->node, "num_branches");
     const ort_fact *in = ort_infer_in(x, 0);
-    ort_infer_set_dtype(x, 0, in ? in->type.dtype : ORT_DTYPE_UNDEFINED);
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type y = in->type;
@@ -232,7 +231,7 @@ static ort_status pre_mix_infer(ort_infer *x, ort_error *err)
         return ort_infer_fail(x, err, "the input has rank %d, needs %d", y.rank, need);
     ort_dim last = y.dim[y.rank - 1];
     y.dim[y.rank - need] = branches > 0 ? ort_dim_div(x->dims, last, ort_dim_of(branches)) : last;
-    ort_infer_set_type(x, 0, y.dtype, y.rank - need + 1, y.dim);
+    ort_infer_set_shape(x, 0, y.rank - need + 1, y.dim);
     return ORT_OK;
 }
 
@@ -375,15 +374,6 @@ static ort_status gate_run(ort_call *call, ort_error *err)
     return walk_rows(&w);
 }
 
-static ort_status gate_infer(ort_infer *x, ort_error *err)
-{
-    const ort_fact *a = ort_infer_in(x, 0);
-    ORT_TRY(ort_infer_same(x, err));
-    if (a && x->out_count > 1)
-        x->out[1].type = a->type;
-    return ORT_OK;
-}
-
 /* ---- EngramGate */
 
 static void engram_row(const gated_walk *w, int64_t row, float *space)
@@ -434,18 +424,18 @@ static ort_status engram_run(ort_call *call, ort_error *err)
 
 /* ---- rows */
 
-#define GATED_IMPL(name, infer_fn, run_fn)                                                         \
+#define GATED_IMPL(name, run_fn, ...)                                                              \
     static const ort_op_impl name = {                                                              \
         .state = sizeof(gated_state), .bind = gated_bind,                                          \
-        .infer = infer_fn, .shape = gated_shape, .run = run_fn}
-GATED_IMPL(gated_norm_impl, ort_infer_same, gated_norm_run);
-GATED_IMPL(branch_norm_impl, ort_infer_same, branch_norm_run);
-GATED_IMPL(gated_add_impl, ort_infer_same, gated_add_run);
-GATED_IMPL(silu_impl, ort_infer_same, silu_run);
-GATED_IMPL(gate_impl, gate_infer, gate_run);
-GATED_IMPL(engram_impl, gate_infer, engram_run);
-GATED_IMPL(pre_mix_impl, pre_mix_infer, pre_mix_run);
-GATED_IMPL(post_mix_impl, ort_infer_same, post_mix_run);
+        .shape = gated_shape, .run = run_fn, __VA_ARGS__}
+GATED_IMPL(gated_norm_impl, gated_norm_run, .rule = "same");
+GATED_IMPL(branch_norm_impl, branch_norm_run, .rule = "same");
+GATED_IMPL(gated_add_impl, gated_add_run, .rule = "same");
+GATED_IMPL(silu_impl, silu_run, .rule = "same");
+GATED_IMPL(gate_impl, gate_run, .rule = "[..] -> [..] [..]");
+GATED_IMPL(engram_impl, engram_run, .rule = "[..] -> [..] [..]");
+GATED_IMPL(pre_mix_impl, pre_mix_run, .infer = pre_mix_infer);
+GATED_IMPL(post_mix_impl, post_mix_run, .rule = "same");
 
 #define FLOATS "T:f32,f16,bf16"
 #define MIXED "T:f32,f16,bf16 M:f32,f16,bf16"

@@ -481,12 +481,12 @@ static void moe_cost(const ort_infer *x, ort_cost *cost)
 
 static const ort_op_impl moe_impl = {
     .state = sizeof(moe_state), .bind = moe_bind,
-    .infer = ort_infer_same, .prepare = moe_prepare, .shape = moe_shape, .run = moe_run_,
+    .rule = "same", .prepare = moe_prepare, .shape = moe_shape, .run = moe_run_,
     .cost = moe_cost,
 };
 static const ort_op_impl qmoe_impl = {
     .state = sizeof(moe_state), .bind = qmoe_bind,
-    .infer = ort_infer_same, .prepare = qmoe_prepare, .shape = moe_shape, .run = moe_run_,
+    .rule = "same", .prepare = qmoe_prepare, .shape = moe_shape, .run = moe_run_,
     .cost = moe_cost,
 };
 

@@ -46,11 +46,8 @@ static ort_status linear_infer(ort_infer *x, ort_error *err)
 {
     int64_t q_heads = ort_node_attr_int(x->node, "q_num_heads");
     int64_t kv_heads = ort_node_attr_int(x->node, "kv_num_heads");
-    const ort_fact *q = ort_infer_in(x, IN_QUERY), *state = ort_infer_in(x, IN_STATE);
-    ort_dtype dtype = q ? q->type.dtype : ORT_DTYPE_UNDEFINED;
-    ort_dtype state_dtype = state ? state->type.dtype : dtype;
-    for (int i = IN_QUERY; i <= IN_VALUE; i++)
-        ORT_TRY(ort_infer_need_rank(x, i, 3, err));
+    if (!ort_infer_in(x, IN_STATE)) /* its type is the state's, else the query's */
+        ort_infer_set_dtype(x, 1, x->out[0].type.dtype);
     ort_dim batch = ort_infer_dim(x, IN_QUERY, 0), steps = ort_infer_dim(x, IN_QUERY, 1);
     ort_dim heads = ort_dim_unknown(), key = heads, value = heads, width = heads;
     if (kv_heads >= 1 && q_heads >= 1) {
@@ -59,8 +56,8 @@ static ort_status linear_infer(ort_infer *x, ort_error *err)
         value = ort_dim_div(x->dims, ort_infer_dim(x, IN_VALUE, 2), heads);
         width = ort_dim_mul(x->dims, value, ort_dim_of(ort_max_i64(q_heads, kv_heads)));
     }
-    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){batch, steps, width});
-    ort_infer_set_type(x, 1, state_dtype, 4, (ort_dim[]){batch, heads, key, value});
+    ort_infer_set_shape(x, 0, 3, (ort_dim[]){batch, steps, width});
+    ort_infer_set_shape(x, 1, 4, (ort_dim[]){batch, heads, key, value});
     return ORT_OK;
 }
 
@@ -205,6 +202,7 @@ static ort_status linear_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl linear_impl = {
     .state = sizeof(linear_state), .bind = linear_bind,
+    .rule = "[_,_,_] [_,_,_] [_,_,_]",
     .infer = linear_infer, .prepare = linear_prepare, .shape = linear_shape, .run = linear_run,
 };
 
@@ -241,27 +239,22 @@ static ort_status causal_prepare(ort_prep *p, ort_error *err)
 
 static ort_status causal_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *in = ort_infer_in(x, 0);
     char text[41];
     const char *activation = ort_node_attr_text(x->node, "activation", text, sizeof text);
     bool last = ort_node_attr_int(x->node, "channels_last") != 0;
     if (!last)
         ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
-    ORT_TRY(ort_infer_need_rank(x, 1, 3, err));
     if (strcmp(activation, "none") && strcmp(activation, "silu") && strcmp(activation, "swish"))
         return ort_infer_fail(x, err, "activation '%s' must be none, silu or swish", activation);
-    ort_dtype dtype = in ? in->type.dtype : ORT_DTYPE_UNDEFINED;
     ort_dim dilation = ort_dim_of(ort_op_has_attr(x->op, "dilation")
                                         ? ort_node_attr_int(x->node, "dilation") : 1);
     ort_dim kept = ort_dim_sub(x->dims, ort_infer_dim(x, 1, 2), ort_dim_of(1));
     kept = ort_dim_mul(x->dims, kept, dilation);
     if (last) { /* any number of axes for the channels */
-        ORT_TRY(ort_infer_same(x, err));
         ort_type state = x->out[0].type;
-        ort_infer_set_dtype(x, 1, dtype);
         if (state.rank >= 3) {
             state.dim[1] = kept;
-            ort_infer_set_type(x, 1, dtype, state.rank, state.dim);
+            ort_infer_set_shape(x, 1, state.rank, state.dim);
         }
         return ORT_OK;
     }
@@ -270,8 +263,8 @@ static ort_status causal_infer(ort_infer *x, ort_error *err)
     for (int i = 1; i <= 3; i++) /* weight and bias begin with it, the past has it second */
         channels = ort_dim_merge(channels, ort_infer_dim(x, i, i == 3));
     kept = ort_dim_merge(kept, ort_infer_dim(x, 3, 2));
-    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){batch, channels, ort_infer_dim(x, 0, 2)});
-    ort_infer_set_type(x, 1, dtype, 3, (ort_dim[]){batch, channels, kept});
+    ort_infer_set_shape(x, 0, 3, (ort_dim[]){batch, channels, ort_infer_dim(x, 0, 2)});
+    ort_infer_set_shape(x, 1, 3, (ort_dim[]){batch, channels, kept});
     return ORT_OK;
 }
 
@@ -362,7 +355,7 @@ static ort_status causal_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl causal_impl = {
-    .state = sizeof(causal_state), .bind = causal_bind,
+    .state = sizeof(causal_state), .bind = causal_bind, .rule = "[..] [_,_,_] -> [..]",
     .infer = causal_infer, .prepare = causal_prepare, .shape = causal_shape, .run = causal_run,
 };
 
@@ -421,7 +414,7 @@ static ort_status glu_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl glu_impl = {
-    .state = sizeof(glu_state), .bind = glu_bind, .infer = ort_infer_same, .run = glu_run,
+    .state = sizeof(glu_state), .bind = glu_bind, .rule = "same", .run = glu_run,
 };
 
 /* ---- rows */

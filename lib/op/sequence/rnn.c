@@ -41,10 +41,6 @@ ort_status ort_rnn_infer(ort_infer *x, ort_error *err)
     ort_dim D = ort_dim_of(directions_of(x->node)), H = ort_dim_unknown();
     ort_dim T = ort_dim_unknown(), B = ort_dim_unknown();
     const ort_fact *in = ort_infer_in(x, IN_X);
-    ort_dtype dtype = in && in->type.kind == ORT_TYPE_TENSOR ? in->type.dtype : ORT_DTYPE_UNDEFINED;
-    ORT_TRY(ort_infer_need_rank(x, IN_X, 3, err));
-    ORT_TRY(ort_infer_need_rank(x, IN_W, 3, err));
-    ORT_TRY(ort_infer_need_rank(x, IN_R, 3, err));
     if (ort_infer_in_ranked(x, IN_X)) {
         T = in->type.dim[batch_first ? 1 : 0];
         B = in->type.dim[batch_first ? 0 : 1];
@@ -61,13 +57,13 @@ ort_status ort_rnn_infer(ort_infer *x, ort_error *err)
         H = hidden > 0 ? H : given;
     }
     if (batch_first) {
-        ort_infer_set_type(x, 0, dtype, 4, (ort_dim[]){B, T, D, H});
-        ort_infer_set_type(x, 1, dtype, 3, (ort_dim[]){B, D, H});
-        ort_infer_set_type(x, 2, dtype, 3, (ort_dim[]){B, D, H});
+        ort_infer_set_shape(x, 0, 4, (ort_dim[]){B, T, D, H});
+        ort_infer_set_shape(x, 1, 3, (ort_dim[]){B, D, H});
+        ort_infer_set_shape(x, 2, 3, (ort_dim[]){B, D, H});
     } else {
-        ort_infer_set_type(x, 0, dtype, 4, (ort_dim[]){T, D, B, H});
-        ort_infer_set_type(x, 1, dtype, 3, (ort_dim[]){D, B, H});
-        ort_infer_set_type(x, 2, dtype, 3, (ort_dim[]){D, B, H});
+        ort_infer_set_shape(x, 0, 4, (ort_dim[]){T, D, B, H});
+        ort_infer_set_shape(x, 1, 3, (ort_dim[]){D, B, H});
+        ort_infer_set_shape(x, 2, 3, (ort_dim[]){D, B, H});
     }
     return ORT_OK;
 }
@@ -503,8 +499,9 @@ static ort_status rnn_compute(ort_call *call, ort_error *err)
 
 static const ort_op_impl rnn_impl = {
     .state = sizeof(ort_rnn), .bind = ort_rnn_bind,
-    .infer = ort_rnn_infer, .prepare = rnn_prepare, .shape = rnn_shape,
-    .run = rnn_compute, .cost = rnn_cost,
+    .rule = "[_,_,_] [_,_,_] [_,_,_]",
+    .infer = ort_rnn_infer, .prepare = rnn_prepare, .shape = rnn_shape, .run = rnn_compute,
+    .cost = rnn_cost,
 };
 
 /* ---- rows */

@@ -443,9 +443,11 @@ static ort_status attn_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl attn_impl = {.state = sizeof(attn_state), .bind = ort_rnn_bind,
-                                      .infer = ort_rnn_infer, .prepare = attn_prepare,
-                                      .shape = attn_shape, .run = attn_run};
+static const ort_op_impl attn_impl = {
+    .state = sizeof(attn_state), .bind = ort_rnn_bind,
+    .rule = "[_,_,_] [_,_,_] [_,_,_]",
+    .infer = ort_rnn_infer, .prepare = attn_prepare, .shape = attn_shape, .run = attn_run,
+};
 
 const ort_op ort_ops_rnn_attention[] = {
     {MS, "AttnLSTM", 1,

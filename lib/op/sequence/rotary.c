@@ -213,17 +213,17 @@ static ort_status rotary_infer(ort_infer *x, ort_error *err)
         return ort_infer_fail(x, err, "an input of 3 dims needs the attribute num_heads");
     if (ort_node_attr_int(x->node, "rotary_embedding_dim") < 0)
         return ort_infer_fail(x, err, "rotary_embedding_dim is negative (0: all of a head)");
-    return ort_infer_same(x, err);
+    return ORT_OK;
 }
 
 static const ort_op_impl rotary_impl = {
     .state = sizeof(rotary), .bind = rotary_bind,
-    .infer = rotary_infer, .prepare = rotary_prepare, .run = rotary_run,
+    .rule = "same", .infer = rotary_infer, .prepare = rotary_prepare, .run = rotary_run,
 };
 
 static const ort_op_impl multi_impl = {
     .state = sizeof(rotary), .bind = multi_bind,
-    .infer = ort_infer_same, .prepare = multi_prepare, .run = rotary_run,
+    .rule = "same", .prepare = multi_prepare, .run = rotary_run,
 };
 
 /* ---- rows */

@@ -3,6 +3,7 @@
  * Work is cut by output elements into pieces of fixed size; a piece starts anywhere in a run, so
  * the cut changes nothing but who computes what.
  */
+#include "op/rule.h"
 #include "op/shared/bcast.h"
 
 #include <string.h>
@@ -100,21 +101,12 @@ static ort_status check_axis(int64_t axis, int rank, ort_error *err)
                          rank);
 }
 
-ort_status ort_binary_infer(ort_infer *x, bool boolean, ort_error *err)
+ort_status ort_binary_infer(ort_infer *x, ort_error *err)
 {
     bool legacy = is_legacy(x->op);
     if (legacy && ort_node_has(x->node, "axis") && ort_infer_in_ranked(x, 0))
         ORT_TRY(check_axis(ort_node_attr_int(x->node, "axis"), x->in[0]->type.rank, err));
-    if (legacy)
-        ORT_TRY(ort_infer_same(x, err));
-    else
-        ORT_TRY(ort_infer_broadcast(x, err));
-    if (!boolean)
-        return ORT_OK;
-    if (x->out[0].type.kind != ORT_TYPE_TENSOR)
-        x->out[0].type = ort_type_tensor(ORT_DTYPE_BOOL, -1, NULL);
-    x->out[0].type.dtype = ORT_DTYPE_BOOL;
-    return ORT_OK;
+    return ort_infer_rule(x, legacy ? "same" : "broadcast", err);
 }
 
 const ort_bind ort_binary_bind[] = {

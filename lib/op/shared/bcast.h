@@ -50,6 +50,6 @@ ort_status ort_binary_prepare(ort_prep *p, ort_error *err);
 ort_status ort_binary_shape(ort_shaping *s, ort_error *err); /* plan_state: an ort_bcast */
 ort_status ort_binary_run(ort_call *call, ort_error *err);
 /* Types and shape (opset 6 included). `boolean`: the output is bool. */
-ort_status ort_binary_infer(ort_infer *x, bool boolean, ort_error *err);
+ort_status ort_binary_infer(ort_infer *x, ort_error *err);
 
 #endif

@@ -3,12 +3,10 @@
 
 #include "base/checked.h"
 
-ort_status ort_conv_infer_shape(ort_infer *x, int x_input, int w_input, ort_dtype dtype,
-                                ort_error *err)
+ort_status ort_conv_infer_shape(ort_infer *x, int x_input, int w_input, ort_error *err)
 {
     ort_window_spec spec;
     ort_dim out[ORT_MAX_RANK];
-    ort_infer_set_dtype(x, 0, dtype);
     ORT_TRY(ort_window_read(x->node, &spec, err));
     bool has_x = ort_infer_in_ranked(x, x_input), has_w = ort_infer_in_ranked(x, w_input);
     if (!has_x && !has_w)
@@ -40,8 +38,13 @@ ort_status ort_conv_infer_shape(ort_infer *x, int x_input, int w_input, ort_dtyp
         unknown[i] = ort_dim_unknown();
     ORT_TRY(ort_window_infer(x, &spec, rank - 2, has_x ? tx->dim + 2 : unknown,
                              has_w ? tw->dim + 2 : unknown, out + 2, err));
-    ort_infer_set_type(x, 0, dtype, rank, out);
+    ort_infer_set_shape(x, 0, rank, out);
     return ORT_OK;
+}
+
+ort_status ort_conv_infer(ort_infer *x, ort_error *err)
+{
+    return ort_conv_infer_shape(x, 0, 1, err);
 }
 
 static double known_product(const ort_type *t, int first)

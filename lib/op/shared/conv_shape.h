@@ -30,8 +30,8 @@ typedef struct conv_plan {
 /* Dims of X and W to the numbers above and the window (not 3-D yet). */
 ort_status ort_conv_window(const ort_window_spec *spec, int64_t group, const ort_shape *x,
                            const ort_shape *w, ort_window *window, ort_error *err);
-ort_status ort_conv_infer_shape(ort_infer *x, int x_input, int w_input, ort_dtype dtype,
-                                ort_error *err);
+ort_status ort_conv_infer_shape(ort_infer *x, int x_input, int w_input, ort_error *err);
+ort_status ort_conv_infer(ort_infer *x, ort_error *err); /* of inputs 0 and 1 */
 void ort_conv_cost(const ort_infer *x, ort_cost *cost);
 /* Small planes go several at a time: what was just spread rests a little before it is read at
  * other alignments, which stalls otherwise. The number divides the groups, so that tasks stay in

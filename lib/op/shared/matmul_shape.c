@@ -25,10 +25,8 @@ static void operand_dims(const ort_type *type, bool trans, bool trans_batch, ort
     }
 }
 
-ort_status ort_matmul_infer_shape(ort_infer *x, int a_input, int b_input, ort_dtype dtype,
-                                  ort_error *err)
+ort_status ort_matmul_infer_shape(ort_infer *x, int a_input, int b_input, ort_error *err)
 {
-    ort_infer_set_dtype(x, 0, dtype);
     if (!ort_infer_in_ranked(x, a_input) || !ort_infer_in_ranked(x, b_input))
         return ORT_OK;
     const ort_type *ta = &x->in[a_input]->type, *tb = &x->in[b_input]->type;
@@ -60,12 +58,11 @@ ort_status ort_matmul_infer_shape(ort_infer *x, int a_input, int b_input, ort_dt
         out[rank++] = a[ta->rank - 2];
     if (tb->rank > 1)
         out[rank++] = b[tb->rank - 1];
-    ort_infer_set_type(x, 0, dtype, rank, out);
+    ort_infer_set_shape(x, 0, rank, out);
     return ORT_OK;
 }
 
-ort_status ort_gemm_infer_shape(ort_infer *x, int a_input, int b_input, ort_dtype dtype,
-                                ort_error *err)
+ort_status ort_gemm_infer_shape(ort_infer *x, int a_input, int b_input, ort_error *err)
 {
     ort_dim out[2] = {ort_dim_unknown(), ort_dim_unknown()};
     ort_dim ka = ort_dim_unknown(), kb = ort_dim_unknown();
@@ -87,8 +84,18 @@ ort_status ort_gemm_infer_shape(ort_infer *x, int a_input, int b_input, ort_dtyp
                               ort_dim_format(x->dims, ka, left, sizeof left),
                               ort_dim_format(x->dims, kb, right, sizeof right));
     }
-    ort_infer_set_type(x, 0, dtype, 2, out);
+    ort_infer_set_shape(x, 0, 2, out);
     return ORT_OK;
+}
+
+ort_status ort_matmul_infer(ort_infer *x, ort_error *err)
+{
+    return ort_matmul_infer_shape(x, 0, 1, err);
+}
+
+ort_status ort_gemm_infer(ort_infer *x, ort_error *err)
+{
+    return ort_gemm_infer_shape(x, 0, 1, err);
 }
 
 void ort_matmul_cost(const ort_infer *x, ort_cost *cost)

@@ -36,10 +36,11 @@ void ort_matmul_strides(const ort_shape *s, bool trans, bool trans_batch, int64_
 ort_status ort_matmul_describe(const ort_shape *a, const ort_shape *b, const matmul_state *s,
                                matmul_plan *plan, ort_error *err);
 /* Output 0 of a numpy-style product of two inputs, and of a Gemm. */
-ort_status ort_matmul_infer_shape(ort_infer *x, int a_input, int b_input, ort_dtype dtype,
-                                  ort_error *err);
-ort_status ort_gemm_infer_shape(ort_infer *x, int a_input, int b_input, ort_dtype dtype,
-                                ort_error *err);
+ort_status ort_matmul_infer_shape(ort_infer *x, int a_input, int b_input, ort_error *err);
+ort_status ort_gemm_infer_shape(ort_infer *x, int a_input, int b_input, ort_error *err);
+/* Of inputs 0 and 1. */
+ort_status ort_matmul_infer(ort_infer *x, ort_error *err);
+ort_status ort_gemm_infer(ort_infer *x, ort_error *err);
 void ort_matmul_cost(const ort_infer *x, ort_cost *cost);
 
 /* Offset of batch entry `index` by these strides. */

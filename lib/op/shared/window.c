@@ -153,6 +153,26 @@ ort_status ort_window_infer(const ort_infer *x, const ort_window_spec *spec, int
     return ORT_OK;
 }
 
+ort_status ort_window_infer_pool(ort_infer *x, int before, int behind, ort_error *err)
+{
+    ort_window_spec spec;
+    ORT_TRY(ort_window_read(x->node, &spec, err));
+    if (!spec.has_kernel)
+        return ort_infer_fail(x, err, "attribute kernel_shape is missing");
+    if (!ort_infer_in_ranked(x, 0))
+        return ORT_OK;
+    ort_type t = x->in[0]->type;
+    int rank = t.rank - before - behind;
+    if (rank < 1)
+        return ort_infer_fail(x, err, "the input has rank %d, pooling needs %d and more", t.rank,
+                              before + behind + 1);
+    ORT_TRY(ort_window_infer(x, &spec, rank, x->in[0]->type.dim + before, NULL, t.dim + before,
+                             err));
+    for (int i = 0; i < 2; i++)
+        ort_infer_set_shape(x, i, t.rank, t.dim);
+    return ORT_OK;
+}
+
 ort_status ort_window_resolve(const ort_window_spec *spec, int rank, const int64_t *in,
                               const int64_t *kernel, ort_window *w, ort_error *err)
 {

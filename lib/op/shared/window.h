@@ -41,6 +41,9 @@ ort_status ort_window_check_kernel(const ort_infer *x, const ort_window_spec *sp
 /* Output dims; unknown where they can't be told. kernel may be NULL when spec has it. */
 ort_status ort_window_infer(const ort_infer *x, const ort_window_spec *spec, int rank,
                             const ort_dim *in, const ort_dim *kernel, ort_dim *out, ort_error *err);
+/* Outputs 0 and 1 of a pool over all axes of input 0 but `before` ones in front and `behind` at the
+ * end, which stay as they are. */
+ort_status ort_window_infer_pool(ort_infer *x, int before, int behind, ort_error *err);
 ort_status ort_window_resolve(const ort_window_spec *spec, int rank, const int64_t *in,
                               const int64_t *kernel, ort_window *window, ort_error *err);
 /* Put axes of size 1 in front until the rank is 3; those at the end go to the front too, so that a

@@ -34,7 +34,6 @@ static uint32_t hash_bytes(const void *data, size_t length, uint32_t seed)
 static ort_status murmur_infer(ort_infer *x, ort_error *err)
 {
     bool positive = ort_node_attr_int(x->node, "positive") == 1;
-    ORT_TRY(ort_infer_same(x, err));
     x->out[0].type.dtype = positive ? ORT_DTYPE_UINT32 : ORT_DTYPE_INT32;
     return ORT_OK;
 }
@@ -63,7 +62,8 @@ static ort_status murmur_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl murmur_impl = {
-    .state = sizeof(murmur_state), .bind = murmur_bind, .infer = murmur_infer, .run = murmur_run,
+    .state = sizeof(murmur_state), .bind = murmur_bind, .rule = "same", .infer = murmur_infer,
+    .run = murmur_run,
 };
 
 const ort_op ort_ops_murmur[] = {

@@ -38,13 +38,8 @@ static void block_row(block_run *r, int64_t row)
 
 static ort_status block_infer(ort_infer *x, ort_error *err)
 {
-    ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
-    ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
-    const ort_fact *scores = ort_infer_in(x, 1);
     if (ort_node_attr_int(x->node, "ngram_size") < 1)
         return ort_infer_fail(x, err, "ngram_size needs to be 1 and more");
-    if (scores)
-        x->out[0].type = scores->type;
     return ORT_OK;
 }
 
@@ -75,7 +70,8 @@ static ort_status block_run_(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl block_impl = {
-    .state = sizeof(block_state), .bind = block_bind, .infer = block_infer, .run = block_run_,
+    .state = sizeof(block_state), .bind = block_bind, .rule = "[_,_] [B,V] -> [B,V]",
+    .infer = block_infer, .run = block_run_,
 };
 
 /* ---- NGramHashMapping */
@@ -109,50 +105,6 @@ static ort_status hash_prepare(ort_prep *p, ort_error *err)
 {
     hash_state *s = p->state;
     s->at = &all_slots[p->op->variant];
-    return ORT_OK;
-}
-
-static ort_status dense_infer(ort_infer *x, ort_error *err)
-{
-    int64_t order = ort_node_attr_int(x->node, "max_ngram_size");
-    int64_t heads = ort_node_attr_int(x->node, "n_head_per_ngram"), all;
-    const ort_fact *ids = ort_infer_in(x, 0);
-    ort_dtype dtype = ids ? ids->type.dtype : ORT_DTYPE_UNDEFINED;
-    ort_infer_set_dtype(x, 0, dtype);
-    ort_infer_set_dtype(x, 1, dtype);
-    ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
-    if (!ort_infer_in_ranked(x, 0) || order < 1 || !ort_mul_i64(order - 1, heads, &all) ||
-        all < 1)
-        return ORT_OK;
-    ort_dim batch = ids->type.dim[0], length = ids->type.dim[1];
-    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){batch, length, ort_dim_of(all)});
-    ort_infer_set_type(x, 1, dtype, 2, (ort_dim[]){batch, ort_dim_of(order - 1)});
-    return ORT_OK;
-}
-
-static ort_status varlen_infer(ort_infer *x, ort_error *err)
-{
-    int64_t order = ort_node_attr_int(x->node, "max_ngram_size");
-    int64_t heads = ort_node_attr_int(x->node, "n_head_per_ngram"), all;
-    int64_t capacity = ort_node_attr_int(x->node, "state_update_capacity");
-    const ort_fact *ids = ort_infer_in(x, 0), *ends = ort_infer_in(x, 3);
-    ort_dtype dtype = ids ? ids->type.dtype : ORT_DTYPE_UNDEFINED;
-    const ort_dtype types[] = {dtype, dtype, ORT_DTYPE_INT32, dtype};
-    ort_dim batch = ort_dim_unknown(), history = ort_dim_unknown();
-    for (int i = 0; i < 4; i++)
-        ort_infer_set_dtype(x, i, types[i]);
-    ORT_TRY(ort_infer_need_rank(x, 0, 1, err));
-    ORT_TRY(ort_infer_need_rank(x, 3, 1, err));
-    if (order < 1 || !ort_mul_i64(order - 1, heads, &all) || all < 1 || capacity < 0)
-        return ORT_OK;
-    history = ort_dim_of(order - 1);
-    if (ort_infer_in_ranked(x, 0))
-        ort_infer_set_type(x, 0, dtype, 2, (ort_dim[]){ids->type.dim[0], ort_dim_of(all)});
-    if (ort_infer_in_ranked(x, 3))
-        batch = ort_dim_sub(x->dims, ends->type.dim[0], ort_dim_of(1));
-    ort_infer_set_type(x, 1, dtype, 2, (ort_dim[]){batch, history});
-    ort_infer_set_type(x, 2, ORT_DTYPE_INT32, 2, (ort_dim[]){batch, history});
-    ort_infer_set_type(x, 3, dtype, 3, (ort_dim[]){batch, ort_dim_of(capacity), history});
     return ORT_OK;
 }
 
@@ -361,11 +313,15 @@ static ort_status varlen_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl dense_impl = {
     .state = sizeof(hash_state), .bind = hash_bind,
-    .infer = dense_infer, .prepare = hash_prepare, .run = dense_run,
+    .rule = "[B,L] -> [B,L,(max_ngram_size-1)*n_head_per_ngram] [B,max_ngram_size-1]",
+    .prepare = hash_prepare, .run = dense_run,
 };
 static const ort_op_impl varlen_impl = {
     .state = sizeof(hash_state), .bind = hash_bind,
-    .infer = varlen_infer, .prepare = hash_prepare, .run = varlen_run,
+    .rule = "[L] - - [N] -> [L,(max_ngram_size-1)*n_head_per_ngram] "
+        "[N-1,max_ngram_size-1] [N-1,max_ngram_size-1] "
+        "[N-1,state_update_capacity,max_ngram_size-1]",
+    .prepare = hash_prepare, .run = varlen_run,
 };
 
 /* ---- BifurcationDetector: tokens that a model guessed ahead against those of the source */
@@ -404,19 +360,11 @@ static int64_t match_suffix(const int64_t *source, int64_t n, const int64_t *tok
 
 static ort_status fork_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *now = ort_infer_in(x, 1), *index = ort_infer_in(x, 2);
-    ort_dim count = ort_dim_unknown();
     int64_t min = ort_node_attr_int(x->node, "min_ngram_size");
-    for (int i = 0; i < 4; i++)
-        if (i != 2)
-            ORT_TRY(ort_infer_need_rank(x, i, 1, err));
     if (min < 1 || ort_node_attr_int(x->node, "max_ngram_size") < min)
         return ort_infer_fail(x, err, "min_ngram_size and max_ngram_size have to rise from 1");
-    if (x->node->input_count < 4 && ort_infer_in_ranked(x, 1))
-        count = now->type.dim[0];
-    ort_infer_set_type(x, 0, ORT_DTYPE_INT64, 1, &count);
-    if (index)
-        x->out[1].type = index->type;
+    if (x->node->input_count < 4) /* nothing is predicted: the tokens stay */
+        ort_infer_set_shape(x, 0, 1, (ort_dim[]){ort_infer_dim(x, 1, 0)});
     return ORT_OK;
 }
 
@@ -460,7 +408,9 @@ static ort_status fork_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl fork_impl = {
-    .state = sizeof(fork_state), .bind = fork_bind, .infer = fork_infer, .run = fork_run,
+    .state = sizeof(fork_state), .bind = fork_bind,
+    .rule = "[_] [_] [I..] [_] -> [_] [I..]",
+    .infer = fork_infer, .run = fork_run,
 };
 
 /* ---- rows */

@@ -110,10 +110,8 @@ static ort_status normalizer_prepare(ort_prep *p, ort_error *err)
 
 static ort_status normalizer_infer(ort_infer *x, ort_error *err)
 {
-    if (!ort_infer_in_ranked(x, 0)) {
-        ort_infer_set_dtype(x, 0, ORT_DTYPE_STRING);
+    if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
-    }
     const ort_type *in = &x->in[0]->type;
     ort_dim dims[2] = {ort_dim_unknown(), ort_dim_unknown()};
     if (in->rank < 1 || in->rank > 2)
@@ -123,7 +121,7 @@ static ort_status normalizer_infer(ort_infer *x, ort_error *err)
         dims[i] = drops && i == in->rank - 1 ? ort_dim_unknown() : in->dim[i];
     if (in->rank == 2)
         dims[0] = ort_dim_of(1);
-    ort_infer_set_type(x, 0, ORT_DTYPE_STRING, in->rank, dims);
+    ort_infer_set_shape(x, 0, in->rank, dims);
     return ORT_OK;
 }
 
@@ -216,7 +214,7 @@ static ort_status concat_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl concat_impl = {.infer = ort_infer_broadcast, .run = concat_run};
+static const ort_op_impl concat_impl = {.rule = "broadcast", .run = concat_run};
 
 /* ---- StringSplit */
 
@@ -280,24 +278,6 @@ static int64_t split_one(const splitter *sp, ort_string s, ort_string *parts)
     return count;
 }
 
-static ort_status split_infer(ort_infer *x, ort_error *err)
-{
-    if (!ort_infer_in_ranked(x, 0)) {
-        ort_infer_set_dtype(x, 0, ORT_DTYPE_STRING);
-        ort_infer_set_dtype(x, 1, ORT_DTYPE_INT64);
-        return ORT_OK;
-    }
-    const ort_type *in = &x->in[0]->type;
-    ort_dim dims[ORT_MAX_RANK];
-    if (in->rank >= ORT_MAX_RANK)
-        return ort_infer_fail(x, err, "the result has more than %d dims", ORT_MAX_RANK);
-    memcpy(dims, in->dim, (size_t)in->rank * sizeof *dims);
-    dims[in->rank] = ort_dim_unknown();
-    ort_infer_set_type(x, 0, ORT_DTYPE_STRING, in->rank + 1, dims);
-    ort_infer_set_type(x, 1, ORT_DTYPE_INT64, in->rank, dims);
-    return ORT_OK;
-}
-
 static ort_status split_run(ort_call *call, ort_error *err)
 {
     const splitter *sp = call->state;
@@ -329,7 +309,9 @@ static ort_status split_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl split_impl = {
-    .state = sizeof(splitter), .bind = split_bind, .infer = split_infer, .run = split_run,
+    .state = sizeof(splitter), .bind = split_bind,
+    .rule = "[D..] -> [D..,_] [D..]",
+    .run = split_run,
 };
 
 /* ---- RegexFullMatch */
@@ -352,16 +334,6 @@ static ort_status regex_shape(ort_shaping *s, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status regex_infer(ort_infer *x, ort_error *err)
-{
-    ORT_TRY(ort_infer_same(x, err));
-    if (x->out[0].type.kind == ORT_TYPE_TENSOR)
-        x->out[0].type.dtype = ORT_DTYPE_BOOL;
-    else
-        ort_infer_set_dtype(x, 0, ORT_DTYPE_BOOL);
-    return ORT_OK;
-}
-
 static ort_status regex_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *x = ort_call_in(call, 0);
@@ -376,7 +348,7 @@ static ort_status regex_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl regex_impl = {
-    .infer = regex_infer, .prepare = regex_prepare, .shape = regex_shape, .run = regex_run,
+    .rule = "same", .prepare = regex_prepare, .shape = regex_shape, .run = regex_run,
 };
 
 /* ---- rows */

@@ -133,16 +133,14 @@ static ort_status tfidf_infer(ort_infer *x, ort_error *err)
                                   (long long)columns[i], INT32_MAX);
         width = ort_max_i64(width, columns[i] + 1);
     }
-    if (!ort_infer_in_ranked(x, 0)) {
-        ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
+    if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
-    }
     const ort_type *in = &x->in[0]->type;
     if (in->rank < 1 || in->rank > 2)
         return ort_infer_fail(x, err, "input X has %d dims, needs 1 or 2", in->rank);
     ort_dim dims[2] = {in->dim[0], ort_dim_of(width)};
     dims[in->rank - 1] = ort_dim_of(width);
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, in->rank, dims);
+    ort_infer_set_shape(x, 0, in->rank, dims);
     return ORT_OK;
 }
 

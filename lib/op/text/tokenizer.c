@@ -38,7 +38,6 @@ static ort_status token_infer(ort_infer *x, ort_error *err)
     const ort_type *in = ort_infer_in_ranked(x, 0) ? &x->in[0]->type : NULL;
     ort_dim dims[3];
     bool known = true, empty = false;
-    ort_infer_set_dtype(x, 0, ORT_DTYPE_STRING);
     if (!in)
         return ORT_OK;
     if (in->rank < 1 || in->rank > 2)
@@ -50,10 +49,10 @@ static ort_status token_infer(ort_infer *x, ort_error *err)
     }
     if (empty) {
         dims[in->rank - 1] = ort_dim_of(0);
-        ort_infer_set_type(x, 0, ORT_DTYPE_STRING, in->rank, dims);
+        ort_infer_set_shape(x, 0, in->rank, dims);
     } else if (known) {
         dims[in->rank] = ort_dim_unknown();
-        ort_infer_set_type(x, 0, ORT_DTYPE_STRING, in->rank + 1, dims);
+        ort_infer_set_shape(x, 0, in->rank + 1, dims);
     }
     return ORT_OK;
 }

@@ -14,16 +14,6 @@ typedef struct word_sizes {
     int64_t words, letters, filters, width, size, characters;
 } word_sizes;
 
-static ort_status word_infer(ort_infer *x, ort_error *err)
-{
-    ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
-    ORT_TRY(ort_infer_need_rank(x, 1, 4, err));
-    ORT_TRY(ort_infer_need_rank(x, 3, 2, err));
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 2,
-                       (ort_dim[]){ort_infer_dim(x, 0, 0), ort_infer_dim(x, 1, 0)});
-    return ORT_OK;
-}
-
 /* Characters of a word that count, 0 when its first one is 0. */
 static int64_t word_length(const int32_t *word, int64_t letters)
 {
@@ -89,7 +79,7 @@ static ort_status word_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl word_impl = {.infer = word_infer, .run = word_run};
+static const ort_op_impl word_impl = {.rule = "[N,_] [C,_,_,_] - [_,_] -> [N,C]", .run = word_run};
 
 const ort_op ort_ops_word_embedding[] = {
     {MS, "WordConvEmbedding", 1, "Sequence:T,W:T1,B:T1,C:T1 -> Y:T1", "T:i32 T1:f32",
