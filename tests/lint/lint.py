@@ -13,6 +13,7 @@
 - no banned function, no unfinished mark, no output or exit in the library
 - every file that runs operators says what bounds its loops, and paces those that attributes drive
 - single numbers are read of tensors through tensor/scalar.h
+- attributes that are asked of a row (ort_node_attr_int and its kin) are ones that some row has
 - every tool option appears in the tool's man page
 - every ending of a tensor format, and every word of --format, is tested in every way of reading and writing it
 - help, ort.h and the pages list the kernel tiers
@@ -342,6 +343,18 @@ def lint_first_elements():
                   "(tensor/scalar.h), or say /* first of ... */")
 
 
+def lint_attributes():
+    """A row without the attribute answers 0 or nothing: a misspelled name would go unnoticed."""
+    rows, asked = set(), []
+    for path in sources("lib", ".c", ".h"):
+        text = path.read_text()
+        rows.update(re.findall(r'[" +]([A-Za-z_]\w*):(?:[fist]|g|fs|is|ss|tp)\b', text))
+        asked += [(path, name) for name in
+                  re.findall(r'ort_node_attr_(?:int|float|is|text)\((?:[^(),"]|\([^()]*\))*, "(\w+)"', text)]
+    for path, name in asked:
+        check(name in rows, f"{path.relative_to(ROOT)}: no row has the attribute {name}")
+
+
 def lint_loops():
     """tests/lint/loops.txt: what bounds the loops of operators."""
     bounds = dict(line.split() for line in (ROOT / "tests/lint/loops.txt").read_text().splitlines()
@@ -499,6 +512,7 @@ lint_tiers()
 lint_hostile()
 lint_text()
 lint_first_elements()
+lint_attributes()
 lint_loops()
 lint_man_pages()
 lint_gradient_rules()
