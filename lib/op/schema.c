@@ -17,19 +17,30 @@ static bool begins(const char *text, const char *name, size_t length, char mark)
     return !strncmp(text, name, length) && text[length] == mark;
 }
 
+/* The blank behind a word, or the end; a list in brackets belongs to its word. Words are short:
+ * strcspn takes longer. */
+static const char *word_end(const char *p)
+{
+    while (*p != '\0' && *p != ' ' && *p != '[')
+        p++;
+    return *p == '[' ? p + strcspn(p, "]") + 1 : p;
+}
+
 /* The next change up to the version that `op` is: "T+bf16" or "+name:kind"; NULL: none is left. */
 static const char *next_change(const ort_op *op, const char **rest)
 {
     const char *p = *rest;
-    while (p != NULL && isdigit((unsigned char)*p)) {
-        char *end;
-        if (strtol(p, &end, 10) > op->since)
+    while (p != NULL && *p >= '0' && *p <= '9') {
+        int version = 0;
+        for (; *p >= '0' && *p <= '9'; p++)
+            version = version * 10 + (*p - '0');
+        if (version > op->since)
             return NULL;
-        p = end + (*end == ':' || *end == ' ');
+        p += *p == ':' || *p == ' ';
     }
     if (p == NULL || *p == '\0')
         return NULL;
-    *rest = p + strcspn(p, " ");
+    *rest = word_end(p);
     *rest += **rest == ' ';
     return p;
 }
@@ -268,11 +279,10 @@ ort_status ort_schema_parse(const ort_op *op, ort_schema *schema, ort_error *err
 static const char *find_attr(const ort_op *op, const char *name)
 {
     size_t length = strlen(name);
-    for (const char *p = op->attrs; *p != '\0'; p += strspn(p, " ")) {
-        if (begins(p, name, length, ':'))
+    for (const char *p = op->attrs; *p != '\0'; p += *p == ' ') {
+        if (*p == *name && begins(p, name, length, ':'))
             return p + length;
-        p += strcspn(p, " [");
-        p += *p == '[' ? strcspn(p, "]") + 1 : 0;
+        p = word_end(p);
     }
     const char *change = op->history;
     for (const char *p; (p = next_change(op, &change)) != NULL;)
