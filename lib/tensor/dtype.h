@@ -31,6 +31,13 @@ typedef struct ort_dtype_row {
 
 #define ORT_DTYPE_COUNT 29
 
+/* The types that are integers of C, for what is instantiated for each: X(id, type, code). */
+#define ORT_SIGNED_TYPES(X)                                                                        \
+    X(INT8, int8_t, i8) X(INT16, int16_t, i16) X(INT32, int32_t, i32) X(INT64, int64_t, i64)
+#define ORT_UNSIGNED_TYPES(X)                                                                      \
+    X(UINT8, uint8_t, u8) X(UINT16, uint16_t, u16) X(UINT32, uint32_t, u32) X(UINT64, uint64_t, u64)
+#define ORT_INTEGER_TYPES(X) ORT_SIGNED_TYPES(X) ORT_UNSIGNED_TYPES(X)
+
 /* The row of `dtype`; the row of ORT_DTYPE_UNDEFINED for anything out of range. Never NULL. */
 const ort_dtype_row *ort_dtype_get(ort_dtype dtype);
 /* By ONNX name, code or numpy alias ("float32"); ORT_DTYPE_UNDEFINED when unknown. */

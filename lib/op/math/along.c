@@ -89,14 +89,8 @@ ARG_COLUMNS(f32, float, float, )
 ARG_COLUMNS(f64, double, double, )
 ARG_COLUMNS(f16, uint16_t, float, load_f16)
 ARG_COLUMNS(bf16, uint16_t, float, load_bf16)
-ARG_COLUMNS(i8, int8_t, int8_t, )
-ARG_COLUMNS(i16, int16_t, int16_t, )
-ARG_COLUMNS(i32, int32_t, int32_t, )
-ARG_COLUMNS(i64, int64_t, int64_t, )
-ARG_COLUMNS(u8, uint8_t, uint8_t, )
-ARG_COLUMNS(u16, uint16_t, uint16_t, )
-ARG_COLUMNS(u32, uint32_t, uint32_t, )
-ARG_COLUMNS(u64, uint64_t, uint64_t, )
+#define ARG_INTEGER(id, type, name) ARG_COLUMNS(name, type, type, )
+ORT_INTEGER_TYPES(ARG_INTEGER)
 
 /* A long f32 row: the extreme by the kernel, then where it is. */
 static int64_t arg_row(const arg_job *job, const float *x, int64_t n)
@@ -112,6 +106,8 @@ static int64_t arg_row(const arg_job *job, const float *x, int64_t n)
     return 0;
 }
 
+#define ARG_CASE(id, type, name)                                                                   \
+    case ORT_DTYPE_##id: arg_##name(s, x, length, stride, n, y); break;
 static void arg_run_columns(const arg_job *job, const char *x, int64_t n, int64_t *y)
 {
     const arg_state *s = job->state;
@@ -121,14 +117,7 @@ static void arg_run_columns(const arg_job *job, const char *x, int64_t n, int64_
     case ORT_DTYPE_DOUBLE: arg_f64(s, x, length, stride, n, y); break;
     case ORT_DTYPE_FLOAT16: arg_f16(s, x, length, stride, n, y); break;
     case ORT_DTYPE_BFLOAT16: arg_bf16(s, x, length, stride, n, y); break;
-    case ORT_DTYPE_INT8: arg_i8(s, x, length, stride, n, y); break;
-    case ORT_DTYPE_INT16: arg_i16(s, x, length, stride, n, y); break;
-    case ORT_DTYPE_INT32: arg_i32(s, x, length, stride, n, y); break;
-    case ORT_DTYPE_INT64: arg_i64(s, x, length, stride, n, y); break;
-    case ORT_DTYPE_UINT8: arg_u8(s, x, length, stride, n, y); break;
-    case ORT_DTYPE_UINT16: arg_u16(s, x, length, stride, n, y); break;
-    case ORT_DTYPE_UINT32: arg_u32(s, x, length, stride, n, y); break;
-    case ORT_DTYPE_UINT64: arg_u64(s, x, length, stride, n, y); break;
+    ORT_INTEGER_TYPES(ARG_CASE)
     default: break;
     }
 }

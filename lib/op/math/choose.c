@@ -399,18 +399,15 @@ static ort_status clip_prepare(ort_prep *p, ort_error *err)
         return;                                                                                    \
     }
 
+#define CLIP_SIGNED(id, type, name) case ORT_DTYPE_##id: CLIP_LOOP(type, id##_MIN, id##_MAX)
+#define CLIP_UNSIGNED(id, type, name) case ORT_DTYPE_##id: CLIP_LOOP(type, 0, id##_MAX)
+
 static void clip_other(const clip_job *job, size_t first, size_t n)
 {
     switch ((int)job->x->dtype) {
     case ORT_DTYPE_DOUBLE: CLIP_LOOP(double, job->flo, job->fhi)
-    case ORT_DTYPE_INT8: CLIP_LOOP(int8_t, INT8_MIN, INT8_MAX)
-    case ORT_DTYPE_INT16: CLIP_LOOP(int16_t, INT16_MIN, INT16_MAX)
-    case ORT_DTYPE_INT32: CLIP_LOOP(int32_t, INT32_MIN, INT32_MAX)
-    case ORT_DTYPE_INT64: CLIP_LOOP(int64_t, INT64_MIN, INT64_MAX)
-    case ORT_DTYPE_UINT8: CLIP_LOOP(uint8_t, 0, UINT8_MAX)
-    case ORT_DTYPE_UINT16: CLIP_LOOP(uint16_t, 0, UINT16_MAX)
-    case ORT_DTYPE_UINT32: CLIP_LOOP(uint32_t, 0, UINT32_MAX)
-    case ORT_DTYPE_UINT64: CLIP_LOOP(uint64_t, 0, UINT64_MAX)
+    ORT_SIGNED_TYPES(CLIP_SIGNED)
+    ORT_UNSIGNED_TYPES(CLIP_UNSIGNED)
     default: break;
     }
 }

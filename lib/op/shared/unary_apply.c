@@ -123,7 +123,7 @@ ort_status ort_unary_prepare(ort_prep *p, ort_unary id, float a, float b, ort_er
         ((type *)y)[i] = (type)(expression);                                                       \
     }                                                                                              \
     return true;
-#define SIGNED_FUNCTIONS(type, name)                                                               \
+#define SIGNED_FUNCTIONS(id_, type, name)                                                          \
     static bool integer_##name(ort_unary id, const void *x, void *y, size_t n)                     \
     {                                                                                              \
         switch ((int)id) {                                                                         \
@@ -134,7 +134,7 @@ ort_status ort_unary_prepare(ort_prep *p, ort_unary id, float a, float b, ort_er
         default: return false;                                                                     \
         }                                                                                          \
     }
-#define UNSIGNED_FUNCTIONS(type, name)                                                             \
+#define UNSIGNED_FUNCTIONS(id_, type, name)                                                        \
     static bool integer_##name(ort_unary id, const void *x, void *y, size_t n)                     \
     {                                                                                              \
         switch ((int)id) {                                                                         \
@@ -145,26 +145,14 @@ ort_status ort_unary_prepare(ort_prep *p, ort_unary id, float a, float b, ort_er
         default: return false;                                                                     \
         }                                                                                          \
     }
-SIGNED_FUNCTIONS(int8_t, i8)
-SIGNED_FUNCTIONS(int16_t, i16)
-SIGNED_FUNCTIONS(int32_t, i32)
-SIGNED_FUNCTIONS(int64_t, i64)
-UNSIGNED_FUNCTIONS(uint8_t, u8)
-UNSIGNED_FUNCTIONS(uint16_t, u16)
-UNSIGNED_FUNCTIONS(uint32_t, u32)
-UNSIGNED_FUNCTIONS(uint64_t, u64)
+ORT_SIGNED_TYPES(SIGNED_FUNCTIONS)
+ORT_UNSIGNED_TYPES(UNSIGNED_FUNCTIONS)
 
+#define INTEGER_CASE(id_, type, name) case ORT_DTYPE_##id_: return integer_##name(id, x, y, n);
 static bool integer_run(ort_dtype dtype, ort_unary id, const void *x, void *y, size_t n)
 {
     switch ((int)dtype) {
-    case ORT_DTYPE_INT8: return integer_i8(id, x, y, n);
-    case ORT_DTYPE_INT16: return integer_i16(id, x, y, n);
-    case ORT_DTYPE_INT32: return integer_i32(id, x, y, n);
-    case ORT_DTYPE_INT64: return integer_i64(id, x, y, n);
-    case ORT_DTYPE_UINT8: return integer_u8(id, x, y, n);
-    case ORT_DTYPE_UINT16: return integer_u16(id, x, y, n);
-    case ORT_DTYPE_UINT32: return integer_u32(id, x, y, n);
-    case ORT_DTYPE_UINT64: return integer_u64(id, x, y, n);
+    ORT_INTEGER_TYPES(INTEGER_CASE)
     default: return false;
     }
 }
