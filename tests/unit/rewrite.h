@@ -130,6 +130,7 @@ NET_STATIC const char *net_rewritten(net *n, const char *const *only, size_t gro
 
 typedef struct net_case {
     const char *text, *ops; /* statements; operators afterwards */
+    int opset;              /* 0: the net's own */
 } net_case;
 
 /* NULL when every case comes out as it says, else a line on the first that doesn't. */
@@ -141,6 +142,8 @@ NET_STATIC const char *net_cases(const net_case *cases, size_t count, bool contr
         net n;
         if (!net_init(&n, NULL))
             return "memory";
+        if (cases[i].opset)
+            n.model->opsets.data[0].version = cases[i].opset;
         net_text(&n, cases[i].text);
         const char *ops = net_rewritten_for(&n, NULL, contrib, 0, tolerance);
         bool same = !strcmp(ops, cases[i].ops);

@@ -42,6 +42,9 @@ static void spreads(test_state *test)
          "want = (Concat r s axis=0); e = (Expand x want); o = (Expand z want); y = (Add e o); y",
          "Add"},
         {"x:n,1; z:n,1; #want.i64=1,3; e = (Expand x want); y = (Add e z); y", "Expand Add"},
+        /* elementwise, and doesn't broadcast */
+        {"x:n,1; z:n,3; #want.i64=1,3; e = (Expand x want); y = (SwiGLU z e); y", "Expand SwiGLU",
+         .opset = 28},
     };
     CHECK_CASES(cases, 0);
 }

@@ -414,7 +414,7 @@ static ort_status glu_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl glu_impl = {
-    .state = sizeof(glu_state), .bind = glu_bind, .rule = "same", .run = glu_run,
+    .state = sizeof(glu_state), .bind = glu_bind, .rule = "[A..] [A..] -> [A..]", .run = glu_run,
 };
 
 /* ---- rows */
