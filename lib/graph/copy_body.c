@@ -150,10 +150,7 @@ static ort_status map_implicit(const ort_body_copy *c, const ort_node *from, ort
     for (int i = 0; i < from->implicit_count; i++) {
         ort_id id = c->map[from->implicit[i]];
         assert(ort_graph_has_value(c->graph, id));
-        bool known = false;
-        for (int k = 0; k < to->implicit_count; k++)
-            known = known || to->implicit[k] == id;
-        if (known)
+        if (ort_ids_have(to->implicit, (size_t)to->implicit_count, id))
             continue;
         to->implicit[to->implicit_count++] = id;
         c->graph->values.data[id]->use_count++;

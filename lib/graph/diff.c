@@ -18,7 +18,6 @@ typedef struct side {
     ort_graph_hashes hashes;
     ort_id *rest; /* nodes without a partner of the same hash */
     size_t rest_count;
-    const char *sign;
 } side;
 
 typedef struct differ {
@@ -202,6 +201,7 @@ static ort_status pair_rest(differ *d)
 {
     enum { WINDOW = 256 };
     side *a = &d->a, *b = &d->b;
+    const side *sides[] = {a, b};
     char label[256];
     for (int wanted = 3; wanted >= 1; wanted--)
         for (size_t i = 0; i < a->rest_count; i++) {
@@ -219,14 +219,12 @@ static ort_status pair_rest(differ *d)
                 break;
             }
         }
-    for (size_t i = 0; i < a->rest_count; i++)
-        if (a->rest[i] != ORT_ID_NONE)
-            SAY(d, "- %s\n",
-                ort_node_label(a->graph->nodes.data[a->rest[i]], label, sizeof label));
-    for (size_t i = 0; i < b->rest_count; i++)
-        if (b->rest[i] != ORT_ID_NONE)
-            SAY(d, "+ %s\n",
-                ort_node_label(b->graph->nodes.data[b->rest[i]], label, sizeof label));
+    for (int s = 0; s < 2; s++)
+        for (size_t i = 0; i < sides[s]->rest_count; i++)
+            if (sides[s]->rest[i] != ORT_ID_NONE)
+                SAY(d, "%c %s\n", "-+"[s],
+                    ort_node_label(sides[s]->graph->nodes.data[sides[s]->rest[i]], label,
+                                   sizeof label));
     return ORT_OK;
 }
 

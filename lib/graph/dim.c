@@ -398,28 +398,19 @@ static ort_dim divide_by_number(ort_dim_table *table, atom_kind kind, const poly
 {
     poly whole = {.count = 0}, rest = {.count = 0};
     for (uint32_t i = 0; i < p->count; i++) {
-        term t = p->terms[i];
-        int64_t q = t.coefficient % b == 0 ? t.coefficient / b
-                    : t.degree == 0        ? floor_div(t.coefficient, b)
-                                           : 0;
-        int64_t r = t.coefficient - q * b;
-        assert(t.degree || (r >= 0 && r < b));
-        t.coefficient = q;
-        if (!add_term(&whole, &t))
-            return ort_dim_unknown();
-        t.coefficient = r;
-        if (!add_term(&rest, &t))
+        term out = p->terms[i], in = out;
+        out.coefficient = in.coefficient % b == 0 ? in.coefficient / b
+                          : in.degree == 0        ? floor_div(in.coefficient, b)
+                                                  : 0;
+        in.coefficient -= out.coefficient * b;
+        assert(in.degree || (in.coefficient >= 0 && in.coefficient < b));
+        if (!add_term(&whole, &out) || !add_term(&rest, &in))
             return ort_dim_unknown();
     }
     ort_dim remainder = intern(table, &rest);
     ort_dim quotient = intern(table, &whole);
-    if (ort_dim_known(remainder)) {
-        int64_t q = floor_div(remainder.size, b);
-        if (kind == ATOM_CEIL && q * b != remainder.size)
-            q++;
-        return ort_dim_add(table, quotient, ort_dim_of(q));
-    }
-    ort_dim inner = divide_quotient(table, kind, &rest, b);
+    ort_dim inner = ort_dim_known(remainder) ? divide(table, kind, remainder, ort_dim_of(b))
+                                             : divide_quotient(table, kind, &rest, b);
     if (inner.expr == ORT_DIM_UNKNOWN)
         inner = opaque(table, kind, remainder, ort_dim_of(b));
     return ort_dim_add(table, quotient, inner);
@@ -546,21 +537,13 @@ ort_dim ort_dim_merge(ort_dim a, ort_dim b)
 
 bool ort_dim_broadcast(ort_dim_table *table, ort_dim a, ort_dim b, ort_dim *out)
 {
-    if (ort_dim_known(a) && a.size == 1) {
-        *out = b;
-        return true;
-    }
-    if (ort_dim_known(b) && b.size == 1) {
-        *out = a;
-        return true;
-    }
-    if (ort_dim_known(a) && ort_dim_known(b)) {
-        *out = a;
-        return a.size == b.size;
-    }
+    bool one_a = ort_dim_known(a) && a.size == 1, one_b = ort_dim_known(b) && b.size == 1;
     /* A known number other than 1 wins: the other is 1 or the same. */
-    *out = ort_dim_known(a) ? a : ort_dim_known(b) || ort_dim_equal(a, b) ? b : ort_dim_unknown();
-    return true;
+    *out = one_a                                     ? b
+           : one_b || ort_dim_known(a)               ? a
+           : ort_dim_known(b) || ort_dim_equal(a, b) ? b
+                                                     : ort_dim_unknown();
+    return one_a || one_b || !ort_dim_differ(a, b);
 }
 
 /* ---- substituting */

@@ -165,15 +165,13 @@ static ort_status place_node(boxer *b, const ort_node *node)
 
 static ort_status place_port(boxer *b, ort_id id, bool is_input, int32_t *index)
 {
-    ort_strbuf text = {0};
-    char type[512];
+    char name[64], type[512];
     const ort_graph_value *v = b->graph->values.data[id];
-    ort_strbuf_addf(&text, "%.60s", v->name);
-    ort_status status = add_box(b, NULL, ort_strbuf_text(&text), ORT_DRAW_PORT, index);
+    snprintf(name, sizeof name, "%.60s", v->name);
+    ort_status status = add_box(b, NULL, name, ORT_DRAW_PORT, index);
     ort_type_format(b->graph->model->dims, &v->fact.type, type, sizeof type);
     if (status == ORT_OK && v->fact.type.kind != ORT_TYPE_UNKNOWN)
         status = add_row(b, &b->drawing->boxes.data[*index], NULL, type, ORT_DRAW_PORT);
-    ort_strbuf_release(&text);
     if (is_input)
         b->box_of[id] = *index;
     return status;

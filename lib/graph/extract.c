@@ -188,11 +188,8 @@ static ort_status set_inputs(cutter *c, const ort_id *inputs, size_t count)
         ok = ok && ort_vec_push(&list, inputs[i]);
     for (size_t i = 0; i < graph->inputs.count; i++) {
         ort_id id = graph->inputs.data[i];
-        bool listed = false;
-        for (size_t k = 0; k < count; k++)
-            listed = listed || inputs[k] == id;
         graph->values.data[id]->is_input = false;
-        if (!listed && c->needed[id])
+        if (c->needed[id] && !ort_ids_have(inputs, count, id))
             ok = ok && ort_vec_push(&list, id);
     }
     ort_vec_release(&graph->inputs);

@@ -7,13 +7,20 @@
 #include "base/error.h"
 #include "graph/build.h"
 
-/* By domain, name, overload; of equals the first of the file comes first. */
+/* By domain, name, overload (NULL: any). */
+static int compare(const ort_function *f, const char *domain, const char *name,
+                   const char *overload)
+{
+    int order = strcmp(f->domain, domain);
+    order = order ? order : strcmp(f->name, name);
+    return order || !overload ? order : strcmp(f->overload, overload);
+}
+
+/* Of equals the first of the file comes first. */
 static int compare_functions(const void *a, const void *b)
 {
     const ort_function *x = *(const ort_function *const *)a, *y = *(const ort_function *const *)b;
-    int order = strcmp(x->domain, y->domain);
-    order = order ? order : strcmp(x->name, y->name);
-    order = order ? order : strcmp(x->overload, y->overload);
+    int order = compare(x, y->domain, y->name, y->overload);
     return order ? order : (x > y) - (x < y);
 }
 
@@ -43,19 +50,13 @@ const ort_function *ort_functions_find(const ort_function_index *index, const ch
     size_t low = 0, high = index->count; /* those below `low` come before what is looked for */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const ort_function *f = index->sorted[middle];
-        int order = strcmp(f->domain, domain);
-        order = order ? order : strcmp(f->name, name);
-        order = order || !overload ? order : strcmp(f->overload, overload);
-        if (order < 0)
+        if (compare(index->sorted[middle], domain, name, overload) < 0)
             low = middle + 1;
         else
             high = middle;
     }
     const ort_function *f = low < index->count ? index->sorted[low] : NULL;
-    bool found = f && !strcmp(f->domain, domain) && !strcmp(f->name, name) &&
-                 (!overload || !strcmp(f->overload, overload));
-    return found ? f : NULL;
+    return f && compare(f, domain, name, overload) == 0 ? f : NULL;
 }
 
 bool ort_graph_each_operator(const ort_graph *graph, ort_function_visit *visit, void *arg)

@@ -473,12 +473,9 @@ void ort_graph_name_captures(ort_graph *body, ort_id outer, const char *name)
 /* The captures of `from` in the bodies of `node` become captures of `to`. */
 static void replace_captures(ort_graph *graph, ort_node *node, ort_id from, ort_id to)
 {
-    bool captured = false, has_to = false;
-    for (int i = 0; i < node->implicit_count; i++) {
-        captured = captured || node->implicit[i] == from;
-        has_to = has_to || node->implicit[i] == to;
-    }
-    if (!captured)
+    size_t count = (size_t)node->implicit_count;
+    bool has_to = ort_ids_have(node->implicit, count, to);
+    if (!ort_ids_have(node->implicit, count, from))
         return;
     int kept = 0;
     for (int i = 0; i < node->implicit_count; i++) {

@@ -278,6 +278,15 @@ static inline bool ort_graph_has_node(const ort_graph *graph, const ort_node *no
     return node->id < graph->nodes.count && graph->nodes.data[node->id] == node;
 }
 
+/* Is the id one of these? */
+static inline bool ort_ids_have(const ort_id *ids, size_t count, ort_id id)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
 static inline ort_graph_value *ort_graph_value_at(const ort_graph *graph, ort_id id)
 {
     assert(id == ORT_ID_NONE || ort_graph_has_value(graph, id));
@@ -309,6 +318,8 @@ const ort_string *ort_node_strings(const ort_node *node, const char *name, size_
 const ort_tensor *ort_node_tensor(const ort_node *node, const char *name);
 /* An operator of ONNX's own that only gives a constant. */
 bool ort_node_is_constant(const ort_node *node);
+/* The tensor that one gives; NULL: it is none, or says its value otherwise. */
+const ort_tensor *ort_node_constant(const ort_node *node);
 /* The initializer that the input reads, or the value of a Constant node; NULL: neither. */
 const ort_tensor *ort_node_constant_input(const ort_graph *graph, const ort_node *node, int slot);
 /* The subgraph attribute of this name, and its index in node->bodies (-1 when absent). */

@@ -110,12 +110,6 @@ static ort_status hash_node(const ort_graph *graph, const ort_node *node, ort_gr
     return ORT_OK;
 }
 
-/* The value of a Constant node is a constant like an initializer. */
-static const ort_tensor *constant_of(const ort_node *node)
-{
-    return ort_node_is_constant(node) ? ort_node_tensor(node, "value") : NULL;
-}
-
 static ort_status hash_graph(const ort_graph *graph, const uint64_t *outer, ort_graph_hashes *h,
                              ort_error *err)
 {
@@ -139,7 +133,7 @@ static ort_status hash_graph(const ort_graph *graph, const uint64_t *outer, ort_
     }
     ORT_EACH_NODE(graph, node)
     {
-        const ort_tensor *constant = constant_of(node);
+        const ort_tensor *constant = ort_node_constant(node); /* like an initializer */
         if (constant && node->output_count && node->outputs[0] != ORT_ID_NONE)
             h->values[node->outputs[0]] = mix(hash_constant(h, constant), 0);
         else

@@ -84,15 +84,18 @@ bool ort_node_is_constant(const ort_node *node)
     return !strcmp(node->op_type, "Constant") && !*node->domain;
 }
 
+const ort_tensor *ort_node_constant(const ort_node *node)
+{
+    return ort_node_is_constant(node) ? ort_node_tensor(node, "value") : NULL;
+}
+
 const ort_tensor *ort_node_constant_input(const ort_graph *graph, const ort_node *node, int slot)
 {
     if (slot >= node->input_count || node->inputs[slot] == ORT_ID_NONE)
         return NULL;
     ort_id from = ort_graph_producer(graph, node->inputs[slot]);
-    if (from == ORT_ID_NONE)
-        return graph->values.data[node->inputs[slot]]->fact.value;
-    const ort_node *producer = graph->nodes.data[from];
-    return ort_node_is_constant(producer) ? ort_node_tensor(producer, "value") : NULL;
+    return from == ORT_ID_NONE ? graph->values.data[node->inputs[slot]]->fact.value
+                               : ort_node_constant(graph->nodes.data[from]);
 }
 
 int ort_node_body(const ort_node *node, const char *name)

@@ -192,18 +192,10 @@ ort_status ort_graph_open_dim(ort_model *model, const char *input, int axis, con
 
 const ort_tensor *ort_graph_find_constant(const ort_graph *graph, const char *name)
 {
-    ort_id id = ort_graph_find_value(graph, name);
-    if (id != ORT_ID_NONE) {
-        const ort_graph_value *value = graph->values.data[id];
-        if (value->fact.value)
-            return value->fact.value;
-        if (graph->producers.data[id] != ORT_ID_NONE) {
-            const ort_node *node = graph->nodes.data[graph->producers.data[id]];
-            if (!strcmp(node->op_type, "Constant"))
-                return ort_node_tensor(node, "value");
-        }
-    }
-    const ort_tensor *found = NULL;
+    ort_id id = ort_graph_find_value(graph, name), from = ort_graph_producer(graph, id);
+    const ort_tensor *found = id == ORT_ID_NONE ? NULL : graph->values.data[id]->fact.value;
+    if (!found && from != ORT_ID_NONE)
+        found = ort_node_constant(graph->nodes.data[from]);
     for (size_t i = 0; i < graph->nodes.count && !found; i++)
         for (int b = 0; b < graph->nodes.data[i]->body_count && !found; b++)
             found = ort_graph_find_constant(graph->nodes.data[i]->bodies[b], name);

@@ -24,12 +24,16 @@ static const char *dtype_name(ort_dtype dtype)
 
 static void put_type(writer *w, const ort_dim_table *dims, const ort_type *t, int depth);
 
-static void put_element(writer *w, const ort_dim_table *dims, const ort_type *t, int depth)
+/* Up to the parenthesis that closes the type. */
+static void put_element(writer *w, const ort_dim_table *dims, const ort_type *t,
+                        const char *before, int depth)
 {
+    put(w, before);
     if (t->element && depth < 50)
         put_type(w, dims, t->element, depth + 1);
     else
         put(w, "?");
+    put(w, ")");
 }
 
 static void put_shape(writer *w, const ort_dim_table *dims, const ort_type *t)
@@ -53,18 +57,12 @@ static void put_type(writer *w, const ort_dim_table *dims, const ort_type *t, in
         put_shape(w, dims, t);
         put(w, t->kind == ORT_TYPE_SPARSE ? ")" : "");
         break;
-    case ORT_TYPE_SEQUENCE:
-    case ORT_TYPE_OPTIONAL:
-        put(w, t->kind == ORT_TYPE_SEQUENCE ? "seq(" : "optional(");
-        put_element(w, dims, t, depth);
-        put(w, ")");
-        break;
+    case ORT_TYPE_SEQUENCE: put_element(w, dims, t, "seq(", depth); break;
+    case ORT_TYPE_OPTIONAL: put_element(w, dims, t, "optional(", depth); break;
     case ORT_TYPE_MAP:
         put(w, "map(");
         put(w, dtype_name(t->dtype));
-        put(w, ",");
-        put_element(w, dims, t, depth);
-        put(w, ")");
+        put_element(w, dims, t, ",", depth);
         break;
     case ORT_TYPE_OPAQUE: put(w, "opaque"); break;
     case ORT_TYPE_UNKNOWN: put(w, "?"); break;

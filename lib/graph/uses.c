@@ -90,13 +90,8 @@ ort_readers ort_readers_of(const ort_graph *graph, ort_id value)
 
 static bool reads(const ort_node *node, ort_id value)
 {
-    for (int i = 0; i < node->input_count; i++)
-        if (node->inputs[i] == value)
-            return true;
-    for (int i = 0; i < node->implicit_count; i++)
-        if (node->implicit[i] == value)
-            return true;
-    return false;
+    return ort_ids_have(node->inputs, (size_t)node->input_count, value) ||
+           ort_ids_have(node->implicit, (size_t)node->implicit_count, value);
 }
 
 /* Is the index not the one that was asked any more? Edits on the way may break it. */

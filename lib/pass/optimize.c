@@ -3,7 +3,6 @@
 #include "pass/optimize.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cpu.h"
 #include "base/error.h"
@@ -66,8 +65,8 @@ static size_t weight_bytes(const ort_graph *graph)
     }
     ORT_EACH_NODE(graph, node)
     {
-        const ort_tensor *constant = ort_node_tensor(node, "value");
-        bytes += constant && !strcmp(node->op_type, "Constant") ? ort_tensor_bytes(constant) : 0;
+        const ort_tensor *constant = ort_node_constant(node);
+        bytes += constant ? ort_tensor_bytes(constant) : 0;
         for (int b = 0; b < node->body_count; b++)
             bytes += weight_bytes(node->bodies[b]);
     }

@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/findings.h"
@@ -79,7 +78,7 @@ static void count_use(void *arg, const ort_graph *graph, const ort_node *node, c
 {
     op_uses *uses = arg;
     uint64_t at;
-    if (!strcmp(node->op_type, "Constant") && !*node->domain)
+    if (ort_node_is_constant(node))
         uses->constants++;
     else
         uses->nodes++;
@@ -132,8 +131,7 @@ static void sum_weights(const ort_graph *graph, weight_sum *sum)
     }
     ORT_EACH_NODE(graph, node)
     {
-        const ort_tensor *t = strcmp(node->op_type, "Constant") ? NULL
-                                                                : ort_node_tensor(node, "value");
+        const ort_tensor *t = ort_node_constant(node);
         if (t)
             sum_tensor(sum, t);
         for (int b = 0; b < node->body_count; b++)

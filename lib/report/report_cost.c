@@ -169,7 +169,7 @@ static void put_node(void *arg, const ort_graph *graph, const ort_node *node, co
 {
     totals *t = arg;
     node_cost c = {.work_known = false};
-    if (!strcmp(node->op_type, "Constant") && !*node->domain)
+    if (ort_node_is_constant(node))
         return;
     cost_work(graph, node, &c);
     cost_bytes(graph, node, &c);

@@ -1,7 +1,6 @@
 /* report_weights.c - initializers: how they are stored, their range, and values that cost time or
  * accuracy (denormals, infinities, NaN). */
 #include <math.h>
-#include <string.h>
 
 #include "base/num.h"
 #include "report/report.h"
@@ -116,7 +115,7 @@ static void visit_node(void *arg, const ort_graph *graph, const ort_node *node, 
     if (graph != v->last && graph->parent)
         put_graph(v->json, graph, path);
     v->last = graph;
-    const ort_tensor *t = strcmp(node->op_type, "Constant") ? NULL : ort_node_tensor(node, "value");
+    const ort_tensor *t = ort_node_constant(node);
     if (t && node->output_count && node->outputs[0] != ORT_ID_NONE)
         put_tensor(v->json, graph->values.data[node->outputs[0]]->name, "constant", path, t);
 }

@@ -281,7 +281,7 @@ void ort_check_node(const ort_graph *graph, const ort_node *node, const ort_op *
     check_attributes(&c);
     if (op->traits & ORT_TRAIT_EXTENSION)
         check_extension(&c);
-    if (!strcmp(node->op_type, "Constant") && !*node->domain) {
+    if (ort_node_is_constant(node)) {
         check_constant(&c);
         return;
     }

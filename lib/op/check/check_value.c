@@ -68,8 +68,7 @@ static bool is_stated(const ort_graph *graph, ort_id id)
     const ort_graph_value *value = ort_graph_value_at(graph, id);
     ort_id producer = value ? graph->producers.data[id] : ORT_ID_NONE;
     return value && value->fact.value && value->outer == ORT_ID_NONE && !value->is_input &&
-           (producer == ORT_ID_NONE ||
-            !strcmp(graph->nodes.data[producer]->op_type, "Constant"));
+           (producer == ORT_ID_NONE || ort_node_is_constant(graph->nodes.data[producer]));
 }
 
 /* Scalars. Others run lists of one number, too, but refuse those of a file whose three values are
