@@ -87,23 +87,13 @@ ort_status ort_build_type(ort_model *model, const Onnx__TypeProto *proto, ort_ty
 
 /* ---- attributes */
 
-/* The payload that stands at index i of an attribute when it is of that field, else NULL. */
-static const ort_wire_payload *list_piece(const ort_builder *b, const Onnx__AttributeProto *p,
-                                          size_t i, uint32_t field)
-{
-    uint32_t index = p->payload[i];
-    const ort_wire_payload *piece =
-        index < b->codec.payload_count ? &b->codec.payloads[index] : NULL;
-    return piece && piece->field == field ? piece : NULL;
-}
-
 /* The elements of a list that aren't in the message but in payloads; they follow those in it. */
 static size_t long_list(const ort_builder *b, const Onnx__AttributeProto *p, uint32_t field,
                         size_t *bytes)
 {
     size_t elements = 0, total = 0;
     for (size_t i = 0; i < p->n_payload; i++) {
-        const ort_wire_payload *piece = list_piece(b, p, i, field);
+        const ort_wire_payload *piece = ort_codec_payload(&b->codec, p->payload[i], field);
         elements += piece ? piece->elements : 0;
         total += piece ? piece->count : 0;
     }
@@ -152,7 +142,8 @@ static ort_status build_strings(ort_builder *b, const Onnx__AttributeProto *p, o
     for (size_t i = 0; i < p->n_strings; i++)
         ORT_TRY(copy_string(&b->model->arena, &p->strings[i], list++, err));
     for (size_t i = 0; i < p->n_payload; i++) {
-        const ort_wire_payload *piece = list_piece(b, p, i, ORT_WIRE_STRINGS);
+        const ort_wire_payload *piece =
+            ort_codec_payload(&b->codec, p->payload[i], ORT_WIRE_STRINGS);
         if (piece)
             list = ort_wire_list_strings(piece, list, text), text += piece->count;
     }
@@ -182,7 +173,7 @@ static ort_status build_numbers(ort_builder *b, const Onnx__AttributeProto *p, o
         memcpy(made, floats ? (const void *)p->floats : p->ints, own * width);
     void *next = made + own * width;
     for (size_t i = 0; i < p->n_payload; i++) {
-        const ort_wire_payload *piece = list_piece(b, p, i, field);
+        const ort_wire_payload *piece = ort_codec_payload(&b->codec, p->payload[i], field);
         next = piece ? ort_wire_list_numbers(piece, next) : next;
     }
     assert(next == (void *)(made + bytes));

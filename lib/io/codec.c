@@ -59,11 +59,10 @@ typedef struct stored { /* a typed array: values that protobuf-c unpacked, then 
     const ort_wire_payload *only; /* the payload, when it is all there is */
 } stored;
 
-static const ort_wire_payload *payload_of(const ort_codec *codec, const Onnx__TensorProto *proto,
-                                          size_t index)
+const ort_wire_payload *ort_codec_payload(const ort_codec *codec, uint32_t index, uint32_t field)
 {
-    return proto->payload[index] < codec->payload_count ? &codec->payloads[proto->payload[index]]
-                                                        : NULL;
+    const ort_wire_payload *p = index < codec->payload_count ? &codec->payloads[index] : NULL;
+    return p && p->field == field ? p : NULL;
 }
 
 static stored find_stored(const ort_codec *codec, const Onnx__TensorProto *p, ort_dtype dtype)
@@ -90,8 +89,8 @@ static stored find_stored(const ort_codec *codec, const Onnx__TensorProto *p, or
         break;
     }
     for (size_t i = 0; i < p->n_payload; i++) {
-        const ort_wire_payload *payload = payload_of(codec, p, i);
-        if (!payload || payload->field != s.field)
+        const ort_wire_payload *payload = ort_codec_payload(codec, p->payload[i], s.field);
+        if (!payload)
             continue;
         s.payload_bytes += payload->count;
         s.payload_pieces++;
@@ -164,8 +163,8 @@ static ort_status read_fixed(ort_codec *codec, const stored *s, ort_tensor *t, s
         memcpy(out, values, inline_bytes);
     out += inline_bytes;
     for (size_t i = 0; i < s->proto->n_payload; i++) {
-        const ort_wire_payload *p = payload_of(codec, s->proto, i);
-        if (!p || p->field != s->field)
+        const ort_wire_payload *p = ort_codec_payload(codec, s->proto->payload[i], s->field);
+        if (!p)
             continue;
         memcpy(out, p->bytes, p->count);
         out += p->count;
@@ -211,8 +210,8 @@ static size_t read_payload_values(const ort_codec *codec, const stored *s, uint8
                                   size_t index, size_t limit, size_t width, bool is_bool)
 {
     for (size_t i = 0; i < s->proto->n_payload; i++) {
-        const ort_wire_payload *p = payload_of(codec, s->proto, i);
-        if (!p || p->field != s->field)
+        const ort_wire_payload *p = ort_codec_payload(codec, s->proto->payload[i], s->field);
+        if (!p)
             continue;
         assert(!p->elements); /* a field of a tensor, no list */
         for (size_t at = 0; at < p->count; index++) {
@@ -308,9 +307,8 @@ static ort_status read_here(ort_codec *codec, const Onnx__TensorProto *proto, or
 {
     const ort_wire_payload *raw = NULL;
     for (size_t i = 0; i < proto->n_payload; i++) {
-        const ort_wire_payload *p = payload_of(codec, proto, i);
-        if (p && p->field == ORT_WIRE_RAW_DATA)
-            raw = p;
+        const ort_wire_payload *p = ort_codec_payload(codec, proto->payload[i], ORT_WIRE_RAW_DATA);
+        raw = p ? p : raw;
     }
     if (t->dtype == ORT_DTYPE_STRING)
         return raw || (proto->has_raw_data && proto->raw_data.len)

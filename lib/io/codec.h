@@ -41,6 +41,9 @@ ort_status ort_codec_sparse(ort_codec *codec, const Onnx__SparseTensorProto *pro
 /* Drops what its owner did not take. */
 void ort_codec_release(ort_codec *codec);
 
+/* The payload of this number when it is of that field of its message; NULL. */
+const ort_wire_payload *ort_codec_payload(const ort_codec *codec, uint32_t index, uint32_t field);
+
 /* external.c: the `need` bytes of a tensor in a file below the codec's directory. For a skeleton
  * only the place is checked, nothing is opened and *bytes stays NULL. */
 ort_status ort_codec_external(ort_codec *codec, const Onnx__TensorProto *proto, size_t need,
