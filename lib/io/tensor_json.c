@@ -219,12 +219,7 @@ static ort_status read_array(json_object_node *data, ort_dtype dtype, const ort_
     filler f = {.value = made, .count = count, .shape = given ? NULL : &shape};
     ort_status status = fill(&f, data, 0, err);
     assert(status != ORT_OK || f.next == count);
-    if (status != ORT_OK) {
-        ort_value_free(made);
-        return status;
-    }
-    *value = made;
-    return ORT_OK;
+    return ort_value_hand(status, made, value);
 }
 
 static ort_status read_tensor(json_object_node *node, json_object_node *data, ort_dtype dtype,
@@ -269,12 +264,7 @@ static ort_status read_sequence(json_object_node *items, ort_dtype dtype, int de
         else
             ort_error_wrap(err, status, "item %zu", i);
     }
-    if (status != ORT_OK) {
-        ort_value_free(sequence);
-        return status;
-    }
-    *value = sequence;
-    return ORT_OK;
+    return ort_value_hand(status, sequence, value);
 }
 
 static ort_status read_map(json_object_node *keys_node, json_object_node *values_node,
@@ -294,18 +284,13 @@ static ort_status read_map(json_object_node *keys_node, json_object_node *values
 }
 
 /* Integers as they are written, so that nothing is lost by reading them as int64. */
-static bool is_integer_key(const char *key)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%lld", strtoll(key, NULL, 10));
-    return !strcmp(text, key);
-}
-
 static bool has_integer_keys(json_object_node *node)
 {
+    char text[24];
     json_object_object_foreach(node, key, item) {
         (void)item;
-        if (!is_integer_key(key))
+        snprintf(text, sizeof text, "%lld", strtoll(key, NULL, 10));
+        if (strcmp(text, key))
             return false;
     }
     return json_object_object_length(node) > 0;

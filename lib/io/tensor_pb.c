@@ -25,25 +25,12 @@ static ort_status read_optional(ort_codec *codec, const Onnx__OptionalProto *p, 
 
 static ort_status own_tensor(const ort_tensor *view, ort_value **value, ort_error *err)
 {
-    ORT_TRY(ort_value_new_tensor_(view->dtype, &view->shape, value, err));
-    int64_t count = ort_tensor_count(view);
-    assert(view->data || !count); /* no skeleton: all data is there */
-    if (view->dtype != ORT_DTYPE_STRING) {
-        if (count)
-            memcpy((*value)->tensor.data, view->data, ort_tensor_bytes(view));
-        return ORT_OK;
-    }
-    const ort_string *strings = view->data;
-    for (int64_t i = 0; i < count; i++) {
-        ort_status status =
-            ort_value_set_string_(*value, i, strings[i].ptr, strings[i].length, err);
-        if (status != ORT_OK) {
-            ort_value_free(*value);
-            *value = NULL;
-            return status;
-        }
-    }
-    return ORT_OK;
+    ort_value *borrowed;
+    assert(view->data || !ort_tensor_count(view)); /* no skeleton: all data is there */
+    ORT_TRY(ort_value_new_view(view, &borrowed, err));
+    ort_status status = ort_value_clone(borrowed, value, err);
+    ort_value_free(borrowed);
+    return status;
 }
 
 static ort_status read_tensor(ort_codec *codec, const Onnx__TensorProto *p, ort_value **value,
@@ -102,11 +89,7 @@ static ort_status read_sequence(ort_codec *codec, const Onnx__SequenceProto *p, 
         if (status == ORT_OK)
             status = ort_value_append_take(*value, item, err);
     }
-    if (status != ORT_OK) {
-        ort_value_free(*value);
-        *value = NULL;
-    }
-    return status;
+    return ort_value_hand(status, *value, value);
 }
 
 static ort_status read_keys(const Onnx__MapProto *p, ort_value **keys, ort_error *err)
@@ -116,19 +99,15 @@ static ort_status read_keys(const Onnx__MapProto *p, ort_value **keys, ort_error
     if (p->key_type < 2 || p->key_type > 13 || p->key_type == 9 || p->key_type == 10 ||
         p->key_type == 11 || p->n_keys + p->n_string_keys != count)
         return ort_error_set(err, ORT_ERROR_DATA, "a map with key type %d", p->key_type);
-    ort_shape shape = ort_shape_make(1, (int64_t[]){(int64_t)count});
+    ort_shape shape = {1, {(int64_t)count}};
     ORT_TRY(ort_value_new_tensor_(strings ? ORT_DTYPE_STRING : (ort_dtype)p->key_type, &shape, keys,
                                   err));
-    for (size_t i = 0; i < count; i++) {
-        ort_status status = ORT_OK;
+    for (size_t i = 0; i < count; i++) /* the caller frees the keys */
         if (strings)
-            status = ort_value_set_string_(*keys, (int64_t)i, (const char *)p->string_keys[i].data,
-                                           p->string_keys[i].len, err);
+            ORT_TRY(ort_value_set_string_(*keys, (int64_t)i, (const char *)p->string_keys[i].data,
+                                          p->string_keys[i].len, err));
         else
             ort_tensor_set_i64(&(*keys)->tensor, (int64_t)i, p->keys[i]);
-        if (status != ORT_OK)
-            return status; /* the caller frees the keys */
-    }
     return ORT_OK;
 }
 
@@ -138,18 +117,18 @@ static ort_status join_items(const ort_value *items, size_t count, ort_value **j
                              ort_error *err)
 {
     const char *why = "a map whose values aren't as many as its keys, or aren't tensors";
+    ort_shape shape = {1, {(int64_t)count}};
     for (size_t i = 0; i < items->count; i++)
         if (items->items[i]->kind != ORT_KIND_TENSOR ||
             items->items[i]->tensor.dtype != items->items[0]->tensor.dtype)
             return ort_error_set(err, ORT_ERROR_DATA, "%s", why);
     if (items->count == 1 && ort_tensor_count(&items->items[0]->tensor) == (int64_t)count) {
         *joined = ort_value_retain(items->items[0]);
-        (*joined)->tensor.shape = ort_shape_make(1, (int64_t[]){(int64_t)count});
+        (*joined)->tensor.shape = shape;
         return ORT_OK;
     }
     if (items->count != count)
         return ort_error_set(err, ORT_ERROR_DATA, "%s", why);
-    ort_shape shape = ort_shape_make(1, (int64_t[]){(int64_t)count});
     ort_dtype dtype = count ? items->items[0]->tensor.dtype : ORT_DTYPE_FLOAT;
     ORT_TRY(ort_value_new_tensor_(dtype, &shape, joined, err));
     size_t width = (size_t)ort_dtype_get(dtype)->bits / 8;
@@ -204,35 +183,27 @@ static ort_status read_optional(ort_codec *codec, const Onnx__OptionalProto *p, 
     return ort_value_new_none(value, err);
 }
 
-static const char *read_root(ort_codec *codec, ort_wire_root root, const ProtobufCMessage *m,
-                             ort_value **value, ort_status *status, ort_error *err)
+static ort_status read_root(ort_codec *codec, ort_wire_root root, const void *message,
+                            ort_value **value, const char **name, ort_error *err)
 {
-    const char *name = NULL;
+    const Onnx__SparseTensorProto *sparse = message;
     switch (root) {
     case ORT_WIRE_TENSOR:
-        name = ((const Onnx__TensorProto *)m)->name;
-        *status = read_tensor(codec, (const Onnx__TensorProto *)m, value, err);
-        break;
-    case ORT_WIRE_SPARSE: {
-        const Onnx__SparseTensorProto *sparse = (const Onnx__SparseTensorProto *)m;
-        name = sparse->values ? sparse->values->name : NULL;
-        *status = read_sparse(codec, sparse, value, err);
-        break;
-    }
+        *name = ((const Onnx__TensorProto *)message)->name;
+        return read_tensor(codec, message, value, err);
+    case ORT_WIRE_SPARSE:
+        *name = sparse->values ? sparse->values->name : NULL;
+        return read_sparse(codec, sparse, value, err);
     case ORT_WIRE_MAP:
-        name = ((const Onnx__MapProto *)m)->name;
-        *status = read_map(codec, (const Onnx__MapProto *)m, value, err);
-        break;
+        *name = ((const Onnx__MapProto *)message)->name;
+        return read_map(codec, message, value, err);
     case ORT_WIRE_SEQUENCE:
-        name = ((const Onnx__SequenceProto *)m)->name;
-        *status = read_sequence(codec, (const Onnx__SequenceProto *)m, value, err);
-        break;
+        *name = ((const Onnx__SequenceProto *)message)->name;
+        return read_sequence(codec, message, value, err);
     default:
-        name = ((const Onnx__OptionalProto *)m)->name;
-        *status = read_optional(codec, (const Onnx__OptionalProto *)m, value, err);
-        break;
+        *name = ((const Onnx__OptionalProto *)message)->name;
+        return read_optional(codec, message, value, err);
     }
-    return name ? name : "";
 }
 
 static ort_status read_as(ort_wire_root root, bool strict, const void *bytes, size_t count,
@@ -245,8 +216,9 @@ static ort_status read_as(ort_wire_root root, bool strict, const void *bytes, si
     if (status == ORT_OK) {
         ort_codec codec = {.payloads = message.payloads, .payload_count = message.payload_count,
                            .arena = &arena};
-        const char *text = read_root(&codec, root, message.root, value, &status, err);
-        snprintf(name, 256, "%s", text);
+        const char *text;
+        status = read_root(&codec, root, message.root, value, &text, err);
+        snprintf(name, 256, "%s", text ? text : "");
         ort_codec_release(&codec);
     }
     ort_arena_release(&arena);
@@ -356,13 +328,11 @@ static void write_map(const ort_value *value, const char *name, ort_strbuf *out)
         else
             ort_wire_put_int(out, 3, ort_tensor_get_i64(keys, i));
     }
-    ort_strbuf tensor = {0}, sequence = {0};
-    write_tensor(&value->items[1]->tensor, NULL, &tensor);
+    ort_strbuf sequence = {0}; /* the values: of one tensor */
     ort_wire_put_int(&sequence, 2, 1);
-    ort_wire_put_bytes(&sequence, 3, tensor.data, tensor.length);
+    write_nested(value->items[1], 3, &sequence);
     ort_wire_put_bytes(out, 5, sequence.data, sequence.length);
-    out->failed = out->failed || tensor.failed || sequence.failed;
-    ort_strbuf_release(&tensor);
+    out->failed = out->failed || sequence.failed;
     ort_strbuf_release(&sequence);
 }
 
@@ -436,8 +406,6 @@ static ort_status write_file(const ort_tensors *tensors, FILE *stream,
     const ort_tensors_entry *entry = &tensors->list.data[0];
     ort_strbuf bytes = {0};
     ort_status status = ort_tensor_pb_write(entry->value, entry->name, &bytes, err);
-    if (status == ORT_OK && bytes.failed)
-        status = ort_error_memory(err, bytes.length);
     if (status == ORT_OK && bytes.length)
         fwrite(bytes.data, 1, bytes.length, stream);
     ort_strbuf_release(&bytes);

@@ -23,6 +23,15 @@ struct ort_tensors { /* declared in ort.h */
     int sample_rate; /* of sound; or 0 */
 };
 
+/* What a reader returns at its end: the value that it made, or, where it failed, none. */
+static inline ort_status ort_value_hand(ort_status status, ort_value *made, ort_value **value)
+{
+    *value = status == ORT_OK ? made : NULL;
+    if (status != ORT_OK)
+        ort_value_free(made);
+    return status;
+}
+
 /* Adds a value and takes its reference (also on failure). */
 ort_status ort_tensors_add_take(ort_tensors *tensors, const char *name, ort_value *value,
                                 ort_error *err);
