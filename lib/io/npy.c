@@ -217,17 +217,15 @@ static ort_status read_strings(ort_input *in, const npy_header *header, ort_valu
     ort_status status = ORT_OK;
     for (int64_t i = 0; i < count && status == ORT_OK; i++) {
         status = ort_input_need(in, cell, size, "the strings", err);
-        if (status != ORT_OK)
-            break;
-        if (wide) {
+        if (status == ORT_OK && wide) {
             if (header->big_endian)
                 swap_bytes(cell, header->item, 4);
             status = add_utf32(value, i, cell, header->item, err);
-            continue;
+        } else if (status == ORT_OK) {
+            for (length = size; length > 0 && cell[length - 1] == 0;)
+                length--;
+            status = ort_value_set_string_(value, i, (const char *)cell, length, err);
         }
-        for (length = size; length > 0 && cell[length - 1] == 0;)
-            length--;
-        status = ort_value_set_string_(value, i, (const char *)cell, length, err);
     }
     free(cell);
     return status;
@@ -287,12 +285,7 @@ ort_status ort_npy_read_value(ort_input *in, ort_dtype wanted, ort_value **value
     if (status == ORT_OK && header.fortran && header.shape.rank > 1)
         status = transpose(made->tensor.data, &header.shape,
                            (size_t)ort_dtype_get(dtype)->bits / 8, err);
-    if (status != ORT_OK) {
-        ort_value_free(made);
-        return status;
-    }
-    *value = made;
-    return ORT_OK;
+    return ort_value_hand(status, made, value);
 }
 
 static ort_status read_record(ort_input *in, const ort_read_options *options, ort_tensors *tensors,
@@ -308,24 +301,13 @@ static ort_status read_record(ort_input *in, const ort_read_options *options, or
 /* Code points of well-formed UTF-8; SIZE_MAX when it is not. `out` may be NULL. */
 static size_t decode_utf8(const ort_string *s, unsigned char *out)
 {
-    const unsigned char *p = (const unsigned char *)s->ptr;
-    size_t count = 0;
-    for (size_t i = 0; i < s->length; count++) {
-        unsigned lead = p[i];
-        size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3
-                        : lead < 0xf5 ? 4 : 0;
-        if (length == 0 || length > s->length - i)
+    size_t count = 0, used;
+    for (size_t i = 0; i < s->length; i += used, count++) {
+        uint32_t code = ort_utf8_decode(s->ptr + i, s->length - i, &used);
+        if (code == 0xfffd && used == 1)
             return SIZE_MAX;
-        uint32_t code = length == 1 ? lead : lead & (0xffu >> (length + 1));
-        for (size_t k = 1; k < length; k++) {
-            if ((p[i + k] & 0xc0) != 0x80)
-                return SIZE_MAX;
-            code = code << 6 | (p[i + k] & 0x3f);
-        }
         if (out)
-            for (int k = 0; k < 4; k++)
-                out[4 * count + (size_t)k] = (unsigned char)(code >> (8 * k));
-        i += length;
+            ort_store_u32(out + 4 * count, code);
     }
     return count;
 }

@@ -84,6 +84,13 @@ PY
     fails 5 "is not UTF-8 text, which \.csv needs" ort-tensor x.pb -o y.csv
 }
 
+@test "bytes that are no UTF-8 are refused by .npy: overlong forms, halves of pairs, too large codes" {
+    for bytes in '\xff\xfe' '\xe0\x80\x80' '\xed\xa0\x80' '\xf4\x90\x80\x80'; do
+        printf "\x08\x01\x10\x08\x32\x0$(printf "$bytes" | wc -c)$bytes" >x.pb # string[1]
+        fails 5 "string 0 is not UTF-8, which \.npy needs" ort-tensor x.pb -o y.npy
+    done
+}
+
 # A picture of 4x4 pixels, in the format that the name tells.
 picture() { printf 'P6\n4 4\n255\n%048d' 0 >p.ppm && works ort-tensor p.ppm -o "$1"; }
 
