@@ -241,39 +241,24 @@ static bool takes_bulk(const field_row *f, size_t count, uint32_t *taken)
 static ort_status scan_value(splitter *s, message_id message, const field_row *f, unsigned wire,
                              size_t *at, size_t end, size_t *value, size_t *count)
 {
-    uint64_t v = 0;
+    uint64_t v = wire == FIXED64 ? 8 : 4;
     size_t start = *at;
+    bool numbered = wire == VARINT || wire == BYTES;
     assert(start <= end);
-    *value = start;
-    switch (wire) {
-    case VARINT:
-        if (!ort_wire_varint(s->bytes, end, at, &v))
-            return broken(s, message, f, start, "is cut off (truncated file?)");
-        *count = *at - start;
-        return ORT_OK;
-    case FIXED64:
-    case FIXED32:
-        *count = wire == FIXED64 ? 8 : 4;
-        if (end - start < *count)
-            return broken(s, message, f, start, "is cut off (truncated file?)");
-        *at = start + *count;
-        return ORT_OK;
-    case BYTES:
-        if (!ort_wire_varint(s->bytes, end, at, &v))
-            return broken(s, message, f, start, "is cut off (truncated file?)");
-        if (v > end - *at)
-            return ort_error_set(s->err, ORT_ERROR_MODEL,
-                                 "byte %zu: field %s of %s needs %llu bytes, %zu are left "
-                                 "(truncated file?)",
-                                 start, f ? f->name : "(unknown)", messages[message].name,
-                                 (unsigned long long)v, end - *at);
-        *value = *at;
-        *count = (size_t)v;
-        *at += (size_t)v;
-        return ORT_OK;
-    default:
+    if (!numbered && wire != FIXED64 && wire != FIXED32)
         return broken(s, message, f, start, "has an invalid wire type (not an ONNX file?)");
-    }
+    if (numbered ? !ort_wire_varint(s->bytes, end, at, &v) : end - start < v)
+        return broken(s, message, f, start, "is cut off (truncated file?)");
+    if (wire == BYTES && v > end - *at)
+        return ort_error_set(s->err, ORT_ERROR_MODEL,
+                             "byte %zu: field %s of %s needs %llu bytes, %zu are left "
+                             "(truncated file?)",
+                             start, f ? f->name : "(unknown)", messages[message].name,
+                             (unsigned long long)v, end - *at);
+    *value = wire == VARINT ? start : *at;
+    *count = wire == VARINT ? *at - start : (size_t)v;
+    *at = *value + *count;
+    return ORT_OK;
 }
 
 static bool valid_varints(const uint8_t *bytes, size_t count)
