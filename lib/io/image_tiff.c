@@ -301,20 +301,19 @@ static size_t end_of_field(const tiff *t, const field *f)
 }
 
 /* *strips: those looked at so far, of all pages. */
-static size_t page_extent(const tiff *page, size_t *strips)
+static size_t page_extent(const tiff *t, size_t *strips)
 {
-    tiff t = *page;
-    size_t end = t.directory + 2 + t.entries * 12 + 4;
-    for (size_t i = 0; i < t.entries; i++) {
-        size_t at = t.directory + 2 + i * 12;
-        field f = {load(&t, at + 2, 2), load(&t, at + 4, 4), load(&t, at + 8, 4)};
-        size_t last = end_of_field(&t, &f);
+    size_t end = t->directory + 2 + t->entries * 12 + 4;
+    for (size_t i = 0; i < t->entries; i++) {
+        size_t at = t->directory + 2 + i * 12;
+        field f = {load(t, at + 2, 2), load(t, at + 4, 4), load(t, at + 8, 4)};
+        size_t last = end_of_field(t, &f);
         end = last > end ? last : end;
     }
-    for (uint32_t i = 0; i < t.offsets.count && i < t.counts.count; i++) {
-        if (++*strips > t.count) /* more than a file has room to list */
-            return t.count;
-        size_t last = (size_t)value_of(&t, &t.offsets, i) + value_of(&t, &t.counts, i);
+    for (uint32_t i = 0; i < t->offsets.count && i < t->counts.count; i++) {
+        if (++*strips > t->count) /* more than a file has room to list */
+            return t->count;
+        size_t last = (size_t)value_of(t, &t->offsets, i) + value_of(t, &t->counts, i);
         end = last > end ? last : end;
     }
     return end;

@@ -190,22 +190,18 @@ static ort_status close_member(member *m, ort_input *in, ort_error *err)
 
 /* ------------------------------------------------------------------------- names and values -- */
 
-static bool has_suffix(const char *text, const char *suffix)
+static bool is_json(const char *member_name)
 {
-    size_t length = strlen(text), tail = strlen(suffix);
-    return length >= tail && !strcmp(text + length - tail, suffix);
+    return !strcmp(ort_path_extension(member_name), "json");
 }
 
 /* Name of the value in a member: without .npy or .json; "" for numpy's arr_N. */
 static void value_name(const char *member_name, char *name, size_t size)
 {
     snprintf(name, size, "%s", member_name);
-    if (has_suffix(name, ".npy"))
-        name[strlen(name) - 4] = '\0';
-    else if (has_suffix(name, ".json"))
-        name[strlen(name) - 5] = '\0';
-    if (!strncmp(name, "arr_", 4) && name[4] && strspn(name + 4, "0123456789") ==
-        strlen(name + 4))
+    if (is_json(name) || !strcmp(ort_path_extension(name), "npy"))
+        *strrchr(name, '.') = '\0';
+    if (!strncmp(name, "arr_", 4) && name[4] && !name[4 + strspn(name + 4, "0123456789")])
         name[0] = '\0';
 }
 
@@ -229,7 +225,7 @@ static ort_status read_content(archive_reader *r, member *m, ort_input *in, ort_
         r->types = NULL;
         return ort_input_all(in, &r->types, &r->types_length, err);
     }
-    if (!has_suffix(m->name, ".json"))
+    if (!is_json(m->name))
         return ort_npy_read_value(in, r->options->dtype, value, err);
     unsigned char *text = NULL;
     size_t length;
@@ -255,7 +251,7 @@ static ort_status read_member(archive_reader *r, ort_error *err)
         return ort_error_memory(err, sizeof *m);
     ort_value *value = NULL;
     ort_status status = open_member(r->in, m, err);
-    if (status == ORT_OK && m->method == METHOD_STORED && !m->sized && has_suffix(m->name, ".json"))
+    if (status == ORT_OK && m->method == METHOD_STORED && !m->sized && is_json(m->name))
         status = ort_error_set(err, ORT_ERROR_UNSUPPORTED, "member '%s' is stored without its size "
                                "in front: compress it, or write the archive to a file", m->name);
     if (status == ORT_OK) {
@@ -333,11 +329,9 @@ static ort_status retype(ort_tensor *t, struct json_object *entry, const char *n
 
 static ort_status move_column(ort_tensors *tensors, const char *name, ort_error *err)
 {
-    for (size_t i = 0; i < tensors->list.count; i++) {
-        if (strcmp(tensors->list.data[i].name, name))
-            continue;
-        return ort_tensors_add_column_take(tensors, name, ort_tensors_take_at(tensors, i), err);
-    }
+    for (size_t i = 0; i < tensors->list.count; i++)
+        if (!strcmp(tensors->list.data[i].name, name))
+            return ort_tensors_add_column_take(tensors, name, ort_tensors_take_at(tensors, i), err);
     return ort_error_set(err, ORT_ERROR_DATA, "member '%s' is missing, which " TYPES_MEMBER
                          " names a column", name);
 }

@@ -159,21 +159,16 @@ static bool needs_json(const ort_value *value)
     return false;
 }
 
-static void add_sources(ort_json *json, const ort_tensors *tensors)
+/* The names that `name` gives, if there are any. */
+static void add_names(ort_json *json, const char *key, const ort_tensors *tensors, size_t count,
+                      const char *(*name)(const ort_tensors *, size_t))
 {
-    ort_json_key(json, "sources");
+    if (!count)
+        return;
+    ort_json_key(json, key);
     ort_json_begin_array(json);
-    for (size_t i = 0; i < tensors->sources.count; i++)
-        ort_json_string(json, tensors->sources.data[i]);
-    ort_json_end_array(json);
-}
-
-static void add_columns(ort_json *json, const ort_tensors *tensors)
-{
-    ort_json_key(json, "columns");
-    ort_json_begin_array(json);
-    for (size_t i = 0; i < tensors->columns.count; i++)
-        ort_json_string(json, tensors->columns.data[i].name);
+    for (size_t i = 0; i < count; i++)
+        ort_json_string(json, name(tensors, i));
     ort_json_end_array(json);
 }
 
@@ -200,10 +195,8 @@ static ort_status write_types(archive_writer *w, const ort_tensors *tensors, ort
         ort_json_end_object(&json);
     }
     ort_json_end_object(&json);
-    if (tensors->sources.count)
-        add_sources(&json, tensors);
-    if (tensors->columns.count)
-        add_columns(&json, tensors);
+    add_names(&json, "sources", tensors, tensors->sources.count, ort_tensors_source);
+    add_names(&json, "columns", tensors, tensors->columns.count, ort_tensors_column_name);
     ort_json_end_object(&json);
     ort_status status = text.failed ? ort_error_memory(err, text.length) : ORT_OK;
     if (status == ORT_OK && any)

@@ -91,11 +91,8 @@ static ort_status read_file(const unsigned char *bytes, size_t count,
             continue;
         ort_value *value = NULL;
         status = read_entry(entry, bytes + 8 + length, count - 8 - (size_t)length, &value, err);
-        if (status != ORT_OK) {
-            ort_error_wrap(err, status, "tensor '%s'", name);
-            break;
-        }
-        status = ort_tensors_add_take(tensors, name, value, err);
+        status = status == ORT_OK ? ort_tensors_add_take(tensors, name, value, err)
+                                  : ort_error_wrap(err, status, "tensor '%s'", name);
         if (status != ORT_OK)
             break;
     }

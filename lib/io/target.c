@@ -54,12 +54,10 @@ static ort_status can_write(const char *path, ort_error *err)
                                  : strdup(".");
     if (!folder)
         return ort_error_memory(err, strlen(path));
-    bool there = access(folder, W_OK | X_OK) == 0;
-    int problem = errno;
-    ort_status status = ORT_OK;
-    if (!there)
-        status = ort_error_set(err, ORT_ERROR_IO, "can't create: folder '%s': %s", folder,
-                               strerror(problem));
+    ort_status status = access(folder, W_OK | X_OK) == 0
+                            ? ORT_OK
+                            : ort_error_set(err, ORT_ERROR_IO, "can't create: folder '%s': %s",
+                                            folder, strerror(errno));
     free(folder);
     return status;
 }

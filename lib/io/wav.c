@@ -36,9 +36,14 @@ static ort_status read_format(const unsigned char *chunk, size_t size, wave *w, 
     return ORT_OK;
 }
 
+static bool matches(const unsigned char *bytes, size_t count)
+{
+    return count >= 12 && !memcmp(bytes, "RIFF", 4) && !memcmp(bytes + 8, "WAVE", 4);
+}
+
 static ort_status find_chunks(const unsigned char *bytes, size_t count, wave *w, ort_error *err)
 {
-    if (count < 12 || memcmp(bytes, "RIFF", 4) || memcmp(bytes + 8, "WAVE", 4))
+    if (!matches(bytes, count))
         return ort_error_set(err, ORT_ERROR_DATA, "is no RIFF WAVE file");
     for (size_t at = 12; at + 8 <= count;) {
         const unsigned char *chunk = bytes + at + 8;
@@ -75,9 +80,7 @@ static float sample(const wave *w, const unsigned char *p)
     switch (w->bits) {
     case 8: return (float)(p[0] - 128) / 128.0f;
     case 16: return (float)(int16_t)ort_load_u16(p) / 32768.0f;
-    case 24:
-        word = (uint32_t)p[0] << 8 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 24;
-        return (float)((int32_t)(uint32_t)word / 256) / 8388608.0f;
+    case 24: return (float)((int32_t)(ort_load_word(p, 3, false) << 8) / 256) / 8388608.0f;
     case 64:
         word = ort_load_u64(p);
         memcpy(&real, &word, sizeof real);
@@ -148,12 +151,6 @@ static ort_status write_wave(const ort_tensors *tensors, FILE *stream,
     if (bytes % 2)
         fputc(0, stream);
     return ORT_OK;
-}
-
-static bool matches(const unsigned char *bytes, size_t count)
-{
-    return ort_starts_with(bytes, count, "RIFF", 4) && count >= 12 &&
-           !memcmp(bytes + 8, "WAVE", 4);
 }
 
 /* A recorder that writes to a pipe can't know the size: its data goes on to the end. */
