@@ -77,9 +77,9 @@ static void fill(product *p, ort_dtype form)
 static void multiply(const ort_kernels *k, const product *p, ort_dtype form, const void *packed,
                      float *c, const ort_epilogue *e)
 {
-    ort_product_f32 product = {.m = p->m, .n = p->n, .depth = p->k, .a = p->a, .lda = p->k,
-                               .packed = packed, .form = form, .c = c, .ldc = p->n, .epilogue = e};
-    ort_matrix_block_f32(k, &product);
+    ort_product_f32 of = {.m = p->m, .n = p->n, .depth = p->k, .a = p->a, .lda = p->k,
+                          .packed = packed, .form = form, .c = c, .ldc = p->n, .epilogue = e};
+    ort_matrix_block_f32(k, &of);
 }
 
 static bool same_bits(const ort_kernels *k, product *p, ort_dtype form, bool transposed)
