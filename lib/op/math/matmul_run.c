@@ -29,22 +29,38 @@ static void transpose_a_f32(const matmul_plan *p, const float *a, float *to)
                 to[i * p->k + kk] = a[i * p->a_row + kk * p->a_col];
 }
 
-static void dots_f32(const product *p, int64_t first, int64_t last)
+/* Elements of product `index` of the batch, each by itself. */
+typedef struct dots {
+    const product *p;
+    const float *a, *b;
+    float *y;
+} dots;
+
+static dots dots_of(const product *p, int64_t index)
 {
+    const matmul_plan *plan = p->plan;
+    return (dots){p, p->a + matmul_offset(plan, plan->a_batch, index),
+                  p->b + matmul_offset(plan, plan->b_batch, index),
+                  p->y + index * plan->m * plan->n};
+}
+
+static void dots_f32(const dots *d, int64_t first, int64_t last)
+{
+    const product *p = d->p;
     const matmul_plan *plan = p->plan;
     const ort_epilogue *e = &p->e;
     for (int64_t at = first; at < last; at++) {
         int64_t i = at / plan->n, j = at % plan->n;
-        float v = e->alpha * p->call->k->gemm.dot_f32(plan->k, p->a + i * plan->a_row,
-                                                      p->b + j * plan->b_col);
+        float v = e->alpha * p->call->k->gemm.dot_f32(plan->k, d->a + i * plan->a_row,
+                                                      d->b + j * plan->b_col);
         v += e->add ? e->add[i * e->ldadd + j] : 0.0f;
         v += e->row_bias ? e->row_bias[i] : 0.0f;
         v += e->col_bias ? e->col_bias[j] : 0.0f;
         v = v < e->lo ? e->lo : v;
-        p->y[at] = v > e->hi ? e->hi : v;
+        d->y[at] = v > e->hi ? e->hi : v;
     }
     if (e->act >= 0)
-        p->call->k->math.unary[e->act](p->y + first, p->y + first, (size_t)(last - first), e->act_a,
+        p->call->k->math.unary[e->act](d->y + first, d->y + first, (size_t)(last - first), e->act_a,
                                        e->act_b);
 }
 
@@ -68,50 +84,40 @@ static const void *packed_b(const product *p, int64_t index)
 }
 
 /* Product `index` of the batch, where `space` has room for A's rows and for B. */
-static ort_product_f32 product_f32(const product *p, int64_t index, char *space)
+static void product_f32(const product *p, int64_t index, char *space, ort_product_f32 *q)
 {
     const matmul_plan *plan = p->plan;
     const float *a = p->a + matmul_offset(plan, plan->a_batch, index);
-    ort_product_f32 q = {.m = plan->m, .n = plan->n, .depth = plan->k, .a = a, .lda = plan->a_row,
-                         .c = p->y + index * plan->m * plan->n, .ldc = plan->n, .epilogue = &p->e};
+    *q = (ort_product_f32){.m = plan->m, .n = plan->n, .depth = plan->k, .a = a,
+                           .lda = plan->a_row, .c = p->y + index * plan->m * plan->n,
+                           .ldc = plan->n, .epilogue = &p->e};
     if (plan->a_col != 1) {
         float *rows = (float *)(void *)space;
         transpose_a_f32(plan, a, rows);
-        q.a = rows;
-        q.lda = plan->k;
+        q->a = rows;
+        q->lda = plan->k;
     }
     if (p->state->packed) {
-        q.packed = packed_b(p, index);
-        q.form = p->state->form;
-        return q;
+        q->packed = packed_b(p, index);
+        q->form = p->state->form;
+        return;
     }
-    q.b = p->b + matmul_offset(plan, plan->b_batch, index);
-    q.row = plan->b_row;
-    q.column = plan->b_col;
-    q.space = space + plan->row_bytes;
-    return q;
-}
-
-/* The same as a batch of one. */
-static product one_of(const product *p, int64_t index)
-{
-    const matmul_plan *plan = p->plan;
-    product one = *p;
-    one.a += matmul_offset(plan, plan->a_batch, index);
-    one.b += matmul_offset(plan, plan->b_batch, index);
-    one.y += index * plan->m * plan->n;
-    return one;
+    q->b = p->b + matmul_offset(plan, plan->b_batch, index);
+    q->row = plan->b_row;
+    q->column = plan->b_col;
+    q->space = space + plan->row_bytes;
 }
 
 static void task_batch_f32(void *arg, size_t task, int thread)
 {
     const product *p = arg;
     if (p->plan->dots) {
-        product one = one_of(p, (int64_t)task);
-        dots_f32(&one, 0, p->plan->m * p->plan->n);
+        dots d = dots_of(p, (int64_t)task);
+        dots_f32(&d, 0, p->plan->m * p->plan->n);
         return;
     }
-    ort_product_f32 q = product_f32(p, (int64_t)task, ort_call_scratch(p->call, thread));
+    ort_product_f32 q;
+    product_f32(p, (int64_t)task, ort_call_scratch(p->call, thread), &q);
     ort_matrix_block_f32(p->call->k, &q);
 }
 
@@ -119,11 +125,12 @@ static void one_f32(const product *p, int64_t index)
 {
     const matmul_plan *plan = p->plan;
     if (plan->dots) {
-        product one = one_of(p, index);
-        ort_call_range(p->call, plan->m * plan->n, dots_grain(plan), task_dots, &one);
+        dots d = dots_of(p, index);
+        ort_call_range(p->call, plan->m * plan->n, dots_grain(plan), task_dots, &d);
         return;
     }
-    ort_product_f32 q = product_f32(p, index, (char *)p->call->workspace + plan->shared);
+    ort_product_f32 q;
+    product_f32(p, index, (char *)p->call->workspace + plan->shared, &q);
     ort_matrix_multiply_f32(p->call, &q);
 }
 

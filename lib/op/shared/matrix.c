@@ -97,9 +97,12 @@ typedef struct operand {
     int64_t step, panel; /* elements */
 } operand;
 
-static operand operand_of(const ort_kernels *k, const ort_product_f32 *p)
+/* `now`: B was packed into the product's space just now. */
+static operand operand_of(const ort_kernels *k, const ort_product_f32 *p, bool now)
 {
     int64_t nr = k->gemm.nr;
+    if (now)
+        return (operand){p->space, ORT_DTYPE_FLOAT, nr, p->depth * nr};
     if (!p->packed)
         return (operand){p->b, ORT_DTYPE_FLOAT, p->row, nr};
     return (operand){p->packed, p->form ? p->form : ORT_DTYPE_FLOAT, nr, p->depth * nr};
@@ -184,17 +187,15 @@ static bool packs_now(const ort_kernels *k, const ort_product_f32 *p)
     return !p->packed && p->space && packs(k, p->m, p->column);
 }
 
-void ort_matrix_block_f32(const ort_kernels *k, const ort_product_f32 *product)
+void ort_matrix_block_f32(const ort_kernels *k, const ort_product_f32 *p)
 {
-    ort_product_f32 p = *product;
-    if (p.m <= 0 || p.n <= 0)
+    if (p->m <= 0 || p->n <= 0)
         return;
-    if (packs_now(k, &p)) {
-        ort_matrix_pack_f32(k, p.depth, p.n, p.b, p.row, p.column, p.space);
-        p.packed = p.space;
-    }
-    operand o = operand_of(k, &p);
-    block_f32(k, &p, &o, NULL);
+    bool now = packs_now(k, p);
+    if (now)
+        ort_matrix_pack_f32(k, p->depth, p->n, p->b, p->row, p->column, p->space);
+    operand o = operand_of(k, p, now);
+    block_f32(k, p, &o, NULL);
 }
 
 void ort_matrix_block_f64(const ort_kernels *k, const ort_product_f64 *p)
@@ -277,21 +278,24 @@ static const void *next_panels(const job_f32 *j, size_t task)
 static void task_f32(void *arg, size_t task, int thread)
 {
     const job_f32 *j = arg;
-    ort_product_f32 p = *j->p;
+    const ort_product_f32 *of = j->p;
     int64_t i0 = row_task(&j->g, (int64_t)task) * j->g.rows;
     int64_t j0 = column_task(&j->g, (int64_t)task) * j->g.columns;
-    ort_epilogue e = p.epilogue ? *p.epilogue : ort_epilogue_none();
+    ort_epilogue e = of->epilogue ? *of->epilogue : ort_epilogue_none();
     if (e.add)
         e.add += i0 * e.ldadd + j0;
     if (e.row_bias)
         e.row_bias += i0;
     if (e.col_bias)
         e.col_bias += j0;
-    p.m = ort_min_i64(j->g.rows, p.m - i0);
-    p.n = ort_min_i64(j->g.columns, p.n - j0);
-    p.a += i0 * p.lda;
-    p.c += i0 * p.ldc + j0;
-    p.epilogue = &e;
+    const ort_product_f32 p = {.m = ort_min_i64(j->g.rows, of->m - i0),
+                               .n = ort_min_i64(j->g.columns, of->n - j0),
+                               .depth = of->depth,
+                               .a = of->a + i0 * of->lda,
+                               .lda = of->lda,
+                               .c = of->c + i0 * of->ldc + j0,
+                               .ldc = of->ldc,
+                               .epilogue = &e};
     operand o = j->b;
     o.b = at_element(&o, j0 / j->k->gemm.nr * o.panel);
     block_f32(j->k, &p, &o, next_panels(j, task));
@@ -305,20 +309,19 @@ static void task_pack(void *arg, int64_t first, int64_t end, int thread)
                         (float *)p->space + first * p->depth);
 }
 
-void ort_matrix_multiply_f32(const ort_call *call, const ort_product_f32 *product)
+void ort_matrix_multiply_f32(const ort_call *call, const ort_product_f32 *p)
 {
-    ort_product_f32 p = *product;
     int64_t nr = call->k->gemm.nr;
-    if (p.m <= 0 || p.n <= 0)
+    if (p->m <= 0 || p->n <= 0)
         return;
-    job_f32 j = {.k = call->k, .p = &p, .g = plan_grid(p.m, p.n, p.depth, nr, sizeof(float)),
+    job_f32 j = {.k = call->k, .p = p, .g = plan_grid(p->m, p->n, p->depth, nr, sizeof(float)),
                  .threads = ort_pool_threads(call->pool)};
-    if (packs_now(j.k, &p)) {
-        int64_t panels = ort_max_i64((64 << 10) / (ort_max_i64(p.depth, 1) * nr), 1);
-        ort_call_range(call, p.n, panels * nr, task_pack, &j);
-        p.packed = p.space;
+    bool now = packs_now(j.k, p);
+    if (now) {
+        int64_t panels = ort_max_i64((64 << 10) / (ort_max_i64(p->depth, 1) * nr), 1);
+        ort_call_range(call, p->n, panels * nr, task_pack, &j);
     }
-    j.b = operand_of(j.k, &p);
+    j.b = operand_of(j.k, p, now);
     ort_call_parallel(call, (size_t)(j.g.row_tasks * j.g.column_tasks), task_f32, &j);
 }
 
