@@ -303,20 +303,17 @@ const ort_tensor *ort_edit_constant(const ort_graph *graph, const ort_node *node
     return ort_fact_value(graph, ort_edit_input(node, slot));
 }
 
+/* Looks for the first letter: few lists have it, and fewer still at the beginning of a name. */
 bool ort_edit_names(const char *names, size_t length, const ort_op *op)
 {
-    for (const char *at = names, *end = names + length, *stop; at < end; at = stop + 1) {
-        const char *domain = ONNX;
-        stop = memchr(at, '|', (size_t)(end - at));
-        if (!stop)
-            stop = end;
-        if (stop - at > 3 && !strncmp(at, "ms.", 3)) {
-            domain = MS;
-            at += 3;
-        }
-        size_t count = (size_t)(stop - at);
-        if (op->name[0] == *at && !strncmp(op->name, at, count) && !op->name[count] &&
-            !strcmp(op->domain, domain))
+    const char *end = names + length, *at = names;
+    for (; (at = memchr(at, op->name[0], (size_t)(end - at))) != NULL; at++) {
+        size_t count = strlen(op->name);
+        bool ms = at - names >= 3 && !memcmp(at - 3, "ms.", 3);
+        const char *first = ms ? at - 3 : at;
+        if ((first == names || first[-1] == '|') && count <= (size_t)(end - at) &&
+            !memcmp(at, op->name, count) && (at + count == end || at[count] == '|') &&
+            !strcmp(op->domain, ms ? MS : ONNX))
             return true;
     }
     return false;
