@@ -1,0 +1,155 @@
+"""CTranslate2: encoders of its kinds (BERT, Whisper), with the ONNX file's weights in its specs.
+
+Its own form is written to a temporary folder and loaded from there.
+"""
+import tempfile
+
+import ctranslate2 as engine
+import numpy as np
+from ctranslate2.converters import utils
+from ctranslate2.specs import common_spec, transformer_spec, whisper_spec
+
+from peers import forms
+
+BERT_HEADS = {"bert_base": 12, "minilm_l6_v2": 12}
+WHISPER_HEADS = {"whisper_tiny_encoder": 6}
+PER_LAYER = 6       # products: query, key, value, output, and two of the feed-forward network
+
+
+def set_linear(spec, layer):
+    spec.weight, spec.bias = np.ascontiguousarray(layer[0].T), layer[1]
+
+
+def set_norm(spec, norm):
+    spec.gamma, spec.beta = norm[0], norm[1]
+
+
+def set_layer(spec, linear, norms):
+    parts = [common_spec.LinearSpec() for _ in range(3)]
+    for part, layer in zip(parts, linear):
+        set_linear(part, layer)
+    utils.fuse_linear(spec.self_attention.linear[0], parts)
+    set_linear(spec.self_attention.linear[1], linear[3])
+    set_linear(spec.ffn.linear_0, linear[4])
+    set_linear(spec.ffn.linear_1, linear[5])
+    set_norm(spec.self_attention.layer_norm, norms[0])
+    set_norm(spec.ffn.layer_norm, norms[1])
+
+
+def set_layers(specs, linear, norms):
+    for k, spec in enumerate(specs):
+        set_layer(spec, linear[PER_LAYER * k:], norms[2 * k:])
+
+
+def vocabulary(count):
+    return ["token%d" % k for k in range(count)]
+
+
+def bert_spec(net, heads):
+    linear, norms = net.linear_layers(), net.norms()
+    words, kinds, positions = net.tables()
+    encoder = transformer_spec.TransformerEncoderSpec(
+        len(linear) // PER_LAYER, heads, pre_norm=False, activation=common_spec.Activation.GELU,
+        layernorm_embedding=True, num_source_embeddings=2,
+        embeddings_merge=common_spec.EmbeddingsMerge.ADD)
+    pooled = len(linear) % PER_LAYER == 1
+    spec = transformer_spec.TransformerEncoderModelSpec(encoder, pooling_layer=pooled)
+    encoder.scale_embeddings = False
+    encoder.embeddings[0].weight, encoder.embeddings[1].weight = words, kinds
+    encoder.position_encodings.encodings = positions
+    set_norm(encoder.layernorm_embedding, norms[0])
+    set_layers(encoder.layer, linear, norms[1:])
+    if pooled:
+        set_linear(spec.pooler_dense, linear[-1])
+    spec.register_vocabulary(vocabulary(len(words)))
+    spec.config.unk_token = "token0"
+    spec.config.layer_norm_epsilon = norms[0][2]
+    return spec
+
+
+def set_decoder(decoder, width):
+    """The engine loads no Whisper without a decoder; this one is never run."""
+    def zeros(*shape):
+        return np.zeros(shape, np.float32)
+    def blank(spec, outs, ins=width):
+        spec.weight, spec.bias = zeros(outs, ins), zeros(outs)
+    norm = (zeros(width), zeros(width))
+    decoder.embeddings.weight = zeros(8, width)
+    decoder.position_encodings.encodings = zeros(8, width)
+    set_norm(decoder.layer_norm, norm)
+    decoder.projection.weight = zeros(8, width)
+    for layer in decoder.layer:
+        blank(layer.self_attention.linear[0], 3 * width)
+        blank(layer.self_attention.linear[1], width)
+        blank(layer.attention.linear[0], width)
+        blank(layer.attention.linear[1], 2 * width)
+        blank(layer.attention.linear[2], width)
+        blank(layer.ffn.linear_0, 4 * width)
+        blank(layer.ffn.linear_1, width, 4 * width)
+        for part in (layer.self_attention, layer.attention, layer.ffn):
+            set_norm(part.layer_norm, norm)
+
+
+def whisper_spec_of(net, heads):
+    linear, norms, convs = net.linear_layers(), net.norms(), net.convolutions()
+    spec = whisper_spec.WhisperSpec(len(linear) // PER_LAYER, heads, 1, heads)
+    for conv, (weight, bias) in zip((spec.encoder.conv1, spec.encoder.conv2), convs):
+        conv.weight, conv.bias = weight, bias
+    spec.encoder.position_encodings.encodings = net.tables()[0]
+    set_layers(spec.encoder.layer, linear, norms)
+    set_norm(spec.encoder.layer_norm, norms[-1])
+    set_decoder(spec.decoder, len(norms[-1][0]))
+    spec.register_vocabulary(vocabulary(8))
+    return spec
+
+
+def convert(spec, folder):
+    spec.validate()
+    spec.optimize(quantization=None)
+    spec.save(folder)
+
+
+class Bert:
+    def __init__(self, folder, threads):
+        self.engine = engine.Encoder(folder, "cpu", compute_type="float32", inter_threads=1,
+                                     intra_threads=threads)
+
+    def bind(self, inputs):
+        tokens = np.ascontiguousarray(inputs["input_ids"], np.int32)
+        lengths = np.asarray(inputs["attention_mask"]).sum(axis=1).astype(np.int32)
+        self.kept = tokens, lengths
+        self.tokens = engine.StorageView.from_array(tokens)
+        self.lengths = engine.StorageView.from_array(lengths)
+        self.kinds = np.asarray(inputs["token_type_ids"]).tolist()
+
+    def run(self):
+        self.result = self.engine.forward_batch(self.tokens, self.lengths, self.kinds)
+
+    def outputs(self):
+        return {0: np.array(self.result.last_hidden_state)}
+
+
+class Whisper:
+    def __init__(self, folder, threads):
+        self.engine = engine.models.Whisper(folder, "cpu", compute_type="float32",
+                                            inter_threads=1, intra_threads=threads)
+
+    def bind(self, inputs):
+        self.kept = np.ascontiguousarray(inputs["input_features"], np.float32)
+        self.features = engine.StorageView.from_array(self.kept)
+
+    def run(self):
+        self.result = self.engine.encode(self.features)
+
+    def outputs(self):
+        return {0: np.array(self.result)}
+
+
+def open(folder, threads):
+    kinds = ((BERT_HEADS, bert_spec, Bert), (WHISPER_HEADS, whisper_spec_of, Whisper))
+    for heads, make_spec, session in kinds:
+        if folder.name in heads:
+            with tempfile.TemporaryDirectory() as own:
+                convert(make_spec(forms.Net(folder), heads[folder.name]), own)
+                return session(own, threads)
+    raise forms.Absent("an architecture without a spec")
