@@ -1,12 +1,15 @@
 /* bench.c - this library beside pinned peers, model by model, interleaved in one run.
  *
  * usage: bench [--only GLOB] [--threads LIST] [--rounds N] [--launches N] [--scratch DIR]
- *              [--families FILE] [--onnxruntime LIB.so] [--openvino LIB.so] [--tract LIB.so] DIR...
+ *              [--families FILE] [--onnxruntime LIB.so] [--openvino LIB.so] [--tract LIB.so]
+ *              [--python PYTHON] [--python-worker FILE] [--patience SECONDS] DIR...
  *        bench --creation LIB.so MODEL       onnxruntime's creation of a session at level extended
  *        bench --launch COMMAND [ARG...]     a process from start to end
  *
  * DIR/NAME holds model.onnx and inputs.npz or test_data_set_0. Each runtime runs in processes of
- * its own (this program executed again with --worker). Figures go to standard error as they come
+ * its own (this program executed again with --worker NAME ..., or PYTHON with the other worker).
+ * Of one model there are N rounds, and more, for as long as patience lasts, while the interval of
+ * the ratio over the best peer is wider than 0.1. Figures go to standard error as they come
  * and to standard output as tables and gates, one set for each number of threads. Exit status 1
  * when an output of ours differs.
  */
@@ -20,7 +23,8 @@
 
 enum { MAX_MODELS = 500, PEER = 1000 };
 
-const char *const side_names[SIDES] = {"ours", "onnxruntime", "openvino", "tract"};
+const char *const side_names[SIDES] = {"ours",   "onnxruntime", "openvino", "tract",
+                                       "litert", "ctranslate2", "lleaves"};
 
 static ort_peak machine_peak(void) /* of one core */
 {
@@ -61,14 +65,14 @@ static void print_machine(const settings *set)
            sysconf(_SC_NPROCESSORS_ONLN), machine_peak().gflops);
     print_load("before");
     printf("%d rounds, %d launches; peers:", set->rounds, set->launches);
-    for (int i = 1; i < SIDES; i++) {
+    for (int i = 1; i < LITERT; i++) {
         const runtime_class *class = i == ONNXRUNTIME ? &runtime_onnxruntime
                                      : i == OPENVINO  ? &runtime_openvino
                                                       : &runtime_tract;
         if (set->library[i])
             printf(" %s %s", class->name, class->version);
     }
-    printf("\n");
+    printf("%s\n", set->library[LITERT] ? " and those of peers/, of requirements-bench.txt" : "");
     fflush(stdout);
 }
 
@@ -142,6 +146,9 @@ static bool parse(int argc, char **argv, settings *set)
         {"onnxruntime", required_argument, NULL, PEER + ONNXRUNTIME},
         {"openvino", required_argument, NULL, PEER + OPENVINO},
         {"tract", required_argument, NULL, PEER + TRACT},
+        {"python", required_argument, NULL, 'y'},
+        {"python-worker", required_argument, NULL, 'w'},
+        {"patience", required_argument, NULL, 'p'},
         {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (c) {
@@ -154,6 +161,12 @@ static bool parse(int argc, char **argv, settings *set)
         case 'l': set->launches = atoi(optarg); break;
         case 's': set->scratch = optarg; break;
         case 'f': set->families = optarg; break;
+        case 'w': set->worker = optarg; break;
+        case 'p': set->patience_s = atof(optarg); break;
+        case 'y':
+            for (int i = LITERT; i < SIDES; i++)
+                set->library[i] = optarg;
+            break;
         case PEER + ONNXRUNTIME:
         case PEER + OPENVINO:
         case PEER + TRACT: set->library[c - PEER] = optarg; break;
@@ -168,8 +181,9 @@ int main(int argc, char **argv)
 {
     static measure list[MAX_MODELS];
     settings set = {.library = {[OURS] = ""}, .scratch = "build",
-                    .families = "tests/bench/families.txt", .threads = {1, 2}, .thread_count = 2,
-                    .rounds = 7, .launches = 5};
+                    .families = "tests/bench/families.txt", .worker = "tests/bench/peers/worker.py",
+                    .threads = {1, 2}, .thread_count = 2, .rounds = 7, .launches = 5,
+                    .patience_s = 20};
     setenv("ORT_DISABLE_TELEMETRY", "1", 1);
     if (argc == 7 && !strcmp(argv[1], "--worker"))
         return worker_main(argv + 2);
@@ -180,7 +194,8 @@ int main(int argc, char **argv)
     if (!parse(argc, argv, &set)) {
         fprintf(stderr, "usage: bench [--only GLOB] [--threads 1,2] [--rounds N] [--launches N] "
                         "[--scratch DIR] [--families FILE] [--onnxruntime LIB.so] "
-                        "[--openvino LIB.so] [--tract LIB.so] DIR...\n");
+                        "[--openvino LIB.so] [--tract LIB.so] [--python PYTHON] "
+                        "[--python-worker WORKER.py] [--patience SECONDS] DIR...\n");
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
@@ -190,7 +205,7 @@ int main(int argc, char **argv)
         size_t count = 0;
         for (int d = optind; d < argc; d++)
             count = measure_folder(&set, argv[d], set.threads[t], list, count);
-        print_tables(&set, set.threads[t], list, count);
+        print_tables(set.threads[t], list, count);
         for (size_t k = 0; k < count; k++)
             different += list[k].differs;
     }

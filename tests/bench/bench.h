@@ -1,26 +1,31 @@
 /* bench.h - what the pieces of the benchmark know of each other.
  *
  * bench.c lists models and measures them (measure.c) in processes of their own (worker.c, over
- * runtime.h), then prints tables and gates (bench_table.c).
+ * runtime.h; peers/worker.py for peers without a C library), compares outputs (compare.c), then
+ * prints tables and gates (bench_table.c) over ratios (ratios.c).
  */
 #ifndef TESTS_BENCH_BENCH_H
 #define TESTS_BENCH_BENCH_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
-enum { OURS, ONNXRUNTIME, OPENVINO, TRACT, SIDES };
+/* From LITERT on, processes of peers/worker.py with a form of the model of their own. */
+enum { OURS, ONNXRUNTIME, OPENVINO, TRACT, LITERT, CTRANSLATE2, LLEAVES, SIDES };
 enum { MAX_ROUNDS = 99, MAX_LAUNCHES = 15 };
 
 typedef struct settings {
-    const char *library[SIDES]; /* NULL: not measured */
+    const char *library[SIDES]; /* NULL: not measured; from LITERT on, a Python to run them */
     const char *only, *scratch, *families;
+    const char *worker; /* peers/worker.py */
     int threads[8], thread_count, rounds, launches;
+    double patience_s; /* rounds go on so long until the interval is narrow */
 } settings;
 
 typedef enum side_state {
-    SIDE_ABSENT, /* no library given */
+    SIDE_ABSENT, /* no library given, or it has no form of the model */
     SIDE_FAILED, /* it can't load or run the model: `why` */
     SIDE_WRONG,  /* its outputs are off: timed, but no peer to beat */
     SIDE_FINE
@@ -37,8 +42,13 @@ typedef struct side {
 typedef struct measure {
     char name[100], family[32];
     side side[SIDES];
+    int rounds;
     bool differs; /* it is our outputs that are off; nothing was timed */
 } measure;
+
+typedef struct interval {
+    double low, high;
+} interval;
 
 extern const char *const side_names[SIDES];
 
@@ -50,10 +60,21 @@ int worker_main(char **argv);
 int creation_main(char **argv);
 int launch_main(char **argv);
 
+/* ratios.c. The fastest peer whose outputs are right, or NULL. */
+const side *best_peer(const measure *m);
+/* 95 % interval of the ratio ours / theirs over the rounds, which are measured side by side. */
+interval ratio_interval(const measure *m, const side *theirs);
+/* Enough to judge by. */
+bool is_narrow(interval range);
+
+/* compare.c: judge the outputs that each side wrote to outputs_path. */
+void outputs_path(const settings *set, int which, char path[PATH_MAX]);
+void compare_outputs(const settings *set, const char *folder, measure *m);
+
 /* measure.c: fill in m->side. */
 void measure_model(const settings *set, const char *folder, int threads, measure *m);
 
 /* bench_table.c: the tables and gates of one number of threads. */
-void print_tables(const settings *set, int threads, const measure *list, size_t count);
+void print_tables(int threads, const measure *list, size_t count);
 
 #endif

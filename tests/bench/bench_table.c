@@ -1,8 +1,7 @@
 /* bench_table.c - the tables and gates of the benchmark, as Markdown.
  *
- * A ratio is ours / theirs: below 1 we are ahead. A runtime's time is its best round's median; the
- * best peer of a model is the fastest whose outputs are right. The interval is that of Student's t
- * over the logarithms of the ratios of the rounds, which are measured side by side.
+ * A ratio is ours / theirs: below 1 we are ahead (ratios.c). The best peer of a model is the fastest
+ * whose outputs are right.
  */
 #include <math.h>
 #include <string.h>
@@ -15,54 +14,21 @@ typedef struct family {
 } family;
 
 static const family families[] = {
-    {"convolutional", "Convolutional", 0.80},
-    {"encoder", "Transformer encoders", 0.94},
-    {"recurrent", "Recurrent", 0.60},
-    {"decoding", "One-token decoding", 0.60},
-    {"tabular", "Tabular", 0.35},
+    {"convolutional", "Convolutional", 0.70},
+    {"encoder", "Transformer encoders", 0.85},
+    {"recurrent", "Recurrent", 0.50},
+    {"decoding", "One-token decoding", 0.40},
+    {"tabular", "Tabular", 0.32},
+    {"graph", "Graph networks", 0.95},
     {"half", "Half precision", 0},
     {"integer", "Integer", 0},
     {"other", "Other", 0},
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
-static const double slower_limit = 1.02, ready_limit = 0.25, output_limit = 0.5, peak_limit = 0.6;
-
-typedef struct interval {
-    double low, high;
-} interval;
-
-static double t_quantile(int freedom) /* of 97.5 % */
-{
-    static const double table[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
-                                   2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-                                   2.110,  2.101, 2.093, 2.086};
-    enum { ROWS = sizeof table / sizeof *table };
-    return freedom < 1 ? INFINITY : freedom <= ROWS ? table[freedom - 1] : 2.0;
-}
-
-static interval paired(const side *a, const side *b, int rounds)
-{
-    double sum = 0, squares = 0;
-    for (int k = 0; k < rounds; k++) {
-        double ratio = log(a->round[k] / b->round[k]);
-        sum += ratio;
-        squares += ratio * ratio;
-    }
-    double mean = sum / rounds;
-    double variance = rounds > 1 ? fmax(0, squares - rounds * mean * mean) / (rounds - 1) : 0;
-    double half = t_quantile(rounds - 1) * sqrt(variance / rounds);
-    return (interval){exp(mean - half), exp(mean + half)};
-}
-
-static const side *best_peer(const measure *m)
-{
-    const side *best = NULL;
-    for (int i = 1; i < SIDES; i++)
-        if (m->side[i].state == SIDE_FINE && (!best || m->side[i].best < best->best))
-            best = &m->side[i];
-    return best;
-}
+/* Of geometric means; of each model. */
+static const double ready_limit = 0.12, output_limit = 0.5, peak_limit = 0.6;
+static const double slower_each = 1.0, ready_each = 0.5, output_each = 0.5, peak_each = 1.0;
 
 static bool compared(const measure *m)
 {
@@ -96,34 +62,38 @@ static void print_side(const side *s)
         printf(" - |");
 }
 
-static void print_row(const settings *set, const measure *m, mean *over_best)
+/* Those with a form of the model of their own. */
+static void print_others(const measure *m)
 {
-    const side *ours = &m->side[OURS], *theirs = &m->side[ONNXRUNTIME], *best = best_peer(m);
+    for (int i = LITERT; i < SIDES; i++) {
+        const side *s = &m->side[i];
+        if (s->state == SIDE_FINE || s->state == SIDE_WRONG)
+            printf(" %s %.4g%s", side_names[i], s->best, s->state == SIDE_WRONG ? " wrong" : "");
+    }
+    printf(" |");
+}
+
+static void print_row(const measure *m, mean *over_best)
+{
+    const side *ours = &m->side[OURS], *best = best_peer(m);
     printf("| %s |", m->name);
-    for (int i = 0; i < SIDES; i++)
+    for (int i = 0; i < LITERT; i++)
         print_side(&m->side[i]);
+    print_others(m);
     if (!compared(m)) {
-        printf(" not compared | |\n");
-        return;
-    }
-    if (best) {
-        mean_add(over_best, ours->best / best->best);
-        printf(" %.2f |", ours->best / best->best);
-    } else {
-        printf(" |");
-    }
-    if (theirs->state == SIDE_FINE || theirs->state == SIDE_WRONG) {
-        interval range = paired(ours, theirs, set->rounds);
-        printf(" %.2f (%.2f to %.2f)%s |\n", ours->best / theirs->best, range.low, range.high,
-               range.low > slower_limit ? " slower" : "");
-    } else {
+        printf(" not compared |\n");
+    } else if (!best) {
         printf(" |\n");
+    } else {
+        interval range = ratio_interval(m, best);
+        mean_add(over_best, ours->best / best->best);
+        printf(" %.2f (%.2f to %.2f)%s |\n", ours->best / best->best, range.low, range.high,
+               range.low > slower_each ? " slower" : is_narrow(range) ? "" : " noisy");
     }
 }
 
 /* The rows of one family; its geometric mean over the best peer. */
-static mean print_family(const settings *set, int threads, const family *f, const measure *list,
-                         size_t count)
+static mean print_family(int threads, const family *f, const measure *list, size_t count)
 {
     mean over_best = {0};
     bool begun = false;
@@ -132,15 +102,15 @@ static mean print_family(const settings *set, int threads, const family *f, cons
             continue;
         if (!begun)
             printf("\n%s, %d thread%s: median of a run in ms\n\n"
-                   "| model | ours | onnxruntime | openvino | tract | ours / best peer | "
-                   "ours / onnxruntime (95 %%) |\n"
+                   "| model | ours | onnxruntime | openvino | tract | others | "
+                   "ours / best peer (95 %%) |\n"
                    "| --- | --: | --: | --: | --: | --: | --: |\n",
                    f->title, threads, threads > 1 ? "s" : "");
         begun = true;
-        print_row(set, &list[k], &over_best);
+        print_row(&list[k], &over_best);
     }
     if (over_best.count)
-        printf("| geometric mean of %d | | | | | **%.2f** | |\n", over_best.count,
+        printf("| geometric mean of %d | | | | | | **%.2f** |\n", over_best.count,
                mean_of(&over_best));
     return over_best;
 }
@@ -179,34 +149,54 @@ static void print_gate(const char *what, const mean *figure, double limit)
         printf(" | |\n");
 }
 
-/* Names of models that are beyond the limit of a gate that holds for each. */
-static void print_gate_each(const settings *set, const measure *list, size_t count, int gate)
+enum { SLOWER, READY, OUTPUT, PEAK, EACH_GATES };
+
+/* The figure of a gate that holds for each model; false where it has none. */
+static bool figure_of(const measure *m, int gate, double *figure)
 {
-    static const char *const titles[] = {"slower than onnxruntime", "session ready",
-                                         "start to first output", "peak memory"};
-    static const double *const limits[] = {&slower_limit, &ready_limit, &output_limit,
-                                           &peak_limit};
+    const side *ours = &m->side[OURS], *theirs = &m->side[ONNXRUNTIME], *best = best_peer(m);
+    bool exact = strcmp(m->family, "integer") && strcmp(m->family, "half");
+    if (!compared(m))
+        return false;
+    if (gate == SLOWER)
+        *figure = best && exact ? ratio_interval(m, best).low : NAN;
+    else if (theirs->state < SIDE_WRONG)
+        *figure = NAN;
+    else
+        *figure = gate == READY    ? ours->ready / theirs->ready
+                  : gate == OUTPUT ? (ours->ready + ours->first) / (theirs->ready + theirs->first)
+                                   : ours->peak / theirs->peak;
+    return !isnan(*figure);
+}
+
+/* Names of models that are beyond the limit. */
+static void print_gate_each(const measure *list, size_t count, int gate)
+{
+    static const char *const titles[EACH_GATES] = {"slower than the best peer", "session ready",
+                                                   "start to first output", "peak memory"};
+    static const double *const limits[EACH_GATES] = {&slower_each, &ready_each, &output_each,
+                                                     &peak_each};
     int beyond = 0, all = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        for (size_t k = 0; k < count; k++) {
-            const side *a = &list[k].side[OURS], *b = &list[k].side[ONNXRUNTIME];
-            if (!compared(&list[k]) || b->state < SIDE_WRONG ||
-                (gate == 0 && (!strcmp(list[k].family, "integer") ||
-                               !strcmp(list[k].family, "half"))))
-                continue;
-            const double figures[] = {paired(a, b, set->rounds).low, a->ready / b->ready,
-                                      (a->ready + a->first) / (b->ready + b->first),
-                                      a->peak / b->peak};
-            all += pass == 0;
-            if (figures[gate] <= *limits[gate])
-                continue;
-            beyond += pass == 0;
-            if (pass == 1)
-                printf(" %s %.2f", list[k].name, figures[gate]);
-        }
-        if (pass == 0)
-            printf("- %s, models beyond %.2f: %d of %d:", titles[gate], *limits[gate], beyond,
-                   all);
+    double figure;
+    for (size_t k = 0; k < count; k++) {
+        bool has = figure_of(&list[k], gate, &figure);
+        all += has;
+        beyond += has && figure > *limits[gate];
+    }
+    printf("- %s, models beyond %.2f: %d of %d:", titles[gate], *limits[gate], beyond, all);
+    for (size_t k = 0; k < count; k++)
+        if (figure_of(&list[k], gate, &figure) && figure > *limits[gate])
+            printf(" %s %.2f", list[k].name, figure);
+    printf("\n");
+}
+
+static void print_noisy(const measure *list, size_t count)
+{
+    printf("- interval wider than 0.1 after all rounds:");
+    for (size_t k = 0; k < count; k++) {
+        const side *best = best_peer(&list[k]);
+        if (compared(&list[k]) && best && !is_narrow(ratio_interval(&list[k], best)))
+            printf(" %s", list[k].name);
     }
     printf("\n");
 }
@@ -224,11 +214,11 @@ static void print_notes(const measure *list, size_t count)
                        list[k].side[i].why);
 }
 
-void print_tables(const settings *set, int threads, const measure *list, size_t count)
+void print_tables(int threads, const measure *list, size_t count)
 {
     mean family_means[FAMILIES], start_means[3] = {{0}};
     for (int f = 0; f < FAMILIES; f++)
-        family_means[f] = print_family(set, threads, &families[f], list, count);
+        family_means[f] = print_family(threads, &families[f], list, count);
     print_start(threads, list, count, start_means);
     printf("\n| ours / theirs, %d thread%s | models | geometric mean | limit | within |\n"
            "| --- | --: | --: | --: | --- |\n",
@@ -239,8 +229,9 @@ void print_tables(const settings *set, int threads, const measure *list, size_t 
     print_gate("start to first output, over onnxruntime", &start_means[1], output_limit);
     print_gate("peak memory, over onnxruntime", &start_means[2], peak_limit);
     printf("\n");
-    for (int gate = 0; gate < 4; gate++)
-        print_gate_each(set, list, count, gate);
+    for (int gate = 0; gate < EACH_GATES; gate++)
+        print_gate_each(list, count, gate);
+    print_noisy(list, count);
     print_notes(list, count);
     fflush(stdout);
 }

@@ -3,9 +3,8 @@
 #
 # usage: tests/tools/setup_venv.sh [--bench | --parity | --optimize]
 #
-# --bench: only those of requirements-bench.txt, in build/venv-bench. --parity, --optimize: those of
-# requirements-parity.txt or requirements-optimize.txt beside the first, in build/venv-parity or
-# build/venv-optimize.
+# --bench, --parity, --optimize: those of requirements-bench.txt and so on beside the first, in
+# build/venv-bench and so on.
 #
 # Does nothing when the stamp in the folder matches the requirements. Exit status: 0 ready, 3 the
 # packages can't be had here (no network, no Python 3.11, no venv module; callers skip and say so),
@@ -15,11 +14,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 venv=$root/build/venv
 files=$root/tests/requirements.txt
 stamp=$venv/.stamp
-if [ "${1:-}" = --bench ]; then
-    files=$root/tests/requirements-bench.txt
-    venv=$root/build/venv-bench
-    stamp=$venv/.stamp
-elif [ "${1:-}" = --parity ] || [ "${1:-}" = --optimize ]; then
+if [ "${1:-}" = --bench ] || [ "${1:-}" = --parity ] || [ "${1:-}" = --optimize ]; then
     files="$files $root/tests/requirements-${1#--}.txt"
     venv=$root/build/venv-${1#--}
     stamp=$venv/.stamp
