@@ -39,6 +39,27 @@ static ort_status to_text(void *arg, const void *bytes, size_t count, ort_error 
     return text->failed ? ort_error_memory(err, count) : ORT_OK;
 }
 
+/* Once each, however many steps have it. The entries of the writer are those of `packing`. */
+static ort_status write_blocks(const ort_packing *packing, ort_pack_writer *writer, ort_error *err)
+{
+    ort_hashmap places = {0}; /* of a block in memory: its entry */
+    ort_status status = ORT_OK;
+    uint64_t offset, entry;
+    for (size_t i = 0; status == ORT_OK && i < packing->made.count; i++) {
+        const ort_packed *block = &packing->made.data[i];
+        const char *key = (const char *)&block->bytes;
+        if (ort_hashmap_get(&places, key, sizeof block->bytes, &entry))
+            status = ort_pack_writer_repeat(writer, block->step, (size_t)entry, err);
+        else if (!ort_hashmap_put(&places, key, sizeof block->bytes, i))
+            status = ort_error_memory(err, sizeof block->bytes);
+        else
+            status = ort_pack_writer_add(writer, block->step, block->kind, block->bytes,
+                                         block->count, &offset, err);
+    }
+    ort_hashmap_release(&places);
+    return status;
+}
+
 /* Write the pack of a session that was made with `packing`; the file has not appeared yet. */
 static ort_status write_pack(const ort_session *session, const ort_packing *packing,
                              const ort_pack_stamp *stamp, ort_pack_writer *writer, ort_error *err)
@@ -48,12 +69,7 @@ static ort_status write_pack(const ort_session *session, const ort_packing *pack
                           .place = place};
     ort_strbuf graph = {0};
     ort_model *model = NULL;
-    uint64_t offset;
-    for (size_t i = 0; i < packing->made.count; i++) {
-        const ort_packed *block = &packing->made.data[i];
-        ORT_TRY(ort_pack_writer_add(writer, block->step, block->kind, block->bytes, block->count,
-                                    &offset, err));
-    }
+    ORT_TRY(write_blocks(packing, writer, err));
     ORT_TRY(ort_pack_graph_of(session, &model, err));
     ort_status status = ort_model_export(model, &plan, to_text, &graph, err);
     if (status == ORT_OK)

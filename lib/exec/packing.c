@@ -7,11 +7,8 @@
 
 #include "base/error.h"
 
-/* ---- what `prepare` calls */
-
-static const void *find(void *arg, const char *kind, size_t *bytes)
+const void *ort_packing_find(ort_packing *p, const char *kind, size_t *bytes)
 {
-    ort_packing *p = arg;
     const ort_pack_entry *e = NULL;
     while (p->next < p->from->entry_count &&
            p->from->entries[p->next].step == ORT_PACK_NO_STEP)
@@ -28,28 +25,17 @@ static const void *find(void *arg, const char *kind, size_t *bytes)
     return p->from->blob->bytes + e->offset;
 }
 
-static bool made(void *arg, const char *kind, const void *packed, size_t bytes)
+bool ort_packing_made(ort_packing *p, const char *kind, const void *packed, size_t bytes)
 {
-    ort_packing *p = arg;
     assert(strlen(kind) < sizeof(((ort_packed *)0)->kind));
     ort_packed block = {.step = p->step, .bytes = packed, .count = bytes};
     snprintf(block.kind, sizeof block.kind, "%s", kind);
     return ort_vec_push(&p->made, block);
 }
 
-static void absorbed(void *arg, int input)
-{
-    ort_packing *p = arg;
-    if (input >= 0 && input < ORT_PACKING_INPUTS)
-        p->absorbed |= (uint64_t)1 << input;
-}
-
-/* ---- what the program calls */
-
 void ort_packing_init(ort_packing *packing, const ort_pack *from)
 {
     *packing = (ort_packing){.from = from};
-    packing->services = (ort_pack_services){find, made, absorbed, from != NULL, packing};
 }
 
 void ort_packing_release(ort_packing *packing)
@@ -58,11 +44,9 @@ void ort_packing_release(ort_packing *packing)
     ort_hashmap_release(&packing->read);
 }
 
-const ort_pack_services *ort_packing_begin(ort_packing *packing)
+void ort_packing_begin(ort_packing *packing)
 {
-    packing->absorbed = 0;
     packing->step_first = packing->made.count;
-    return &packing->services;
 }
 
 ort_status ort_packing_read(ort_packing *packing, const ort_tensor *constant, ort_error *err)
@@ -81,7 +65,8 @@ bool ort_packing_is_read(const ort_packing *packing, const ort_tensor *constant)
 }
 
 ort_status ort_packing_end(ort_packing *packing, const ort_step *step,
-                           const ort_tensor *const *constants, bool folded, ort_error *err)
+                           const ort_tensor *const *constants, uint64_t absorbed, bool folded,
+                           ort_error *err)
 {
     assert(packing->step_first <= packing->made.count);
     if (folded) {
@@ -92,7 +77,7 @@ ort_status ort_packing_end(ort_packing *packing, const ort_step *step,
     if (packing->from)
         return ORT_OK;
     for (int i = 0; i < step->in_count; i++) {
-        bool reads = i >= ORT_PACKING_INPUTS || !(packing->absorbed >> i & 1);
+        bool reads = i >= ORT_PACKING_INPUTS || !(absorbed >> i & 1);
         if (step->in[i] != ORT_ID_NONE && constants[step->in[i]] && reads)
             ORT_TRY(ort_packing_read(packing, constants[step->in[i]], err));
     }

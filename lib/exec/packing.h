@@ -30,20 +30,24 @@ struct ort_packing {
     size_t next;          /* entry of `from` */
     bool misfits;         /* `from` hadn't what a step asked for */
     uint32_t step;
-    uint64_t absorbed;     /* inputs of the present step that runs don't read */
     ORT_VEC(ort_packed) made;
     size_t step_first;     /* first of `made` that is the present step's */
     ort_hashmap read;      /* data pointers of constants that runs read; keys lie in the tensors */
-    ort_pack_services services;
 };
 
 /* from NULL: blocks are collected; else they are looked up in this pack. */
 void ort_packing_init(ort_packing *packing, const ort_pack *from);
 void ort_packing_release(ort_packing *packing);
-/* Called before and after a step is prepared. constants: those of the program, by value id. */
-const ort_pack_services *ort_packing_begin(ort_packing *packing);
+/* Called before and after a step is prepared. constants: those of the program, by value id.
+ * absorbed: inputs that runs don't read. */
+void ort_packing_begin(ort_packing *packing);
 ort_status ort_packing_end(ort_packing *packing, const ort_step *step,
-                           const ort_tensor *const *constants, bool folded, ort_error *err);
+                           const ort_tensor *const *constants, uint64_t absorbed, bool folded,
+                           ort_error *err);
+/* In between: the next block of the file, if it is one of that kind and size (*bytes, or told there
+ * for ORT_PACK_ANY_SIZE); or a block that was made, also when another step made it before. */
+const void *ort_packing_find(ort_packing *packing, const char *kind, size_t *bytes);
+bool ort_packing_made(ort_packing *packing, const char *kind, const void *packed, size_t bytes);
 /* Note that runs read this constant, because it is a result of the program. */
 ort_status ort_packing_read(ort_packing *packing, const ort_tensor *constant, ort_error *err);
 bool ort_packing_is_read(const ort_packing *packing, const ort_tensor *constant);

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "exec/packing.h"
+#include "exec/step_packs.h"
 #include "exec/plan.h"
 #include "op/eval.h"
 #include "op/half_weight.h"
@@ -212,12 +213,6 @@ static ort_status settle(const ort_program_options *o, ort_program *p, const ort
     return status;
 }
 
-static void note_absorbed(void *arg, int input)
-{
-    if (input >= 0 && input < ORT_PACKING_INPUTS)
-        *(uint64_t *)arg |= (uint64_t)1 << input;
-}
-
 enum { FORGET_BYTES = 64 << 10 }; /* a file's smaller constants aren't worth a system call */
 
 /* Packed weights needn't lie in memory twice: pages of the file that nobody reads again leave it.
@@ -232,13 +227,11 @@ static void forget_absorbed(const ort_program *p, const ort_step *step, uint64_t
 }
 
 static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort_step *step,
-                               ort_error *err)
+                               ort_step_packs *packs, ort_error *err)
 {
     ort_arena scratch = {0};
     ort_error problem = {0};
     ort_status status;
-    uint64_t mask = 0;
-    ort_pack_services notes = {.absorbed = note_absorbed, .arg = &mask};
     ort_prep prep = {.node = step->node,
                      .op = step->op,
                      .opset = step->node->opset,
@@ -247,7 +240,7 @@ static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort
                      .graph = p->graph,
                      .k = o->env->k,
                      .math_strict = o->env->options.math_strict,
-                     .packs = o->packing ? ort_packing_begin(o->packing) : &notes,
+                     .packs = &packs->services,
                      .arena = o->arena};
     if (!ort_op_prepares(step->op))
         return align_inputs(o, p, step, err);
@@ -261,10 +254,9 @@ static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort
     }
     ort_status aligned = borrow(o, p, step, in, list, err);
     status = aligned ? aligned : ort_op_prepare(&prep, &problem);
-    mask = o->packing ? o->packing->absorbed : mask;
-    ort_status settled = settle(o, p, step, list, mask, aligned ? NULL : err);
+    ort_status settled = settle(o, p, step, list, packs->absorbed, aligned ? NULL : err);
     if (!aligned && !prep.packs->reads)
-        forget_absorbed(p, step, mask);
+        forget_absorbed(p, step, packs->absorbed);
     ort_arena_release(&scratch);
     if (aligned || settled)
         return aligned ? aligned : settled;
@@ -384,8 +376,8 @@ static ort_status skip_step(const ort_program_options *o, ort_program *p, const 
 {
     if (!o->packing)
         return ORT_OK;
-    (void)ort_packing_begin(o->packing);
-    return ort_packing_end(o->packing, step, p->constants, true, err);
+    ort_packing_begin(o->packing);
+    return ort_packing_end(o->packing, step, p->constants, 0, true, err);
 }
 
 static ort_status build_step(const ort_program_options *o, ort_program *p, const ort_node *node,
@@ -417,12 +409,17 @@ static ort_status build_step(const ort_program_options *o, ort_program *p, const
     }
     ORT_TRY(build_bodies(o, p, step, err));
     size_t problems = ort_findings_errors(o->findings);
-    ORT_TRY(prepare_step(o, p, step, err));
+    ort_step_packs packs;
+    ort_step_packs_begin(&packs, o, p, step);
+    if (o->packing)
+        ort_packing_begin(o->packing);
+    ORT_TRY(prepare_step(o, p, step, &packs, err));
     if (ort_findings_errors(o->findings) == problems && foldable(p, step)) {
         ORT_TRY(align_inputs(o, p, step, err));
         ORT_TRY(fold(p, step, err));
     }
-    return o->packing ? ort_packing_end(o->packing, step, p->constants, is_known(p, step), err)
+    return o->packing ? ort_packing_end(o->packing, step, p->constants, packs.absorbed,
+                                        is_known(p, step), err)
                       : ORT_OK;
 }
 

@@ -83,6 +83,7 @@ typedef struct ort_program_options {
     bool keep_all; /* of the main graph */
     ort_blob **spare; /* memory for the next aligned copy, or NULL there; the caller's to release */
     struct ort_packing *packing; /* packed constants come from a file, or are collected; or NULL */
+    struct ort_shared_packs *shared; /* those that serve several steps; or NULL */
 } ort_program_options;
 
 ort_status ort_program_new(const ort_program_options *options, const ort_graph *graph,

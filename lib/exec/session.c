@@ -16,6 +16,7 @@
 #include "base/nearest.h"
 #include "base/strbuf.h"
 #include "exec/packing.h"
+#include "exec/step_packs.h"
 #include "op/check/check.h"
 
 #define LISTED_NAMES 40
@@ -312,6 +313,7 @@ static ort_status prepare(creation *c, ort_error *err)
 {
     ort_session *s = c->session;
     ort_blob *spare = NULL;
+    ort_shared_packs shared = {0};
     ort_program_options options = {.env = c->env,
                                    .spare = &spare,
                                    .arena = &s->memory,
@@ -321,11 +323,13 @@ static ort_status prepare(creation *c, ort_error *err)
                                    .input_count = s->program_input_count,
                                    .defaults = s->defaults,
                                    .keep_all = s->keep_all,
-                                   .packing = c->packing};
+                                   .packing = c->packing,
+                                   .shared = &shared};
     ort_loading_leave_to_runs(&c->env->limits);
     end_phase(c, "plan");
     ort_status status = ort_program_new(&options, c->graph, NULL, &s->program, err);
     ort_blob_release(spare);
+    ort_shared_packs_release(&shared);
     if (status == ORT_OK)
         end_phase(c, "prepack");
     if (status != ORT_OK)

@@ -145,8 +145,20 @@ static bool all_zero(const uint8_t *bytes, uint64_t from, uint64_t to)
     return true;
 }
 
-/* Entries follow each other in the file, with zeros between them. */
-static ort_status check_gaps(const ort_pack *pack, ort_error *err)
+/* Is entry `i` an earlier block again, for another step? */
+static bool repeats(const ort_pack *pack, const ort_hashmap *blocks, size_t i)
+{
+    const ort_pack_entry *e = &pack->entries[i], *first;
+    uint64_t index;
+    if (!ort_hashmap_get(blocks, (const char *)&e->offset, sizeof e->offset, &index))
+        return false;
+    first = &pack->entries[index];
+    return e->bytes == first->bytes && e->digest == first->digest;
+}
+
+/* Entries follow each other in the file, with zeros between them, but for those that repeat one.
+ * blocks receives the others, by offset. */
+static ort_status check_gaps(const ort_pack *pack, ort_hashmap *blocks, ort_error *err)
 {
     uint64_t at = ORT_PACK_PAGE, graph = (uint64_t)(pack->graph - pack->blob->bytes);
     const uint8_t *bytes = pack->blob->bytes, *table = (const uint8_t *)pack->entries;
@@ -155,8 +167,12 @@ static ort_status check_gaps(const ort_pack *pack, ort_error *err)
     for (size_t i = 0; i < pack->entry_count; i++) {
         const ort_pack_entry *e = &pack->entries[i];
         assert(entry_fits(pack->blob, e)); /* as it was opened */
+        if (repeats(pack, blocks, i))
+            continue;
         if (e->offset < at || !all_zero(bytes, at, e->offset))
             return damaged("bytes between blocks", err);
+        if (!ort_hashmap_put(blocks, (const char *)&e->offset, sizeof e->offset, i))
+            return ort_error_memory(err, sizeof *e);
         at = e->offset + e->bytes;
     }
     if (graph < at || !all_zero(bytes, at, graph) ||
@@ -215,9 +231,11 @@ static void read_piece(void *arg, size_t task, int thread)
         ort_blobs_forget(&r->pack->blob, 1, bytes, count);
 }
 
-static ort_status compare(const ort_pack *pack, const piece *pieces, ort_error *err)
+static ort_status compare(const ort_pack *pack, const ort_hashmap *blocks, const piece *pieces,
+                          ort_error *err)
 {
-    for (size_t i = 0; i < pack->entry_count; i++) {
+    for (size_t b = 0; b < blocks->count; b++) {
+        size_t i = (size_t)blocks->entries[b].value;
         const ort_pack_entry *e = &pack->entries[i];
         uint64_t sum = e->bytes;
         for (size_t k = 0; k < piece_count(e->bytes); k++)
@@ -231,22 +249,34 @@ static ort_status compare(const ort_pack *pack, const piece *pieces, ort_error *
     return ORT_OK;
 }
 
-ort_status ort_pack_verify(const ort_pack *pack, ort_pool *pool, ort_error *err)
+static ort_status verify_blocks(const ort_pack *pack, const ort_hashmap *blocks, ort_pool *pool,
+                                ort_error *err)
 {
     size_t count = 0, at = 0;
-    ORT_TRY(check_gaps(pack, err));
-    for (size_t i = 0; i < pack->entry_count; i++) /* no two overlap: fewer than the file's pages */
-        count += piece_count(pack->entries[i].bytes);
+    for (size_t b = 0; b < blocks->count; b++) /* no two overlap: fewer than the file's pages */
+        count += piece_count(pack->entries[blocks->entries[b].value].bytes);
     reading r = {pack, malloc((count + 1) * sizeof *r.pieces)};
     if (!r.pieces)
         return ort_error_memory(err, count * sizeof *r.pieces);
-    for (size_t i = 0; i < pack->entry_count; i++)
-        for (size_t k = 0; k < piece_count(pack->entries[i].bytes); k++)
-            r.pieces[at++] = (piece){&pack->entries[i], k, 0};
+    for (size_t b = 0; b < blocks->count; b++) {
+        const ort_pack_entry *e = &pack->entries[blocks->entries[b].value];
+        for (size_t k = 0; k < piece_count(e->bytes); k++)
+            r.pieces[at++] = (piece){e, k, 0};
+    }
     assert(at == count);
     ort_pool_run(pool, count, read_piece, &r);
-    ort_status status = compare(pack, r.pieces, err);
+    ort_status status = compare(pack, blocks, r.pieces, err);
     free(r.pieces);
+    return status;
+}
+
+ort_status ort_pack_verify(const ort_pack *pack, ort_pool *pool, ort_error *err)
+{
+    ort_hashmap blocks = {0};
+    ort_status status = check_gaps(pack, &blocks, err);
+    if (status == ORT_OK)
+        status = verify_blocks(pack, &blocks, pool, err);
+    ort_hashmap_release(&blocks);
     return status;
 }
 

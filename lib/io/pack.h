@@ -90,6 +90,8 @@ ort_status ort_pack_writer_open(ort_pack_writer *w, const char *path, ort_error 
 /* *offset: where the block lies in the file. */
 ort_status ort_pack_writer_add(ort_pack_writer *w, uint32_t step, const char *kind,
                                const void *bytes, size_t count, uint64_t *offset, ort_error *err);
+/* The block of an earlier entry again, for another step. */
+ort_status ort_pack_writer_repeat(ort_pack_writer *w, uint32_t step, size_t entry, ort_error *err);
 /* Header and table; the graph's bytes are given whole. The file is complete but has not appeared
  * yet: it is readable under file->temporary. */
 ort_status ort_pack_writer_finish(ort_pack_writer *w, const ort_pack_stamp *stamp,

@@ -54,6 +54,14 @@ ort_status ort_pack_writer_add(ort_pack_writer *w, uint32_t step, const char *ki
     return ort_vec_push(&w->entries, entry) ? ORT_OK : ort_error_memory(err, sizeof entry);
 }
 
+ort_status ort_pack_writer_repeat(ort_pack_writer *w, uint32_t step, size_t entry, ort_error *err)
+{
+    assert(entry < w->entries.count);
+    ort_pack_entry again = w->entries.data[entry];
+    again.step = step;
+    return ort_vec_push(&w->entries, again) ? ORT_OK : ort_error_memory(err, sizeof again);
+}
+
 ort_status ort_pack_writer_finish(ort_pack_writer *w, const ort_pack_stamp *stamp,
                                   const void *graph, size_t graph_bytes, size_t absent_bytes,
                                   ort_error *err)

@@ -3,6 +3,7 @@
  * Messages made here don't name the node: whoever drives the operator (session, interpreter) puts
  * the node's label in front, once.
  */
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -16,16 +17,23 @@ void *ort_prep_state(ort_prep *p, size_t bytes)
     return p->state;
 }
 
-void *ort_prep_pack(ort_prep *p, const char *kind, size_t bytes, bool *fill)
+void *ort_prep_pack(ort_prep *p, const char *kind, unsigned of, size_t bytes, bool *fill)
 {
     const ort_pack_services *packs = p->packs;
-    *fill = !ort_prep_is_packed(p);
+    const void *found = packs ? packs->find(packs->arg, kind, of, &bytes) : NULL;
+    *fill = !found && !ort_prep_is_packed(p);
     if (!*fill)
-        return (void *)(uintptr_t)packs->find(packs->arg, kind, &bytes);
-    /* Zeroed for a file, so that gaps between panels have the same bytes each time. */
-    bool file = packs && packs->made;
-    void *packed = ort_arena_alloc_aligned(p->arena, bytes, 64, file);
-    return packed && (!file || packs->made(packs->arg, kind, packed, bytes)) ? packed : NULL;
+        return (void *)(uintptr_t)found;
+    void *packed = ort_arena_alloc_aligned(p->arena, bytes, 64, packs && packs->clean);
+    return packed && (!packs || packs->made(packs->arg, kind, of, packed, bytes)) ? packed : NULL;
+}
+
+unsigned ort_prep_constants(const ort_prep *p)
+{
+    unsigned all = 0;
+    for (int i = 0; i < p->in_count && i < (int)sizeof all * CHAR_BIT; i++)
+        all |= p->in[i] && p->in[i]->value ? 1u << i : 0;
+    return all;
 }
 
 bool ort_prep_is_packed(const ort_prep *p)
@@ -36,12 +44,12 @@ bool ort_prep_is_packed(const ort_prep *p)
 const void *ort_prep_packed(ort_prep *p, const char *kind, size_t *bytes)
 {
     *bytes = ORT_PACK_ANY_SIZE;
-    return p->packs->find(p->packs->arg, kind, bytes);
+    return p->packs->find(p->packs->arg, kind, 0, bytes);
 }
 
 void ort_prep_absorb(ort_prep *p, int input)
 {
-    if (p->packs && p->packs->absorbed)
+    if (p->packs)
         p->packs->absorbed(p->packs->arg, input);
 }
 

@@ -121,15 +121,16 @@ ort_status ort_infer_broadcast_shape(ort_infer *x, int first, int count, ort_typ
 
 #define ORT_PACK_ANY_SIZE SIZE_MAX
 
-/* Where packed constants come from and go to: the session's pack file (exec/packing.h). */
+/* Where packed constants come from and go to: a pack file, other nodes (exec/step_packs.h). */
 typedef struct ort_pack_services {
-    /* The mapped bytes of this node's packed constant; NULL when the file has none that fits.
-     * *bytes: its size; ORT_PACK_ANY_SIZE: told here. */
-    const void *(*find)(void *arg, const char *kind, size_t *bytes);
-    /* Told of every packed constant that was made here; NULL: nobody wants to know. */
-    bool (*made)(void *arg, const char *kind, const void *packed, size_t bytes);
+    /* The mapped bytes of this node's packed constant; or those of another node that packed the same
+     * inputs `of`; NULL: neither. *bytes: its size; ORT_PACK_ANY_SIZE: told here. */
+    const void *(*find)(void *arg, const char *kind, unsigned of, size_t *bytes);
+    /* Told of every packed constant that was made here. */
+    bool (*made)(void *arg, const char *kind, unsigned of, const void *packed, size_t bytes);
     void (*absorbed)(void *arg, int input);
     bool reads; /* packed constants come from a file: there is nothing to make them of */
+    bool clean; /* they begin as zeros, so that gaps between panels have the same bytes each time */
     void *arg;
 } ort_pack_services;
 
@@ -175,11 +176,15 @@ typedef struct ort_prep {
 /* Zeroed state of `bytes`, stored in p->state; NULL when memory is exhausted. */
 void *ort_prep_state(ort_prep *p, size_t bytes);
 /* Packed constants of this node, 64-byte aligned, that live as long as the session. *fill true: the
- * caller writes them now, from constant inputs and attributes alone, and never numbers that runs
- * take for places (a file may be damaged); false: they are mapped from a pack file and must not be
- * written. `kind` names this block among the node's (at most 15 characters): file and session match
- * by it and by the size. NULL: out of memory, or a file that doesn't fit. */
-void *ort_prep_pack(ort_prep *p, const char *kind, size_t bytes, bool *fill);
+ * caller writes them now, all of it, from constant inputs and attributes alone, and never numbers
+ * that runs take for places (a file may be damaged); false: they are mapped from a pack file, or
+ * another node has them too, and must not be written. `kind` names this block among the node's (at
+ * most 15 characters): file and session match by it and by the size. `of`: the inputs that it is
+ * made of, as bits: nodes of one operator with the same attributes, types and such inputs share it;
+ * 0: not shared. NULL: out of memory, or a file that doesn't fit. */
+void *ort_prep_pack(ort_prep *p, const char *kind, unsigned of, size_t bytes, bool *fill);
+/* The inputs that are constants, as bits. */
+unsigned ort_prep_constants(const ort_prep *p);
 /* Does a file give this node's packed constants? */
 bool ort_prep_is_packed(const ort_prep *p);
 /* Then one of a size that only the file knows. It may hold places, if the caller checks each of

@@ -12,7 +12,7 @@
 typedef struct kind { /* blocks of one kind */
     const char *name;
     size_t count;
-    uint64_t bytes;
+    uint64_t bytes; /* in the file: of a block that several steps have, once */
 } kind;
 
 enum { KINDS = 64 };
@@ -21,6 +21,7 @@ static void put_kinds(const ort_pack *pack, ort_json *json)
 {
     kind kinds[KINDS];
     int count = 0;
+    uint64_t end = 0; /* of the blocks so far: one before it is there again */
     for (size_t i = 0; i < pack->entry_count; i++) {
         const ort_pack_entry *e = &pack->entries[i];
         int k = 0;
@@ -31,7 +32,8 @@ static void put_kinds(const ort_pack *pack, ort_json *json)
         if (k == count)
             kinds[count++] = (kind){.name = e->kind};
         kinds[k].count++;
-        kinds[k].bytes += e->bytes;
+        kinds[k].bytes += e->offset < end ? 0 : e->bytes;
+        end = e->offset < end ? end : e->offset + e->bytes;
     }
     ort_json_key(json, "blocks");
     ort_json_begin_array(json);

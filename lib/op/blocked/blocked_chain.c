@@ -207,18 +207,21 @@ static const char *stage_kind(const stage_packs *s, const char *kind, char *text
     return text;
 }
 
-static const void *find_packed(void *arg, const char *kind, size_t *bytes)
+/* A stage's input 1 is the node's `filter`. */
+static const void *find_packed(void *arg, const char *kind, unsigned of, size_t *bytes)
 {
     const stage_packs *s = arg;
     char text[16];
-    return s->all->find(s->all->arg, stage_kind(s, kind, text, sizeof text), bytes);
+    return s->all->find(s->all->arg, stage_kind(s, kind, text, sizeof text), of << (s->filter - 1),
+                        bytes);
 }
 
-static bool made_packed(void *arg, const char *kind, const void *packed, size_t bytes)
+static bool made_packed(void *arg, const char *kind, unsigned of, const void *packed, size_t bytes)
 {
     const stage_packs *s = arg;
     char text[16];
-    return s->all->made(s->all->arg, stage_kind(s, kind, text, sizeof text), packed, bytes);
+    return s->all->made(s->all->arg, stage_kind(s, kind, text, sizeof text), of << (s->filter - 1),
+                        packed, bytes);
 }
 
 static void absorbed_input(void *arg, int input)
@@ -243,14 +246,14 @@ static ort_status prepare_stage(ort_prep *p, int i, chain_state *s, ort_error *e
     const ort_fact *in[3] = {i ? p->out[0] : p->in[0], conv ? p->in[filter] : NULL,
                              conv ? p->in[filter + 1] : NULL};
     stage_packs packs = {p->packs, i, filter};
-    ort_pack_services services = {.find = find_packed, .arg = &packs};
+    ort_pack_services services = {
+        .find = find_packed, .made = made_packed, .absorbed = absorbed_input, .arg = &packs};
     ort_prep stage = *p;
     if (!chain_stage(p->node, i, attrs, &node))
         return ort_prep_fail(p, err, "stage %d isn't told by the attributes", i);
     if (p->packs) {
         services.reads = p->packs->reads;
-        services.made = p->packs->made ? made_packed : NULL;
-        services.absorbed = p->packs->absorbed ? absorbed_input : NULL;
+        services.clean = p->packs->clean;
         stage.packs = &services;
     }
     stage.node = &node;

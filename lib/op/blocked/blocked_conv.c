@@ -160,7 +160,7 @@ static ort_status pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, o
     size_t floats = s->depthwise ? ort_round_up((size_t)s->maps, (size_t)s->block) * (size_t)taps
                                  : (size_t)(s->group * s->group_floats);
     bool fill;
-    float *out = ort_prep_pack(p, "filter", floats * sizeof *out + 1, &fill);
+    float *out = ort_prep_pack(p, "filter", 1u << 1, floats * sizeof *out + 1, &fill);
     if (!out)
         return ort_error_memory(err, floats * sizeof *out);
     s->w = out;
@@ -186,7 +186,7 @@ static ort_status pack_bias(ort_prep *p, ort_blocked_state *s, ort_error *err)
         return ort_prep_fail(p, err, "the bias isn't a constant of %lld elements",
                              (long long)s->maps);
     bool fill;
-    float *bias = ort_prep_pack(p, "bias", padded, &fill);
+    float *bias = ort_prep_pack(p, "bias", 1u << 2, padded, &fill);
     if (!bias)
         return ort_error_memory(err, padded);
     if (fill) {

@@ -108,7 +108,7 @@ ort_status ort_winograd_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor
     size_t padded = ort_round_up((size_t)s->maps, (size_t)s->block);
     size_t filter = padded * (size_t)s->channels;
     bool fill;
-    float *out = ort_prep_pack(p, "winograd", filter * POSITIONS * sizeof *out, &fill);
+    float *out = ort_prep_pack(p, "winograd", 1u << 1, filter * POSITIONS * sizeof *out, &fill);
     int64_t lanes = s->k->vector, vectors = (int64_t)padded / lanes;
     if (!out)
         return ort_error_memory(err, filter * POSITIONS * sizeof *out);

@@ -88,7 +88,7 @@ static ort_status pack_constant(ort_prep *p, matmul_state *state, ort_error *err
     if (!kind || !ort_mul_size(bytes, (size_t)c.count, &total))
         return ort_error_memory(err, SIZE_MAX);
     bool fill;
-    char *packed = ort_prep_pack(p, kind, total, &fill);
+    char *packed = ort_prep_pack(p, kind, 1u << 1, total, &fill);
     if (!packed)
         return ort_error_memory(err, total);
     state->packed = packed;

@@ -540,7 +540,7 @@ static ort_status pack_vectors(ort_prep *p, linear_state *s, ort_error *err)
     s->center = ort_arena_array(p->arena, (size_t)s->features, sizeof *s->center);
     s->squares = ort_arena_array(p->arena, (size_t)s->vectors, sizeof *s->squares);
     if (ort_matrix_packed_bytes_f64(p->k, s->features, s->vectors, &bytes))
-        s->packed = ort_prep_pack(p, "vectors", bytes, &fill);
+        s->packed = ort_prep_pack(p, "vectors", 0, bytes, &fill);
     if (!rows || !s->center || !s->squares || !s->packed) {
         free(rows);
         return ort_error_memory(err, count * sizeof *rows);

@@ -61,7 +61,7 @@ ort_status ort_forest_block_new(ort_prep *p, const ort_forest_head *head, ort_fo
     bool fill = true;
     if (!lay_out(head, &l))
         return ort_error_memory(err, SIZE_MAX);
-    *block = ort_prep_pack(p, "forest", l.offset[PARTS], &fill);
+    *block = ort_prep_pack(p, "forest", 0, l.offset[PARTS], &fill);
     if (!*block)
         return ort_error_memory(err, l.offset[PARTS]);
     **block = *head;

@@ -19,7 +19,8 @@ static ort_status widen_constant(ort_prep *p, int input, const float **wide, ort
         return ORT_OK;
     size_t bytes = (size_t)ort_tensor_count(t) * sizeof(float);
     bool fill;
-    float *to = ort_prep_pack(p, input == 1 ? "wide weights" : "wide bias", bytes + 1, &fill);
+    float *to = ort_prep_pack(p, input == 1 ? "wide weights" : "wide bias", 1u << input,
+                              bytes + 1, &fill);
     if (!to)
         return ort_error_memory(err, bytes);
     if (fill)

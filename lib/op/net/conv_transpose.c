@@ -217,7 +217,7 @@ static ort_status transpose_prepare(ort_prep *p, ort_error *err)
     int64_t count = ort_tensor_count(w);
     size_t bytes = (size_t)count * sizeof(float);
     bool fill;
-    float *out = ort_prep_pack(p, "filter", bytes + 4, &fill), *wide = NULL;
+    float *out = ort_prep_pack(p, "filter", 1u << 1, bytes + 4, &fill), *wide = NULL;
     if (!out)
         return ort_error_memory(err, bytes);
     if (fill && dtype != ORT_DTYPE_FLOAT) {

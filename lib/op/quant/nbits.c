@@ -116,7 +116,7 @@ static ort_status floats_of_constant(ort_prep *p, int input, int64_t count, cons
     }
     bool fill;
     const char *kind = input == 2 ? "scales" : input == 3 ? "zeros" : "bias";
-    float *to = ort_prep_pack(p, kind, (size_t)count * sizeof(float), &fill);
+    float *to = ort_prep_pack(p, kind, 1u << input, (size_t)count * sizeof(float), &fill);
     if (!to)
         return ort_error_memory(err, (size_t)count * sizeof(float));
     if (fill && input == 3)
@@ -136,7 +136,7 @@ static ort_status pack_lanes(ort_prep *p, int input, const nbits_state *s, const
     const int64_t lanes = p->k->gemm.nbits_lanes, groups = (s->n + lanes - 1) / lanes;
     size_t bytes = (size_t)(groups * lanes * s->blocks) * sizeof(float);
     bool fill;
-    float *to = ort_prep_pack(p, input == 2 ? "scales" : "zeros", bytes, &fill);
+    float *to = ort_prep_pack(p, input == 2 ? "scales" : "zeros", 1u << input, bytes, &fill);
     if (!to)
         return ort_error_memory(err, bytes);
     *out = to;
@@ -174,7 +174,7 @@ static ort_status pack_words(ort_prep *p, nbits_state *s, ort_error *err)
     int64_t groups = (s->n + g->nbits_lanes - 1) / g->nbits_lanes;
     size_t bytes = (size_t)(groups * g->nbits_lanes * w->row_words) * sizeof(int32_t);
     bool fill;
-    int32_t *words = ort_prep_pack(p, "words", bytes, &fill);
+    int32_t *words = ort_prep_pack(p, "words", 1u << 1, bytes, &fill);
     if (!words)
         return ort_error_memory(err, bytes);
     for (int64_t i = 0; fill && i < groups; i++)

@@ -169,7 +169,7 @@ static ort_status qconv_prepare(ort_prep *p, ort_error *err)
     if (!weight_bytes(&w->shape, state->group, &size))
         return ort_error_memory(err, SIZE_MAX);
     bool fill;
-    void *weights = ort_prep_pack(p, "filter", size + 4, &fill);
+    void *weights = ort_prep_pack(p, "filter", ort_prep_constants(p), size + 4, &fill);
     if (!weights)
         return ort_error_memory(err, size);
     if (fill)

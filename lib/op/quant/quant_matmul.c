@@ -87,7 +87,7 @@ static ort_status pack_constant(ort_prep *p, qmm_state *state, ort_error *err)
         return ort_prep_fail(p, err, "the zero point of B has %lld elements, needs 1 or %lld",
                              (long long)zeros.count, (long long)n);
     bool fill;
-    char *packed = ort_prep_pack(p, "panels", total, &fill);
+    char *packed = ort_prep_pack(p, "panels", ort_prep_constants(p), total, &fill);
     if (!packed)
         return ort_error_memory(err, total);
     for (int64_t i = 0; i < count && fill; i++) {

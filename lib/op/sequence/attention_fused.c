@@ -250,7 +250,7 @@ static ort_status pack_projection(ort_prep *p, ort_fused *f, ort_error *err)
     if (!ort_matrix_packed_bytes_f32(p->k, f->weight_rows, f->weight_columns, &bytes))
         return ort_prep_fail(p, err, "its weights are too large");
     bool fill;
-    float *packed = ort_prep_pack(p, "projection", bytes, &fill);
+    float *packed = ort_prep_pack(p, "projection", ort_prep_constants(p), bytes, &fill);
     if (!packed)
         return ort_error_memory(err, bytes);
     f->weights = packed;

@@ -177,7 +177,7 @@ static ort_status pack_weights(ort_prep *p, ort_rnn *rnn, const ort_rnn_source *
                              wrong);
     if (!rnn->core->weights_bytes(p->k, &rnn->sizes, &bytes, &scratch_bytes))
         return ort_prep_fail(p, err, "its weights are too large");
-    void *memory = ort_prep_pack(p, "weights", bytes, &fill);
+    void *memory = ort_prep_pack(p, "weights", ort_prep_constants(p), bytes, &fill);
     if (memory && fill)
         scratch = malloc(scratch_bytes + 1);
     if (!memory || (fill && !scratch))

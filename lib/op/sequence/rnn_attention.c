@@ -165,7 +165,7 @@ static ort_status attn_prepare(ort_prep *p, ort_error *err)
                              "other weights", wrong);
     size_t bytes = pack_weights(p->k, in, &z, NULL, false, s->weights);
     bool fill;
-    char *memory = ort_prep_pack(p, "weights", bytes + 1, &fill);
+    char *memory = ort_prep_pack(p, "weights", ort_prep_constants(p), bytes + 1, &fill);
     if (!memory)
         return ort_error_memory(err, bytes);
     pack_weights(p->k, in, &z, memory, fill, s->weights);

@@ -1,0 +1,134 @@
+/* step_packs.c - files and other steps as the source of a step's packed constants (step_packs.h).
+ *
+ * A block is known again by the operator, its attributes, the types of its inputs, the kind and size
+ * of the block, and by the constants that it was made of: their place in memory and shape. Two
+ * weights that are equal and lie in different places are two.
+ */
+#include "exec/step_packs.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "exec/packing.h"
+#include "graph/hash.h"
+
+enum { MADE_OF_MAX = 32 }; /* bits of `of` */
+
+typedef struct made_of {
+    int64_t dtype, rank; /* of the input, whether or not the block is made of it */
+    const void *data;    /* NULL: the block isn't */
+    uint64_t shape;
+} made_of;
+
+typedef struct block_key { /* compared as bytes: it begins as zeros and has no gaps */
+    const ort_op *op;
+    int64_t opset, bytes, count;
+    uint64_t attributes;
+    char kind[ORT_PACK_KIND];
+    made_of in[]; /* count */
+} block_key;
+
+static size_t key_bytes(const block_key *key)
+{
+    return sizeof *key + (size_t)key->count * sizeof key->in[0];
+}
+
+/* False when the block is made of something that isn't a constant. */
+static bool describe_input(const ort_step_packs *p, int i, bool part, made_of *in)
+{
+    ort_id id = p->step->in[i];
+    if (id == ORT_ID_NONE)
+        return true;
+    const ort_type *type = &p->graph->values.data[id]->fact.type;
+    const ort_tensor *t = p->constants[id];
+    in->dtype = type->dtype;
+    in->rank = type->rank;
+    if (!part)
+        return true;
+    if (!t || !t->data || t->stride)
+        return false;
+    in->data = t->data;
+    in->shape = ort_hash_bytes(t->shape.dim, (size_t)t->shape.rank * sizeof *t->shape.dim, 1);
+    return true;
+}
+
+/* What a block is known by; NULL: it serves one step only. */
+static block_key *describe(const ort_step_packs *p, const char *kind, unsigned of, size_t bytes)
+{
+    const ort_step *step = p->step;
+    if (!of || !p->shared || step->in_count > MADE_OF_MAX || strlen(kind) >= ORT_PACK_KIND)
+        return NULL;
+    size_t size = sizeof(block_key) + (size_t)step->in_count * sizeof(made_of);
+    block_key *key = ort_arena_alloc(&p->shared->keys, size);
+    if (!key)
+        return NULL;
+    memset(key, 0, size);
+    key->op = step->op;
+    key->opset = step->node->opset;
+    key->bytes = (int64_t)bytes;
+    key->count = step->in_count;
+    strcpy(key->kind, kind);
+    for (int i = 0; i < step->node->attr_count; i++)
+        key->attributes += ort_hash_attr(p->graph->model->dims, &step->node->attrs[i]);
+    for (int i = 0; i < step->in_count; i++)
+        if (!describe_input(p, i, of >> i & 1, &key->in[i]))
+            return NULL;
+    return key;
+}
+
+/* ---- what `prepare` calls */
+
+static const void *find(void *arg, const char *kind, unsigned of, size_t *bytes)
+{
+    ort_step_packs *p = arg;
+    uint64_t found;
+    if (p->services.reads)
+        return ort_packing_find(p->packing, kind, bytes);
+    const block_key *key = describe(p, kind, of, *bytes);
+    if (!key || !ort_hashmap_get(&p->shared->blocks, (const char *)key, key_bytes(key), &found))
+        return NULL;
+    const void *block = (const void *)(uintptr_t)found;
+    return !p->packing || ort_packing_made(p->packing, kind, block, *bytes) ? block : NULL;
+}
+
+static bool made(void *arg, const char *kind, unsigned of, const void *packed, size_t bytes)
+{
+    ort_step_packs *p = arg;
+    const block_key *key = describe(p, kind, of, bytes);
+    if (key && !ort_hashmap_put(&p->shared->blocks, (const char *)key, key_bytes(key),
+                                (uintptr_t)packed))
+        return false;
+    return !p->packing || ort_packing_made(p->packing, kind, packed, bytes);
+}
+
+static void absorbed(void *arg, int input)
+{
+    ort_step_packs *p = arg;
+    if (input >= 0 && input < ORT_PACKING_INPUTS)
+        p->absorbed |= (uint64_t)1 << input;
+}
+
+/* ---- what the program calls */
+
+void ort_step_packs_begin(ort_step_packs *packs, const ort_program_options *options,
+                          const ort_program *program, const ort_step *step)
+{
+    ort_packing *packing = options->packing;
+    *packs = (ort_step_packs){.services = {.find = find,
+                                           .made = made,
+                                           .absorbed = absorbed,
+                                           .reads = packing && packing->from,
+                                           .clean = packing != NULL,
+                                           .arg = packs},
+                              .packing = packing,
+                              .shared = options->shared,
+                              .step = step,
+                              .graph = program->graph,
+                              .constants = (const ort_tensor *const *)program->constants};
+}
+
+void ort_shared_packs_release(ort_shared_packs *shared)
+{
+    ort_hashmap_release(&shared->blocks);
+    ort_arena_release(&shared->keys);
+}
