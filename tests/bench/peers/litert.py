@@ -1,9 +1,13 @@
 """LiteRT with XNNPACK: the models of MLPerf Tiny as published, others in the form of tflite.py.
 
-usage of its own: TFLITE_DIR names the folder of the published files.
+usage of its own: TFLITE_DIR names the folder of the published files, TFLITE_CACHE one where written
+files stay; a file is written in a process of its own, so that it counts for no peak of memory.
 """
 import os
 import pathlib
+import subprocess
+import sys
+import tempfile
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
@@ -16,29 +20,62 @@ PUBLISHED = {"mlperf_tiny_kws_fp32": "kws_ref_model_float32",
              "mlperf_tiny_resnet8_int8": "pretrainedResnet_quant",
              "mlperf_tiny_vww_fp32": "vww_96_float",
              "mlperf_tiny_vww_int8": "vww_96_int8"}
+WRITER = pathlib.Path(__file__).with_name("tflite.py")
+
+
+def axes_of(detail, array):
+    """The axes of the ONNX value in the tensor's order: a file that tflite.py wrote names them."""
+    _, bar, axes = detail["name"].rpartition("|")
+    return [int(a) for a in axes.split(",") if a] if bar else list(range(array.ndim))
 
 
 class Session:
-    def __init__(self, content, threads):
-        self.engine = Interpreter(model_content=content, num_threads=threads)
+    def __init__(self, path, threads):
+        self.engine = Interpreter(model_path=str(path), num_threads=threads)
 
     def bind(self, inputs):
         """Sizes first: the file may leave the batch open."""
         details = self.engine.get_input_details()
-        for detail, array in zip(details, inputs.values()):
-            self.engine.resize_tensor_input(detail["index"], array.shape)
+        arrays = [a.transpose(axes_of(d, a)) for d, a in zip(details, inputs.values())]
+        for detail, array in zip(details, arrays):
+            if list(detail["shape"]) != list(array.shape):
+                self.engine.resize_tensor_input(detail["index"], array.shape)
         self.engine.allocate_tensors()
-        for detail, array in zip(details, inputs.values()):
-            self.engine.set_tensor(detail["index"], np.ascontiguousarray(array))
+        for detail, array in zip(details, arrays):
+            self.engine.set_tensor(detail["index"], np.ascontiguousarray(array, detail["dtype"]))
         self.run = self.engine._interpreter.Invoke      # what invoke() calls after a check
 
     def outputs(self):
-        return {k: self.engine.get_tensor(d["index"])
-                for k, d in enumerate(self.engine.get_output_details())}
+        made = {}
+        for k, detail in enumerate(self.engine.get_output_details()):
+            array = self.engine.get_tensor(detail["index"])
+            made[k] = array.transpose(np.argsort(axes_of(detail, array)))
+        return made
+
+
+def write(folder, path):
+    """The file that tflite.py makes, whole or not at all."""
+    part = path.with_suffix(".part%d" % os.getpid())
+    done = subprocess.run([sys.executable, WRITER, folder, part], capture_output=True, text=True)
+    if done.returncode:
+        said = (done.stdout or done.stderr).strip().splitlines() or ["tflite.py failed"]
+        raise forms.Absent(said[-1])
+    part.rename(path)
+
+
+def is_current(path, folder):
+    """Whether the file is newer than the model and than what writes such files."""
+    sources = [folder / "model.onnx", *WRITER.parent.glob("tflite*.py")]
+    return path.is_file() and path.stat().st_mtime > max(s.stat().st_mtime for s in sources)
 
 
 def open(folder, threads):
-    published = pathlib.Path(os.environ.get("TFLITE_DIR", ""), PUBLISHED.get(folder.name, "-") + ".tflite")
-    if folder.name not in PUBLISHED or not published.is_file():
-        raise forms.Absent("no form of this model")
-    return Session(published.read_bytes(), threads)
+    published = pathlib.Path(os.environ.get("TFLITE_DIR", ""),
+                             PUBLISHED.get(folder.name, "-") + ".tflite")
+    if published.is_file():
+        return Session(published, threads)
+    with tempfile.TemporaryDirectory() as own:
+        path = pathlib.Path(os.environ.get("TFLITE_CACHE") or own, folder.name + ".tflite")
+        if not is_current(path, folder):
+            write(folder, path)
+        return Session(path, threads)
