@@ -1,7 +1,7 @@
 """A graph under construction, whose values know their shapes; weights are drawn from their names.
 
-Weights have the spread that keeps the variance of activations (He et al. 2015, section 2.2), so that
-numbers stay finite through any depth; they mean nothing.
+Weights have the spread that keeps the variance of activations (He et al. 2015, section 2.2), so
+that numbers stay finite through any depth; they mean nothing.
 """
 import zlib
 
@@ -40,7 +40,8 @@ class Net:
 
     def constant(self, array):
         array = np.asarray(array)
-        name = "constant_%s_%08x" % (array.dtype, zlib.crc32(array.tobytes() + repr(array.shape).encode()))
+        content = zlib.crc32(array.tobytes() + repr(array.shape).encode())
+        name = "constant_%s_%08x" % (array.dtype, content)
         self.weights[name], self.shape[name] = array, list(array.shape)
         return name
 

@@ -75,7 +75,7 @@ def cross_decoder(net):
 
 
 def graph_sums(net):
-    """Rows of neighbours gathered, passed through a small net, and added up (Gilmer et al. 2017)."""
+    """Rows of neighbours gathered, put through a small net and added up (Gilmer et al. 2017)."""
     nodes, edges, width = 2000, 12000, 64
     x = net.feed_normal("nodes", nodes, 32)
     source, target = (net.feed_ids(name, nodes, edges) for name in ("source", "target"))

@@ -69,5 +69,6 @@ def make(folder, only):
     for place, rows in wanted:
         place.mkdir(parents=True, exist_ok=True)
         onnx.save(model, str(place / "model.onnx"))
-        np.savez(place / "inputs.npz", rows=draw.standard_normal((rows, FEATURES), dtype=np.float32))
+        batch = draw.standard_normal((rows, FEATURES), dtype=np.float32)
+        np.savez(place / "inputs.npz", rows=batch)
         print(place / "model.onnx")

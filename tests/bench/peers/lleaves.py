@@ -1,4 +1,4 @@
-"""lleaves: forests compiled to machine code, from the ONNX node rewritten in LightGBM's text format.
+"""lleaves: forests compiled to machine code, from the ONNX node in LightGBM's text format.
 
 Forms: a graph of one TreeEnsembleRegressor with one target. The compiled forest is not timed, nor
 what compiling took.
@@ -34,7 +34,8 @@ class Tree:
                 "right_child": [place[self.children[n][1]] for n in inner],
                 "leaf_value": [repr(float(self.weight.get(n, 0.0))) for n in leaves]}
         lines = ["Tree=%d" % number, "num_leaves=%d" % len(leaves), "num_cat=0"]
-        return lines + ["%s=%s" % (key, " ".join(map(str, row))) for key, row in rows.items()] + [""]
+        lines += ["%s=%s" % (key, " ".join(map(str, row))) for key, row in rows.items()]
+        return lines + [""]
 
 
 def read_forest(node):
