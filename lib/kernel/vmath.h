@@ -111,6 +111,15 @@ typedef enum ort_accum {
     ORT_ACCUM_COUNT
 } ort_accum;
 
+enum { ORT_TREE_LANES = 16, ORT_TREE_LEAVES = 32 };
+
+/* x <= split, of a tree of at most ORT_TREE_LEAVES leaves. */
+typedef struct ort_tree_test {
+    float split;
+    uint32_t keep;   /* leaves that stay possible when it fails: of leaf i bit 31 - i; never 0 */
+    uint32_t column; /* of the feature: floats before it */
+} ort_tree_test;
+
 typedef struct ort_vmath_kernels {
     int lanes; /* f32 per vector */
 
@@ -172,6 +181,11 @@ typedef struct ort_vmath_kernels {
     void (*dequantize_s8)(const int8_t *x, float *y, size_t n, float scale, int zero_point);
     /* y = float(x) * scale + bias (bias may be 0): int32 accumulators of integer products */
     void (*dequantize_s32)(const int32_t *x, float *y, size_t n, float scale, float bias);
+
+    /* The leaf of each of ORT_TREE_LANES rows in each tree, counted from the tree's first: tests of
+     * one tree after the other, counts[t] of them; columns[feature][row], no NaN. */
+    void (*tree_exits)(const ort_tree_test *tests, const uint32_t *counts, size_t trees,
+                       const float *columns, uint32_t (*exits)[ORT_TREE_LANES]);
 } ort_vmath_kernels;
 
 /* Each fills or overrides members of the table; called by dispatch.c, worst tier first. */

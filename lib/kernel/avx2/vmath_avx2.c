@@ -12,8 +12,10 @@
 #include "kernel/vmath_binary.inc"
 #include "kernel/vmath_reduce.inc"
 #include "kernel/vmath_convert.inc"
+#include "kernel/trees.inc"
 
 void ort_vmath_plug_avx2(ort_vmath_kernels *table)
 {
     plug_tier(table);
+    table->tree_exits = tree_exits;
 }

@@ -59,19 +59,24 @@ SIMD vd vd_fma(vd a, vd b, vd c) { return a * b + c; }
 SIMD vi vi_and(vi a, vi b) { return a & b; }
 SIMD vi vi_xor(vi a, vi b) { return a ^ b; }
 SIMD vi vi_sub(vi a, vi b) { return a - b; }
-SIMD vi bits_of(vf a)
+SIMD vi vi_bits(vf a)
 {
     vi b;
     memcpy(&b, &a, sizeof b);
     return b;
 }
+SIMD vf vf_bits(vi a)
+{
+    vf b;
+    memcpy(&b, &a, sizeof b);
+    return b;
+}
+SIMD vf vf_and(vf a, vf b) { return vf_bits(vi_bits(a) & vi_bits(b)); }
 SIMD vf vf_select(vm m, vf yes, vf no)
 {
-    vi picked = (m & bits_of(yes)) | (~m & bits_of(no));
-    vf r;
-    memcpy(&r, &picked, sizeof r);
-    return r;
+    return vf_bits((m & vi_bits(yes)) | (~m & vi_bits(no)));
 }
+SIMD vm vf_le(vf a, vf b) { return a <= b; }
 SIMD vf vf_max(vf a, vf b) { return vf_select(a > b, a, b); }
 SIMD vf vf_min(vf a, vf b) { return vf_select(a < b, a, b); }
 SIMD vm vf_isnan(vf a) { return a != a; }

@@ -451,6 +451,9 @@ static void plug_reductions(ort_vmath_kernels *table)
     table->dot = dot;
 }
 
+#include "kernel/scalar/simd.h"
+#include "kernel/trees.inc"
+
 void ort_vmath_plug_scalar(ort_vmath_kernels *table)
 {
     table->lanes = 1;
@@ -476,4 +479,5 @@ void ort_vmath_plug_scalar(ort_vmath_kernels *table)
     table->dequantize_u8 = dequantize_u8;
     table->dequantize_s8 = dequantize_s8;
     table->dequantize_s32 = dequantize_s32;
+    table->tree_exits = tree_exits;
 }

@@ -61,6 +61,16 @@ typedef struct ort_forest_head {
     uint32_t max_feature; /* of a test */
 } ort_forest_head;
 
+/* The beginnings of the trees as kernels score them for rows of floats (ml_tree_pieces.c): a piece
+ * of each tree, as large as ORT_TREE_LEAVES leaves. */
+typedef struct ort_tree_pieces {
+    const ort_tree_test *tests;     /* NULL: there are none, and rows walk */
+    const uint32_t *first, *counts; /* [root_count] tests of a tree */
+    const uint32_t *exits;          /* [root_count][ORT_TREE_LEAVES] nodes at the leaves of pieces */
+    const double *weights;          /* the same: `alone` of them; or NULL */
+    bool whole;                     /* all exits are leaves of their trees */
+} ort_tree_pieces;
+
 typedef struct ort_forest {
     const ort_tree_node *nodes;
     size_t node_count;
@@ -83,6 +93,7 @@ typedef struct ort_forest {
     bool rounds_to_float;  /* splits are float: inputs are rounded to float before comparing */
     bool one_class;        /* of a classifier: all weights are for the same class */
     bool all_positive;     /* no weight is negative */
+    ort_tree_pieces pieces;
 } ort_forest;
 
 /* Build from the attributes of each encoding, or find what was built in the pack. The caller has
@@ -111,7 +122,24 @@ void ort_forest_block_use(const ort_forest_head *block, ort_forest *forest);
 /* The forest of a mapped block: an error when any number in it could lead outside of it. */
 ort_status ort_forest_block_find(ort_prep *p, ort_forest *forest, ort_error *err);
 
-/* Rows that are scored together. */
+/* ---- ml_tree_pieces.c: of a forest that is all_leq; memory is the session's */
+
+ort_status ort_forest_cut_pieces(ort_arena *arena, ort_forest *forest, ort_error *err);
+
+/* ---- ml_tree_score.c: seen[t] tells whether a leaf spoke of target t */
+
+/* Rows that walk together. */
 enum { ORT_TREE_ROWS = 8 };
+
+/* One row into score[targets]. */
+void ort_forest_score(const ort_forest *f, const double *row, double *score, bool *seen);
+/* Blocks of ORT_TREE_ROWS rows, columns[b * block + feature * ORT_TREE_ROWS + row], none of them
+ * NaN, of a forest that is all_leq; scores and seen are [b][row][target]. */
+void ort_forest_score_doubles(const ort_forest *f, int64_t blocks, const double *columns,
+                              int64_t block, double *scores, bool *seen);
+/* The same for blocks of ORT_TREE_LANES rows of floats, of a forest that has pieces. */
+void ort_forest_score_floats(const ort_forest *f, const ort_vmath_kernels *k, int64_t blocks,
+                             const float *columns, int64_t block, double *scores, bool *seen);
+bool ort_tree_has_nan(const double *row, int64_t count);
 
 #endif

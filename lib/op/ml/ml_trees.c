@@ -1,8 +1,7 @@
 /* ml_trees.c - TreeEnsembleClassifier, TreeEnsembleRegressor and TreeEnsemble.
  *
- * Scores are summed in double in tree order and rounded once at the end. Rows are independent: the
- * grid is blocks of rows, whatever the number of threads. A walk waits for a load and a comparison
- * at each step, so that eight go in step: one tree over eight rows, or eight trees over one.
+ * Scores are summed in double in tree order (ml_tree_score.c) and rounded once at the end. Rows are
+ * independent: the grid is blocks of rows, whatever the number of threads.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,178 +10,7 @@
 #include "base/checked.h"
 #include "op/ml/ml_tree.h"
 
-enum { ROWS_PER_TASK = 64, BLOCKS_PER_TASK = ROWS_PER_TASK / ORT_TREE_ROWS };
-
-/* ---- traversal */
-
-static bool is_member(const ort_forest *f, const ort_tree_set *set, double x)
-{
-    for (size_t i = 0; i < set->count; i++)
-        if (f->members[set->first + i] == x)
-            return true;
-    return false;
-}
-
-static bool test(const ort_forest *f, const ort_tree_node *n, double x)
-{
-    switch (n->feature & 7) {
-    case ORT_TREE_LEQ:
-        return x <= n->split;
-    case ORT_TREE_LT:
-        return x < n->split;
-    case ORT_TREE_GTE:
-        return x >= n->split;
-    case ORT_TREE_GT:
-        return x > n->split;
-    case ORT_TREE_EQ:
-        return x == n->split;
-    case ORT_TREE_NEQ:
-        return x != n->split;
-    default:
-        return is_member(f, &f->sets[(size_t)n->split], x);
-    }
-}
-
-/* One tree, any tests and values. */
-static uint32_t walk(const ort_forest *f, uint32_t root, const double *row)
-{
-    uint32_t at = root;
-    for (;;) {
-        const ort_tree_node *n = &f->nodes[at];
-        if ((n->feature & 7) == ORT_TREE_LEAF)
-            return at;
-        double x = row[n->feature >> 4];
-        bool yes = isnan(x) ? (n->feature & 8) != 0 : test(f, n, x);
-        at = n->child + !yes;
-    }
-}
-
-/* Eight walks through tests of <=, without NaN. Step is `x <= split ? child : child + 1`; after
- * some steps all may have come to leaves, where they stay. `value(lane, feature)` is x. */
-#define EVERY_LANE(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
-#define LANE_BEGIN(j) const ort_tree_node *n##j = nodes + at[j];
-#define LANE_END(j) at[j] = (uint32_t)(n##j - nodes);
-#define LANE_STEP(j) n##j = nodes + (n##j->child + (VALUE(j, n##j->feature) > n##j->split));
-#define LANE_LEAF(j) leaves &= n##j->feature;
-#define WALK(height)                                                                               \
-    EVERY_LANE(LANE_BEGIN)                                                                         \
-    for (uint32_t left = (height); left > 0;) {                                                    \
-        uint32_t leaves = ORT_TREE_LEAF;                                                           \
-        for (uint32_t k = left < 4 ? left : 4; k > 0; k--, left--) {                               \
-            EVERY_LANE(LANE_STEP)                                                                  \
-        }                                                                                          \
-        EVERY_LANE(LANE_LEAF)                                                                      \
-        if (leaves == ORT_TREE_LEAF)                                                               \
-            break;                                                                                 \
-    }                                                                                              \
-    EVERY_LANE(LANE_END)
-
-static void walk_rows(const ort_tree_node *nodes, const double *columns, uint32_t height,
-                      uint32_t *at)
-{
-    /* feature >> 4 rows of columns, in two instructions less. */
-#define VALUE(j, feature) columns[(size_t)((feature) & ~15u) * ORT_TREE_ROWS / 16 + j]
-    WALK(height)
-#undef VALUE
-}
-
-static void walk_trees(const ort_tree_node *nodes, const double *row, uint32_t height,
-                       uint32_t *at)
-{
-#define VALUE(j, feature) row[(feature) >> 4]
-    WALK(height)
-#undef VALUE
-}
-
-static void take(const ort_forest *f, uint32_t leaf, double *score, bool *seen)
-{
-    if (f->alone != NULL) {
-        *score += f->alone[leaf];
-        *seen = true;
-        return;
-    }
-    const ort_tree_pair *pair = &f->pairs[f->runs[leaf].first];
-    const ort_tree_pair *end = pair + f->runs[leaf].count;
-    bool sums = f->aggregate == ORT_TREE_SUM || f->aggregate == ORT_TREE_AVERAGE;
-    for (; pair < end; pair++) {
-        double *s = &score[pair->target];
-        if (sums)
-            *s += pair->weight;
-        else if (!seen[pair->target] ||
-                 (f->aggregate == ORT_TREE_MIN ? pair->weight < *s : pair->weight > *s))
-            *s = pair->weight;
-        seen[pair->target] = true;
-    }
-}
-
-/* The same of ORT_TREE_ROWS walks, walk j into scores[j * step]. */
-static inline void take_all(const ort_forest *f, const uint32_t *at, double *scores, bool *seen,
-                            int64_t step)
-{
-    if (f->alone != NULL)
-        for (int j = 0; j < ORT_TREE_ROWS; j++) {
-            scores[j * step] += f->alone[at[j]];
-            seen[j * step] = true;
-        }
-    else
-        for (int j = 0; j < ORT_TREE_ROWS; j++)
-            take(f, at[j], scores + j * step, seen + j * step);
-}
-
-static void average(const ort_forest *f, double *scores, int64_t count)
-{
-    if (f->aggregate == ORT_TREE_AVERAGE)
-        for (int64_t t = 0; t < count; t++)
-            scores[t] /= (double)f->root_count;
-}
-
-static bool has_nan(const double *row, int64_t count)
-{
-    bool any = false;
-    for (int64_t i = 0; i < count; i++)
-        any |= isnan(row[i]);
-    return any;
-}
-
-/* Aggregate one row into score[targets]; seen[t] tells whether a leaf spoke of target t. */
-static void forest_score(const ort_forest *f, const double *row, double *score, bool *seen)
-{
-    size_t r = 0;
-    memset(score, 0, (size_t)f->targets * sizeof *score);
-    memset(seen, 0, (size_t)f->targets * sizeof *seen);
-    bool plain = f->all_leq && !has_nan(row, f->max_feature + 1);
-    for (; plain && r + ORT_TREE_ROWS <= f->root_count; r += ORT_TREE_ROWS) {
-        uint32_t at[ORT_TREE_ROWS], height = 0;
-        memcpy(at, &f->roots[r], sizeof at);
-        for (int j = 0; j < ORT_TREE_ROWS; j++)
-            height = f->heights[r + (size_t)j] > height ? f->heights[r + (size_t)j] : height;
-        walk_trees(f->nodes, row, height, at);
-        take_all(f, at, score, seen, 0);
-    }
-    for (; r < f->root_count; r++)
-        take(f, walk(f, f->roots[r], row), score, seen);
-    average(f, score, f->targets);
-}
-
-/* The same for blocks of ORT_TREE_ROWS rows, columns[b * block + feature * ORT_TREE_ROWS + row],
- * none of them NaN, of a forest that is all_leq; scores and seen are [b][row][target]. To the bit
- * what forest_score gives. */
-static void score_rows_of_blocks(const ort_forest *f, int64_t blocks, const double *columns,
-                                 int64_t block, double *scores, bool *seen)
-{
-    const int64_t count = f->targets * ORT_TREE_ROWS;
-    memset(scores, 0, (size_t)(count * blocks) * sizeof *scores);
-    memset(seen, 0, (size_t)(count * blocks) * sizeof *seen);
-    for (size_t r = 0; r < f->root_count; r++)
-        for (int64_t b = 0; b < blocks; b++) {
-            uint32_t at[ORT_TREE_ROWS];
-            for (int j = 0; j < ORT_TREE_ROWS; j++)
-                at[j] = f->roots[r];
-            walk_rows(f->nodes, columns + b * block, f->heights[r], at);
-            take_all(f, at, scores + b * count, seen + b * count, f->targets);
-        }
-    average(f, scores, count * blocks);
-}
+enum { ROWS_PER_TASK = 64 };
 
 /* ---- state and grid */
 
@@ -292,48 +120,93 @@ static void load_row(const work *w, int64_t r, double *row)
             row[i] = (double)(float)row[i];
 }
 
-/* Whether rows [r, r + ORT_TREE_ROWS) can be scored together; then they lie in `columns`. */
-static bool load_columns(const work *w, int64_t r, double *row, double *columns)
+/* ---- rows together: in blocks [feature][row], of floats where the forest has pieces for them */
+
+typedef struct grid {
+    bool floats;
+    int64_t rows;      /* of a block */
+    int64_t together;  /* blocks that the trees meet one after the other */
+    size_t block;      /* bytes */
+} grid;
+
+/* Comparisons of these numbers are the same as floats. */
+static bool has_float_rows(const ort_forest *f, const ort_tensor *x)
 {
-    for (int j = 0; j < ORT_TREE_ROWS; j++) {
-        load_row(w, r + j, row);
-        if (has_nan(row, w->features))
+    return f->pieces.tests && (x->dtype == ORT_DTYPE_FLOAT ||
+                               (f->rounds_to_float && x->dtype != ORT_DTYPE_DOUBLE));
+}
+
+/* As many blocks as leave room for trees in the first-level cache, within a task. */
+static grid grid_of(const ort_forest *f, const ort_tensor *x, int64_t features)
+{
+    bool floats = has_float_rows(f, x);
+    grid g = {.floats = floats, .rows = floats ? ORT_TREE_LANES : ORT_TREE_ROWS};
+    int64_t bytes = features * g.rows * (int64_t)(floats ? sizeof(float) : sizeof(double));
+    g.block = ort_round_up((size_t)ort_max_i64(bytes, 1), 64);
+    g.together = ort_min_i64((16 << 10) / (int64_t)g.block, ROWS_PER_TASK / g.rows);
+    g.together = ort_max_i64(g.together, 1);
+    return g;
+}
+
+/* Rows from r on as a block: `given` of them, the last one again for the others. False: one holds a
+ * NaN. */
+static bool load_block(const work *w, const grid *g, int64_t r, int64_t given, double *row,
+                       void *block)
+{
+    float *floats = block;
+    double *doubles = block;
+    for (int64_t j = 0; j < g->rows; j++) {
+        if (j < given)
+            load_row(w, r + j, row);
+        if (ort_tree_has_nan(row, w->features))
             return false;
-        for (int64_t i = 0; i < w->features; i++)
-            columns[i * ORT_TREE_ROWS + j] = row[i];
+        for (int64_t i = 0; i < w->features && g->floats; i++)
+            floats[i * g->rows + j] = (float)row[i];
+        for (int64_t i = 0; i < w->features && !g->floats; i++)
+            doubles[i * g->rows + j] = row[i];
     }
     return true;
 }
 
-/* Blocks of rows that each tree meets one after the other, while it is in the first-level cache:
- * as many as leave room for it there. */
-static int64_t blocks_together(int64_t features)
+static void score_blocks(const work *w, const grid *g, int64_t blocks, const void *columns,
+                         double *scores, bool *seen)
 {
-    int64_t bytes = ort_max_i64(features, 1) * ORT_TREE_ROWS * (int64_t)sizeof(double);
-    return ort_max_i64(ort_min_i64((16 << 10) / bytes, BLOCKS_PER_TASK), 1);
+    const ort_forest *f = &w->s->forest;
+    if (g->floats)
+        ort_forest_score_floats(f, &w->call->k->math, blocks, columns,
+                                (int64_t)(g->block / sizeof(float)), scores, seen);
+    else
+        ort_forest_score_doubles(f, blocks, columns, (int64_t)(g->block / sizeof(double)), scores,
+                                 seen);
 }
+
+enum { FEW_ROWS = 4 }; /* fewer are scored one by one: a block takes as long for one as for all */
 
 static void score_rows(void *arg, int64_t first, int64_t end, int thread)
 {
     const work *w = arg;
     const ort_forest *f = &w->s->forest;
-    const int64_t together = blocks_together(w->features), block = w->features * ORT_TREE_ROWS;
-    double *row = ort_call_scratch(w->call, thread), *columns = row + w->features;
-    double *scores = columns + together * block;
-    bool *seen = (bool *)(scores + together * f->targets * ORT_TREE_ROWS);
-    int64_t r = first;
-    for (int64_t blocks = f->all_leq; blocks > 0; r += blocks * ORT_TREE_ROWS) {
-        const int64_t most = ort_min_i64(together, (end - r) / ORT_TREE_ROWS);
-        for (blocks = 0; blocks < most; blocks++)
-            if (!load_columns(w, r + blocks * ORT_TREE_ROWS, row, columns + blocks * block))
+    const grid g = grid_of(f, w->x, w->features);
+    char *columns = ort_call_scratch(w->call, thread);
+    double *scores = (double *)(void *)(columns + (size_t)g.together * g.block);
+    double *row = scores + g.together * g.rows * f->targets;
+    bool *seen = (bool *)(row + w->features);
+    int64_t r = first, least = g.floats ? FEW_ROWS : g.rows;
+    for (int64_t blocks = f->all_leq, rows; blocks > 0; r += rows) {
+        blocks = rows = 0;
+        for (; blocks < g.together && end - r - rows >= least; blocks++) {
+            int64_t given = ort_min_i64(g.rows, end - r - rows);
+            if (!load_block(w, &g, r + rows, given, row, columns + (size_t)blocks * g.block))
                 break;
-        score_rows_of_blocks(f, blocks, columns, block, scores, seen);
-        for (int64_t j = 0; j < blocks * ORT_TREE_ROWS; j++)
+            rows += given;
+        }
+        score_blocks(w, &g, blocks, columns, scores, seen);
+        for (int64_t j = 0; j < rows; j++)
             finish_row(w, r + j, scores + j * f->targets, seen + j * f->targets);
     }
     for (; r < end; r++) {
         load_row(w, r, row);
-        forest_score(f, row, scores, seen);
+        ort_forest_score(f, row, scores, seen);
         finish_row(w, r, scores, seen);
     }
 }
@@ -343,10 +216,10 @@ static ort_status forest_shape(ort_shaping *s, ort_error *err)
     const forest_state *state = s->state;
     int64_t rows, features;
     ort_ml_rows(s->in[0], &rows, &features);
-    size_t rows_together = (size_t)blocks_together(features) * ORT_TREE_ROWS;
-    size_t targets = (size_t)state->forest.targets * rows_together;
-    s->thread_bytes = ((size_t)features * (1 + rows_together) + targets) * sizeof(double) +
-                      targets + 64;
+    const grid g = grid_of(&state->forest, s->in[0], features);
+    size_t targets = (size_t)(state->forest.targets * g.together * g.rows);
+    s->thread_bytes = (size_t)g.together * g.block +
+                      ((size_t)features + targets) * sizeof(double) + targets + 64;
     return ORT_OK;
 }
 
@@ -391,7 +264,7 @@ static ort_status classifier_prepare(ort_prep *p, ort_error *err)
                              s->forest.base_count, (long long)s->forest.targets);
     s->binary_one_class = s->forest.targets == 2 && s->forest.one_class;
     s->all_positive = s->forest.all_positive;
-    return ORT_OK;
+    return ort_forest_cut_pieces(p->arena, &s->forest, err);
 }
 
 /* ---- regressors */
@@ -408,13 +281,14 @@ static ort_status regressor_prepare(ort_prep *p, ort_error *err)
     if (s->forest.base_count > 1 && (int64_t)s->forest.base_count != s->forest.targets)
         return ort_prep_fail(p, err, "base_values has %zu elements for %lld targets",
                              s->forest.base_count, (long long)s->forest.targets);
-    return ORT_OK;
+    return ort_forest_cut_pieces(p->arena, &s->forest, err);
 }
 
 static ort_status ensemble_prepare(ort_prep *p, ort_error *err)
 {
     forest_state *s = p->state;
-    return ort_forest_build_ml5(p, &s->forest, err);
+    ORT_TRY(ort_forest_build_ml5(p, &s->forest, err));
+    return ort_forest_cut_pieces(p->arena, &s->forest, err);
 }
 
 /* ---- rows */
