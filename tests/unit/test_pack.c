@@ -310,9 +310,9 @@ static void kinds_are_copied(test_state *test)
     ort_packing packing;
     char kind[ORT_PACK_KIND] = "filter0";
     ort_packing_init(&packing, NULL);
-    CHECK(packing.services.made(packing.services.arg, kind, packed, 4));
+    CHECK(ort_packing_made(&packing, kind, packed, 4));
     memcpy(kind, "filter1", 8);
-    CHECK(packing.services.made(packing.services.arg, kind, packed + 1, 4));
+    CHECK(ort_packing_made(&packing, kind, packed + 1, 4));
     memset(kind, 'x', sizeof kind - 1);
     CHECK(packing.made.count == 2);
     CHECK_TEXT(packing.made.data[0].kind, "filter0");
