@@ -1,8 +1,8 @@
 /* step_packs.c - files and other steps as the source of a step's packed constants (step_packs.h).
  *
- * A block is known again by the operator, its attributes, the types of its inputs, the kind and size
- * of the block, and by the constants that it was made of: their place in memory and shape. Two
- * weights that are equal and lie in different places are two.
+ * A block is known again by the operator, its attributes, the types of its inputs, the kind and
+ * size of the block, and by the constants that it was made of: their place in memory and shape.
+ * Two weights that are equal and lie in different places are two.
  */
 #include "exec/step_packs.h"
 
@@ -67,7 +67,7 @@ static block_key *describe(const ort_step_packs *p, const char *kind, unsigned o
     key->opset = step->node->opset;
     key->bytes = (int64_t)bytes;
     key->count = step->in_count;
-    strcpy(key->kind, kind);
+    memcpy(key->kind, kind, strlen(kind) + 1);
     for (int i = 0; i < step->node->attr_count; i++)
         key->attributes += ort_hash_attr(p->graph->model->dims, &step->node->attrs[i]);
     for (int i = 0; i < step->in_count; i++)

@@ -123,8 +123,8 @@ ort_status ort_infer_broadcast_shape(ort_infer *x, int first, int count, ort_typ
 
 /* Where packed constants come from and go to: a pack file, other nodes (exec/step_packs.h). */
 typedef struct ort_pack_services {
-    /* The mapped bytes of this node's packed constant; or those of another node that packed the same
-     * inputs `of`; NULL: neither. *bytes: its size; ORT_PACK_ANY_SIZE: told here. */
+    /* The mapped bytes of this node's packed constant; or those of another node that packed the
+     * same inputs `of`; NULL: neither. *bytes: its size; ORT_PACK_ANY_SIZE: told here. */
     const void *(*find)(void *arg, const char *kind, unsigned of, size_t *bytes);
     /* Told of every packed constant that was made here. */
     bool (*made)(void *arg, const char *kind, unsigned of, const void *packed, size_t bytes);

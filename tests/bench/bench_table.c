@@ -1,7 +1,7 @@
 /* bench_table.c - the tables and gates of the benchmark, as Markdown.
  *
- * A ratio is ours / theirs: below 1 we are ahead (ratios.c). The best peer of a model is the fastest
- * whose outputs are right.
+ * A ratio is ours / theirs: below 1 we are ahead (ratios.c). The best peer of a model is the
+ * fastest whose outputs are right.
  */
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_shared_packs.c - a weight that several nodes read is packed once: in a session and in its pack
- * file. Nodes that pack it in other ways have packs of their own. */
+/* test_shared_packs.c - a weight that several nodes read is packed once: in a session and in its
+ * pack file. Nodes that pack it in other ways have packs of their own. */
 #include <stdlib.h>
 #include <unistd.h>
 

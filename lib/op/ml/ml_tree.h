@@ -66,7 +66,7 @@ typedef struct ort_forest_head {
 typedef struct ort_tree_pieces {
     const ort_tree_test *tests;     /* NULL: there are none, and rows walk */
     const uint32_t *first, *counts; /* [root_count] tests of a tree */
-    const uint32_t *exits;          /* [root_count][ORT_TREE_LEAVES] nodes at the leaves of pieces */
+    const uint32_t *exits;          /* [root_count][ORT_TREE_LEAVES] nodes at leaves of pieces */
     const double *weights;          /* the same: `alone` of them; or NULL */
     bool whole;                     /* all exits are leaves of their trees */
 } ort_tree_pieces;

@@ -1,9 +1,9 @@
 /* ml_tree_pieces.c - the beginning of each tree in the form of lib/kernel/trees.inc: tests without
  * order, each with the leaves that it strikes.
  *
- * A piece grows from the root, always at the exit that most leaves lie behind, to 32 exits. Trees of
- * boosting mostly end there; from an exit that is no leaf rows walk on. A split becomes the largest
- * float that isn't above it, which is the same for every float that is compared with it.
+ * A piece grows from the root, always at the exit that most leaves lie behind, to 32 exits. Trees
+ * of boosting mostly end there; from an exit that is no leaf rows walk on. A split becomes the
+ * largest float that isn't above it, which is the same for every float that is compared with it.
  */
 #include <math.h>
 #include <stdlib.h>
