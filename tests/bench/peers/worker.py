@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The process in which a peer without a C library runs one model: the commands of ../worker.c.
 
-usage: worker.py PEER MODELS_NAME FOLDER THREADS START_MS
+usage: worker.py PEER FOLDER THREADS START_MS
 
 FOLDER holds model.onnx and inputs.npz or test_data_set_0. A peer reads no ONNX: peers/PEER.py makes
 its own form of the model, of the ONNX file's weights. The first answer is "ok MS", "absent REASON"
