@@ -12,6 +12,7 @@
 #ifndef ORT_KERNEL_VMATH_H
 #define ORT_KERNEL_VMATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -111,7 +112,7 @@ typedef enum ort_accum {
     ORT_ACCUM_COUNT
 } ort_accum;
 
-enum { ORT_TREE_LANES = 16, ORT_TREE_LEAVES = 32 };
+enum { ORT_TREE_LANES = 16, ORT_TREE_LEAVES = 32, ORT_TREE_BLOCKS = 4 };
 
 /* x <= split, of a tree of at most ORT_TREE_LEAVES leaves. */
 typedef struct ort_tree_test {
@@ -119,6 +120,20 @@ typedef struct ort_tree_test {
     uint32_t keep;   /* leaves that stay possible when it fails: of leaf i bit 31 - i; never 0 */
     uint32_t column; /* of the feature: floats before it */
 } ort_tree_test;
+
+/* Trees one after the other, counts[t] tests of each. */
+typedef struct ort_tree_list {
+    const ort_tree_test *tests;
+    const uint32_t *counts;
+    size_t count;
+} ort_tree_list;
+
+/* Blocks of ORT_TREE_LANES rows, none of them NaN: columns[b * step + feature * ORT_TREE_LANES +
+ * row]. At most ORT_TREE_BLOCKS of them. */
+typedef struct ort_tree_rows {
+    const float *columns;
+    size_t step, blocks;
+} ort_tree_rows;
 
 typedef struct ort_vmath_kernels {
     int lanes; /* f32 per vector */
@@ -182,10 +197,15 @@ typedef struct ort_vmath_kernels {
     /* y = float(x) * scale + bias (bias may be 0): int32 accumulators of integer products */
     void (*dequantize_s32)(const int32_t *x, float *y, size_t n, float scale, float bias);
 
-    /* The leaf of each of ORT_TREE_LANES rows in each tree, counted from the tree's first: tests of
-     * one tree after the other, counts[t] of them; columns[feature][row], no NaN. */
-    void (*tree_exits)(const ort_tree_test *tests, const uint32_t *counts, size_t trees,
-                       const float *columns, uint32_t (*exits)[ORT_TREE_LANES]);
+    /* `given` rows, the last one again for those that a block lacks, as the block `columns`; false
+     * when one holds a NaN. */
+    bool (*tree_columns)(const float *rows, size_t features, size_t given, float *columns);
+    /* The leaf of each row in each tree, counted from the tree's first. */
+    void (*tree_exits)(const ort_tree_list *trees, const ort_tree_rows *rows,
+                       uint32_t (*exits)[ORT_TREE_BLOCKS][ORT_TREE_LANES]);
+    /* scores[b][row] += weights[t][leaf], tree after tree. */
+    void (*tree_sums)(const ort_tree_list *trees, const ort_tree_rows *rows,
+                      const double (*weights)[ORT_TREE_LEAVES], double (*scores)[ORT_TREE_LANES]);
 } ort_vmath_kernels;
 
 /* Each fills or overrides members of the table; called by dispatch.c, worst tier first. */

@@ -7,7 +7,7 @@
 #include "ort.h"
 #include "test.h"
 
-enum { FEATURES = 5, TREES = 9, NODES_MAX = TREES * 400, ROWS_MAX = 131 };
+enum { FEATURES = 19, TREES = 9, NODES_MAX = TREES * 400, ROWS_MAX = 131 };
 
 typedef struct forest {
     int64_t tree[NODES_MAX], node[NODES_MAX], feature[NODES_MAX], yes[NODES_MAX], no[NODES_MAX];
@@ -124,7 +124,7 @@ static ort_value *draw_rows(ort_dtype dtype, bool with_nan, uint32_t *state)
 /* Batches of many sizes against rows one by one. */
 static bool agree(ort_env *env, const forest *f, int targets, const ort_value *x)
 {
-    static const int64_t sizes[] = {2, 3, 4, 5, 15, 16, 17, 31, 63, 64, 65, ROWS_MAX};
+    static const int64_t sizes[] = {2, 3, 4, 5, 15, 16, 17, 31, 48, 63, 64, 65, ROWS_MAX};
     size_t bytes = (size_t)targets * sizeof(float);
     char *alone = malloc(ROWS_MAX * bytes);
     bool same = true;

@@ -59,6 +59,7 @@ static inline vm vf_le(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LE_OQ); }
 static inline vm vf_eq(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
 static inline vm vf_gt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
 static inline vm vf_ge(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_GE_OQ); }
+static inline vm vf_not_le(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_NLE_UQ); }
 static inline vm vf_isnan(vf a) { return _mm256_cmp_ps(a, a, _CMP_UNORD_Q); }
 static inline vm vm_and(vm a, vm b) { return _mm256_and_ps(a, b); }
 static inline vm vm_or(vm a, vm b) { return _mm256_or_ps(a, b); }
@@ -68,6 +69,11 @@ static inline vm vm_not(vm a)
 }
 static inline int vm_any(vm a) { return _mm256_movemask_ps(a) != 0; }
 static inline vf vf_select(vm m, vf yes, vf no) { return _mm256_blendv_ps(no, yes, m); }
+/* m ? a & b : a */
+static inline vf vf_and_where(vm m, vf a, vf b)
+{
+    return _mm256_andnot_ps(_mm256_andnot_ps(b, m), a);
+}
 static inline float vf_sum(vf a)
 {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
@@ -186,6 +192,11 @@ static inline vd vd_set1(double a) { return _mm256_set1_pd(a); }
 static inline vd vd_add(vd a, vd b) { return _mm256_add_pd(a, b); }
 static inline vd vd_mul(vd a, vd b) { return _mm256_mul_pd(a, b); }
 static inline vd vd_fma(vd a, vd b, vd c) { return _mm256_fmadd_pd(a, b, c); }
+/* table[index[j]], of a table of 32; not by a gather, which costs more on many machines. */
+static inline vd vd_look_up(const double *table, const uint32_t *index)
+{
+    return _mm256_setr_pd(table[index[0]], table[index[1]], table[index[2]], table[index[3]]);
+}
 
 /* ---- names of the math kernels (vmath_*.inc) */
 

@@ -67,12 +67,15 @@ static inline vm vf_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ)
 static inline vm vf_eq(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
 static inline vm vf_gt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
 static inline vm vf_ge(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ); }
+static inline vm vf_not_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLE_UQ); }
 static inline vm vf_isnan(vf a) { return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q); }
 static inline vm vm_and(vm a, vm b) { return (vm)(a & b); }
 static inline vm vm_or(vm a, vm b) { return (vm)(a | b); }
 static inline vm vm_not(vm a) { return (vm)~a; }
 static inline int vm_any(vm a) { return a != 0; }
 static inline vf vf_select(vm m, vf yes, vf no) { return _mm512_mask_blend_ps(m, no, yes); }
+/* m ? a & b : a */
+static inline vf vf_and_where(vm m, vf a, vf b) { return _mm512_mask_and_ps(a, m, a, b); }
 static inline float vf_sum(vf a) { return _mm512_reduce_add_ps(a); }
 /* out[i] = scale * the sum of the i-th vector: half the shuffles of four vf_sum. */
 static inline void vf_store_sums4(float *out, vf a, vf b, vf c, vf d, float scale)
@@ -186,6 +189,14 @@ static inline vd vd_set1(double a) { return _mm512_set1_pd(a); }
 static inline vd vd_add(vd a, vd b) { return _mm512_add_pd(a, b); }
 static inline vd vd_mul(vd a, vd b) { return _mm512_mul_pd(a, b); }
 static inline vd vd_fma(vd a, vd b, vd c) { return _mm512_fmadd_pd(a, b, c); }
+/* table[index[j]], of a table of 32. */
+static inline vd vd_look_up(const double *table, const uint32_t *index)
+{
+    __m512i at = _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)index));
+    __m512d low = _mm512_permutex2var_pd(vd_load(table), at, vd_load(table + 8));
+    __m512d high = _mm512_permutex2var_pd(vd_load(table + 16), at, vd_load(table + 24));
+    return _mm512_mask_blend_pd(_mm512_test_epi64_mask(at, _mm512_set1_epi64(16)), low, high);
+}
 
 /* ---- names of the math kernels (vmath_*.inc) */
 

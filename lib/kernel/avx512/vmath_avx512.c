@@ -17,5 +17,7 @@
 void ort_vmath_plug_avx512(ort_vmath_kernels *table)
 {
     plug_tier(table);
+    table->tree_columns = tree_columns;
     table->tree_exits = tree_exits;
+    table->tree_sums = tree_sums;
 }

@@ -56,6 +56,11 @@ SIMD vf vf_fma(vf a, vf b, vf c) { return a * b + c; }
 SIMD vf vf_fnma(vf a, vf b, vf c) { return c - a * b; }
 SIMD vd vd_mul(vd a, vd b) { return a * b; }
 SIMD vd vd_fma(vd a, vd b, vd c) { return a * b + c; }
+/* table[index[j]], of a table of 32. */
+SIMD vd vd_look_up(const double *table, const uint32_t *index)
+{
+    return (vd){table[index[0]], table[index[1]]};
+}
 SIMD vi vi_and(vi a, vi b) { return a & b; }
 SIMD vi vi_xor(vi a, vi b) { return a ^ b; }
 SIMD vi vi_sub(vi a, vi b) { return a - b; }
@@ -76,10 +81,15 @@ SIMD vf vf_select(vm m, vf yes, vf no)
 {
     return vf_bits((m & vi_bits(yes)) | (~m & vi_bits(no)));
 }
+/* m ? a & b : a */
+SIMD vf vf_and_where(vm m, vf a, vf b) { return vf_bits(vi_bits(a) & (vi_bits(b) | ~m)); }
 SIMD vm vf_le(vf a, vf b) { return a <= b; }
 SIMD vf vf_max(vf a, vf b) { return vf_select(a > b, a, b); }
 SIMD vf vf_min(vf a, vf b) { return vf_select(a < b, a, b); }
+SIMD vm vf_not_le(vf a, vf b) { return ~(a <= b); }
 SIMD vm vf_isnan(vf a) { return a != a; }
+SIMD vm vm_or(vm a, vm b) { return a | b; }
+SIMD int vm_any(vm a) { return (a[0] | a[1] | a[2] | a[3]) != 0; }
 SIMD float vf_sum(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
 /* out[i] = scale * the sum of the i-th vector. */
 SIMD void vf_store_sums4(float *out, vf a, vf b, vf c, vf d, float scale)

@@ -479,5 +479,7 @@ void ort_vmath_plug_scalar(ort_vmath_kernels *table)
     table->dequantize_u8 = dequantize_u8;
     table->dequantize_s8 = dequantize_s8;
     table->dequantize_s32 = dequantize_s32;
+    table->tree_columns = tree_columns;
     table->tree_exits = tree_exits;
+    table->tree_sums = tree_sums;
 }

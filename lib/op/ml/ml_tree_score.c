@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "op/ml/ml_tree.h"
 
 /* ---- walks */
@@ -206,26 +207,44 @@ static void take_exits(const ort_forest *f, size_t tree, const uint32_t *exits,
 
 enum { TREES_TOGETHER = 32 }; /* so that their tests stay in the first-level cache */
 
+/* A whole piece of every tree, all of one target. */
+static void sum_trees(const ort_forest *f, const ort_vmath_kernels *k, const ort_tree_list *trees,
+                      size_t first, const ort_tree_rows *rows, double *scores)
+{
+    const double(*weights)[ORT_TREE_LEAVES] = (const void *)f->pieces.weights;
+    k->tree_sums(trees, rows, weights + first, (double(*)[ORT_TREE_LANES])(void *)scores);
+}
+
+static void take_trees(const ort_forest *f, const ort_vmath_kernels *k, const ort_tree_list *trees,
+                       size_t first, const ort_tree_rows *rows, double *scores, bool *seen)
+{
+    const int64_t count = f->targets * ORT_TREE_LANES;
+    uint32_t exits[TREES_TOGETHER][ORT_TREE_BLOCKS][ORT_TREE_LANES];
+    k->tree_exits(trees, rows, exits);
+    for (size_t b = 0; b < rows->blocks; b++)
+        for (size_t t = 0; t < trees->count; t++)
+            take_exits(f, first + t, exits[t][b], rows->columns + b * rows->step,
+                       scores + (int64_t)b * count, seen + (int64_t)b * count);
+}
+
 void ort_forest_score_floats(const ort_forest *f, const ort_vmath_kernels *k, int64_t blocks,
                              const float *columns, int64_t block, double *scores, bool *seen)
 {
     const ort_tree_pieces *p = &f->pieces;
     const int64_t count = f->targets * ORT_TREE_LANES;
     const bool sums = f->alone && p->whole;
-    uint32_t exits[TREES_TOGETHER][ORT_TREE_LANES];
     memset(scores, 0, (size_t)(count * blocks) * sizeof *scores);
     memset(seen, sums, (size_t)(count * blocks) * sizeof *seen);
     for (size_t first = 0, trees; first < f->root_count; first += trees) {
         trees = f->root_count - first < TREES_TOGETHER ? f->root_count - first : TREES_TOGETHER;
-        for (int64_t b = 0; b < blocks; b++) {
-            const float *x = columns + b * block;
-            double *to = scores + b * count;
-            k->tree_exits(p->tests + p->first[first], p->counts + first, trees, x, exits);
-            for (size_t t = 0; t < trees && sums; t++)
-                for (int j = 0; j < ORT_TREE_LANES; j++)
-                    to[j] += p->weights[(first + t) * ORT_TREE_LEAVES + exits[t][j]];
-            for (size_t t = 0; t < trees && !sums; t++)
-                take_exits(f, first + t, exits[t], x, to, seen + b * count);
+        const ort_tree_list list = {p->tests + p->first[first], p->counts + first, trees};
+        for (int64_t b = 0; b < blocks; b += ORT_TREE_BLOCKS) {
+            const ort_tree_rows rows = {columns + b * block, (size_t)block,
+                                        (size_t)ort_min_i64(blocks - b, ORT_TREE_BLOCKS)};
+            if (sums)
+                sum_trees(f, k, &list, first, &rows, scores + b * count);
+            else
+                take_trees(f, k, &list, first, &rows, scores + b * count, seen + b * count);
         }
     }
     average(f, scores, count * blocks);

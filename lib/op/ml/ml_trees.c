@@ -155,6 +155,9 @@ static bool load_block(const work *w, const grid *g, int64_t r, int64_t given, d
 {
     float *floats = block;
     double *doubles = block;
+    if (w->x->dtype == ORT_DTYPE_FLOAT && g->floats)
+        return w->call->k->math.tree_columns((const float *)w->x->data + r * w->features,
+                                             (size_t)w->features, (size_t)given, floats);
     for (int64_t j = 0; j < g->rows; j++) {
         if (j < given)
             load_row(w, r + j, row);
