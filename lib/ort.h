@@ -148,13 +148,13 @@ typedef enum ort_log_level {
 } ort_log_level;
 typedef void ort_log_fn(void *arg, ort_log_level level, const char *message);
 
-#define ORT_DEFAULT_SPIN_US 20
+#define ORT_DEFAULT_SPIN_US 2000
 
 typedef struct ort_env_options {
     size_t size;
     int threads;          /* for the whole process; 0: affinity mask and cgroup quota decide */
     bool pin;             /* bind workers to processors */
-    int spin_us;          /* longest spin inside a run, microseconds; -1: ORT_DEFAULT_SPIN_US */
+    int spin_us;          /* longest spin between loops, microseconds; -1: ORT_DEFAULT_SPIN_US */
     const char *isa;      /* "scalar", "avx2", "avx512", "vnni"; NULL: the machine's best */
     bool keep_denormals;  /* default: denormals are flushed in float arithmetic */
     bool math_strict;     /* no Winograd: sums of products as the specification writes them */

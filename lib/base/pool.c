@@ -18,6 +18,12 @@
  * worker compare their processor time with the clock now and then, and count how late a worker was
  * to wake up. contention.h makes of that how many threads may take part: those beyond sleep without
  * a spin, and with one left loops stay with the caller.
+ *
+ * A worker that sleeps comes tens of microseconds late, on a virtual machine more, at every loop. A
+ * run's steps are the same each time, and so are the gaps in which its caller works alone: workers
+ * spin for those, and for the gap between runs where they follow each other at once. In a gap that
+ * is longer than they may spin they sleep soon. The caller waits for others as long as it has
+ * worked itself: at worst it has then spun for half of the loop.
  */
 #define _GNU_SOURCE 1
 #include "base/pool.h"
@@ -42,7 +48,8 @@
 
 enum {
     CACHE_LINE = 64,
-    FINISH_SPIN_NS = 20000,
+    SPIN_LEAST_NS = 20000,
+    BETWEEN_NS = 200000, /* runs that follow each other faster are one stream of work */
     SPIN_CHECKS = 64,
     ALONE_NS = 10000,    /* a loop that takes one thread less isn't shared */
     WAKE_NS = 300000,    /* nor is a worker woken in a run of less work */
@@ -84,7 +91,8 @@ struct ort_pool {
     _Atomic uint64_t lost;    /* nanoseconds that workers could not run, not noted yet */
     _Atomic uint64_t woken;   /* when a worker was woken that has not come yet, or 0 */
     atomic_int active; /* runs between enter and leave */
-    atomic_int spin_us;
+    _Atomic uint64_t spin_ns;  /* how long workers wait for the next loop of this run */
+    _Atomic uint64_t ended;    /* when the last shared loop did */
     _Atomic uint64_t loops[LOOPS]; /* hash of the key << NS_BITS | nanoseconds of one thread */
 };
 
@@ -167,22 +175,25 @@ static void report_done(ort_pool *pool, uint32_t taken)
         futex_wake(&pool->pending, 1);
 }
 
-/* Spin while a run is active, for at most its budget; true when a new loop was published. */
+/* Spin for as long as the run's gaps last, and for the next run shortly; true when a new loop was
+ * published. */
 static bool spin_for_loop(ort_pool *pool, int index, unsigned seen)
 {
-    int64_t budget_us = atomic_load_explicit(&pool->spin_us, memory_order_relaxed);
-    if (budget_us <= 0 || atomic_load_explicit(&pool->active, memory_order_relaxed) == 0 ||
-        index >= atomic_load_explicit(&pool->width, memory_order_relaxed))
+    uint64_t begin, now, most;
+    if (index >= atomic_load_explicit(&pool->width, memory_order_relaxed))
         return false;
-    uint64_t end = ort_clock_ns() + (uint64_t)budget_us * 1000;
+    begin = ort_clock_ns();
     do {
         for (int i = 0; i < SPIN_CHECKS; i++) {
             if (atomic_load_explicit(&pool->epoch, memory_order_acquire) != seen)
                 return true;
             relax();
         }
-    } while (atomic_load_explicit(&pool->active, memory_order_relaxed) > 0 &&
-             ort_clock_ns() < end);
+        now = ort_clock_ns();
+        most = atomic_load_explicit(&pool->spin_ns, memory_order_relaxed);
+        if (most > BETWEEN_NS && atomic_load_explicit(&pool->active, memory_order_relaxed) == 0)
+            most = BETWEEN_NS;
+    } while (now < begin + most);
     return false;
 }
 
@@ -209,7 +220,7 @@ static void sleep_until_woken(ort_pool *pool, worker *self, unsigned seen)
     uint64_t woken = atomic_exchange(&pool->woken, 0);
     ort_watch_begin(&self->watch);
     if (woken && self->watch.since > woken + LATE_NS)
-        atomic_fetch_add(&pool->lost, self->watch.since - woken);
+        atomic_fetch_add(&pool->lost, ort_watch_queued(self->watch.since - woken));
 }
 
 static void *worker_main(void *arg)
@@ -218,6 +229,7 @@ static void *worker_main(void *arg)
     ort_pool *pool = self->pool;
     current_index = self->index;
     ort_watch_begin(&self->watch);
+    (void)ort_watch_queued(0);
     while (!atomic_load(&pool->stop)) {
         /* Read before looking for tasks: a loop published later changes it, so no wake-up is
          * lost. */
@@ -346,20 +358,31 @@ static bool is_worth_waking(const ort_pool_demand *demand)
     return demand->last_ns == 0 || demand->last_ns >= WAKE_NS;
 }
 
+/* What workers wait for a loop of this run; unknown gaps may be as long as allowed. */
+static uint64_t spin_of(int spin_us, const ort_pool_demand *demand)
+{
+    uint64_t most = spin_us > 0 ? (uint64_t)spin_us * 1000 : 0;
+    uint64_t gap = demand && demand->last_ns ? demand->last_gap_ns * 3 / 2 : most;
+    if (gap < SPIN_LEAST_NS)
+        gap = SPIN_LEAST_NS;
+    return gap < most ? gap : most;
+}
+
 void ort_pool_enter(ort_pool *pool, int spin_us, ort_pool_demand *demand)
 {
     if (!pool)
         return;
     if (demand) {
         demand->outer = current_demand;
-        demand->sum_ns = 0;
+        demand->sum_ns = demand->gap_ns = demand->loop_end = 0;
+        demand->spin_ns = spin_us > 0 ? (uint64_t)spin_us * 1000 : 0;
         current_demand = demand;
     }
     caller_watch.since = 0;
     /* Here as well: a loop that is cut by the width may be one task as long as it is 1. */
     if (pool->threads > 1 && (!demand || is_worth_waking(demand)))
         (void)has_width(pool);
-    atomic_store_explicit(&pool->spin_us, spin_us, memory_order_relaxed);
+    atomic_store_explicit(&pool->spin_ns, spin_of(spin_us, demand), memory_order_relaxed);
     atomic_fetch_add(&pool->active, 1);
 }
 
@@ -369,14 +392,29 @@ void ort_pool_leave(ort_pool *pool, ort_pool_demand *demand)
         return;
     if (demand) {
         demand->last_ns = demand->sum_ns;
+        demand->last_gap_ns = demand->gap_ns;
         current_demand = demand->outer;
     }
     atomic_fetch_sub(&pool->active, 1);
 }
 
-static void wait_until_done(ort_pool *pool)
+/* A shared loop of the run begins: the gap before it, also that since the run before this one. */
+static void note_gap(ort_pool *pool, ort_pool_demand *demand, uint64_t start)
 {
-    uint64_t end = 0;
+    uint64_t before = demand->loop_end, most = demand->spin_ns;
+    if (before == 0) {
+        before = atomic_load_explicit(&pool->ended, memory_order_relaxed);
+        most = most < BETWEEN_NS ? most : BETWEEN_NS;
+    }
+    uint64_t gap = start > before ? start - before : 0;
+    if (gap > demand->gap_ns && gap <= most)
+        demand->gap_ns = gap;
+}
+
+/* `took`: what the caller's own share took, in nanoseconds. */
+static void wait_until_done(ort_pool *pool, uint64_t took)
+{
+    uint64_t end = 0, most = took > SPIN_LEAST_NS ? took : SPIN_LEAST_NS;
     for (;;) {
         for (int i = 0; i < SPIN_CHECKS; i++) {
             if (atomic_load_explicit(&pool->pending, memory_order_acquire) == 0)
@@ -385,7 +423,7 @@ static void wait_until_done(ort_pool *pool)
         }
         uint64_t now = ort_clock_ns();
         if (end == 0)
-            end = now + FINISH_SPIN_NS;
+            end = now + most;
         else if (now >= end)
             break;
     }
@@ -411,13 +449,10 @@ static void wake_workers(ort_pool *pool, uint32_t most)
 /* Under `busy`, after a loop that took from `start` to `now`, and `known` at other times. */
 static void note_loss(ort_pool *pool, uint64_t start, uint64_t now, uint64_t known)
 {
-    uint64_t woken = atomic_load_explicit(&pool->woken, memory_order_relaxed), lost;
     if (now < caller_watch.since + WATCH_NS && (!known || now < start + known + LATE_NS) &&
         atomic_load_explicit(&pool->lost, memory_order_relaxed) == 0)
         return;
-    lost = ort_watch_lost(&caller_watch) + atomic_exchange(&pool->lost, 0);
-    if (woken && now > woken + LATE_NS && atomic_compare_exchange_strong(&pool->woken, &woken, now))
-        lost += now - woken;
+    uint64_t lost = ort_watch_lost(&caller_watch) + atomic_exchange(&pool->lost, 0);
     ort_contention_note(&pool->contention, now, lost);
     publish_width(pool);
     look_for_room(pool, now);
@@ -440,7 +475,7 @@ static uint64_t run_shared(ort_pool *pool, uint32_t count, ort_task_fn *fn, void
     uint32_t taken = run_tasks(pool, 0, false);
     uint64_t took = ort_clock_ns() - start;
     report_done(pool, taken);
-    wait_until_done(pool);
+    wait_until_done(pool, took);
     return taken ? (uint64_t)((double)took / taken * count) : 0;
 }
 
@@ -504,8 +539,15 @@ static uint64_t share_alone(ort_pool *pool, size_t count, ort_task_fn *fn, void 
     }
     if (caller_watch.since == 0)
         ort_watch_begin(&caller_watch);
-    uint64_t start = ort_clock_ns(), took = share(pool, count, fn, arg, wake);
-    note_loss(pool, start, ort_clock_ns(), known);
+    uint64_t start = ort_clock_ns(), took, end;
+    if (current_demand)
+        note_gap(pool, current_demand, start);
+    took = share(pool, count, fn, arg, wake);
+    end = ort_clock_ns();
+    if (current_demand)
+        current_demand->loop_end = end;
+    atomic_store_explicit(&pool->ended, end, memory_order_relaxed);
+    note_loss(pool, start, end, known);
     atomic_store(&pool->busy, false);
     return took;
 }

@@ -2,10 +2,11 @@
  *
  * A parallel loop hands out task numbers 0..count-1 from an atomic counter; the caller takes part.
  * What a task computes may depend on its number only, never on the thread that runs it: results are
- * bit-identical for every thread count. Workers sleep between loops (after a bounded spin while a
- * run is active) and flush denormals while they work when the loop's caller does. Where other
- * processes want the processors, fewer threads take part, at last the caller alone. When the
- * caller's budget is over (budget.h), tasks that nobody has begun are left out.
+ * bit-identical for every thread count. Between loops workers spin for as long as the gaps between
+ * the loops of the last run were, and then sleep; they flush denormals while they work when the
+ * loop's caller does. Where other processes want the processors, fewer threads take part, at last
+ * the caller alone. When the caller's budget is over (budget.h), tasks that nobody has begun are
+ * left out.
  */
 #ifndef ORT_BASE_POOL_H
 #define ORT_BASE_POOL_H
@@ -39,12 +40,16 @@ void ort_pool_run_again(ort_pool *pool, const void *key, size_t count, ort_task_
 /* What is remembered of runs that are alike; all zero at first. One run at a time. */
 typedef struct ort_pool_demand {
     uint64_t last_ns, sum_ns; /* what the loops worth sharing take one thread: last run, this run */
+    uint64_t last_gap_ns, gap_ns; /* longest between two shared loops that a spin can bridge */
+    uint64_t spin_ns;         /* as allowed */
+    uint64_t loop_end;        /* of this run's last shared loop, or 0 */
     struct ort_pool_demand *outer;
 } ort_pool_demand;
 
-/* Between these two calls workers may spin for at most `spin_us` microseconds for the next loop.
- * Sleeping ones aren't woken where the last run like this one was too short for that. demand may be
- * NULL; both calls take the same, on the same thread. */
+/* Between these two calls workers may spin for at most `spin_us` microseconds for the next loop:
+ * half as long again as the longest gap of the last run like this one, all of it where there was
+ * none. Sleeping ones aren't woken where that run was too short for it. demand may be NULL; both
+ * calls take the same, on the same thread. */
 void ort_pool_enter(ort_pool *pool, int spin_us, ort_pool_demand *demand);
 void ort_pool_leave(ort_pool *pool, ort_pool_demand *demand);
 

@@ -188,7 +188,7 @@ math fast default
 denormals flush default
 max-memory none default
 timeout none default
-spin-us 20 default
+spin-us 2000 default
 pin no default
 allow-newer no default
 external-data-root none default

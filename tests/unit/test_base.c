@@ -12,10 +12,12 @@
 #include "base/findings.h"
 #include "base/hashmap.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/num.h"
 #include "base/pool.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "base/watch.h"
 #include "test.h"
 
 static void error_messages(test_state *test)
@@ -275,6 +277,48 @@ static void pool_remembers_loops(test_state *test)
     ort_pool_free(pool);
 }
 
+static void work_a_while(void *arg, size_t task, int thread)
+{
+    for (volatile int i = 0; i < 20000; i++)
+        continue;
+}
+
+static void pass_time(uint64_t ns)
+{
+    for (uint64_t end = ort_clock_ns() + ns; ort_clock_ns() < end;)
+        continue;
+}
+
+/* Gaps of a run's caller, which workers are to spin for in the next: the longest that they may.
+ * Where others take the processors and the pool narrows, there are none. */
+static void pool_knows_the_gaps_of_a_run(test_state *test)
+{
+    static const char key;
+    ort_pool *pool = ort_pool_new(2, false);
+    ort_pool_demand demand = {0};
+    for (int run = 0; run < 3; run++) {
+        bool narrowed = false;
+        ort_pool_enter(pool, 100000, &demand);
+        for (int k = 0; k < 4; k++) {
+            ort_pool_run_again(pool, &key, TASKS, work_a_while, NULL);
+            pass_time(k == 1 ? 300000 : 50000);
+            narrowed |= ort_pool_width(pool) == 1;
+        }
+        ort_pool_leave(pool, &demand);
+        CHECK(demand.last_gap_ns >= 300000 || narrowed);
+    }
+    for (int run = 0; run < 2; run++) {
+        ort_pool_enter(pool, 40, &demand);
+        for (int k = 0; k < 4; k++) {
+            ort_pool_run_again(pool, &key, TASKS, work_a_while, NULL);
+            pass_time(300000);
+        }
+        ort_pool_leave(pool, &demand);
+        CHECK(demand.last_gap_ns <= 40000);
+    }
+    ort_pool_free(pool);
+}
+
 static void *run_rounds(void *arg)
 {
     ort_pool *pool = arg;
@@ -305,12 +349,6 @@ static void pool_shared_by_callers(test_state *test)
     CHECK(bad == NULL);
 }
 
-static void work_a_while(void *arg, size_t task, int thread)
-{
-    for (volatile int i = 0; i < 20000; i++)
-        continue;
-}
-
 /* Four threads on one processor lose three quarters of their time, unless they are of a class in
  * which the first one keeps it. */
 static void pool_narrows_on_one_processor(test_state *test)
@@ -339,6 +377,40 @@ static void pool_narrows_on_one_processor(test_state *test)
     ort_pool_free(pool);
     CHECK(sched_setaffinity(0, sizeof before, &before) == 0);
     CHECK(sched_setscheduler(0, class, &real_time) == 0);
+}
+
+static void *stay_busy(void *arg)
+{
+    while (!atomic_load((atomic_bool *)arg))
+        continue;
+    return NULL;
+}
+
+/* Two threads that never sleep on one processor take it from each other; sleeping isn't waiting. */
+static void watch_counts_waits_for_a_processor(test_state *test)
+{
+    cpu_set_t before, one;
+    int first = 0;
+    atomic_bool stop = false;
+    pthread_t other;
+    CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
+    while (!CPU_ISSET(first, &before))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    (void)ort_watch_queued(0);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+    CHECK(ort_watch_queued(5) <= 5);
+    CHECK(pthread_create(&other, NULL, stay_busy, &stop) == 0);
+    uint64_t waited = 0;
+    for (int i = 0; i < 100 && waited < 1000000; i++) {
+        pass_time(10000000);
+        waited += ort_watch_queued(1000000000);
+    }
+    atomic_store(&stop, true);
+    pthread_join(other, NULL);
+    CHECK(waited >= 1000000);
+    CHECK(sched_setaffinity(0, sizeof before, &before) == 0);
 }
 
 static void pool_keeps_floating_point_mode(test_state *test)
@@ -470,7 +542,9 @@ int main(void)
     RUN(&test, findings_in_one_error);
     RUN(&test, pool_runs_every_task_once);
     RUN(&test, pool_remembers_loops);
+    RUN(&test, pool_knows_the_gaps_of_a_run);
     RUN(&test, pool_shared_by_callers);
+    RUN(&test, watch_counts_waits_for_a_processor);
     RUN(&test, pool_narrows_on_one_processor);
     RUN(&test, pool_keeps_floating_point_mode);
     RUN(&test, half_codes_round_trip);
