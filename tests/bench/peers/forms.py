@@ -1,5 +1,10 @@
 """What peers' forms of a model are made of: its inputs, its constants, its layers in order."""
+import contextlib
+import os
 import pathlib
+import subprocess
+import sys
+import tempfile
 
 import numpy as np
 import onnx
@@ -31,6 +36,30 @@ def read_tensor(path):
 
 def load(folder, weights=True):
     return onnx.load(str(folder / "model.onnx"), load_external_data=weights)
+
+
+@contextlib.contextmanager
+def written(folder, writer, kind):
+    """The model as a file of its kind, made by a program beside this one. BENCH_CACHE names a folder
+    where files stay. A process of its own writes, so that it counts for no peak of memory."""
+    here = pathlib.Path(__file__).parent
+    with tempfile.TemporaryDirectory() as own:
+        path = pathlib.Path(os.environ.get("BENCH_CACHE") or own, "%s.%s" % (folder.name, kind))
+        sources = [folder / "model.onnx", here / "forms.py", *here.glob(kind + "*.py")]
+        if not path.is_file() or path.stat().st_mtime < max(s.stat().st_mtime for s in sources):
+            write_file(here / writer, folder, path)
+        yield path
+
+
+def write_file(writer, folder, path):
+    """Whole or not at all."""
+    part = path.with_suffix(".part%d" % os.getpid())
+    done = subprocess.run([sys.executable, writer, folder, part], capture_output=True, text=True)
+    if done.returncode:
+        part.unlink(missing_ok=True)
+        said = (done.stdout or done.stderr).strip().splitlines() or ["%s failed" % writer.name]
+        raise Absent(said[-1])
+    part.rename(path)
 
 
 class Net:

@@ -1,13 +1,9 @@
 """LiteRT with XNNPACK: the models of MLPerf Tiny as published, others in the form of tflite.py.
 
-usage of its own: TFLITE_DIR names the folder of the published files, TFLITE_CACHE one where written
-files stay; a file is written in a process of its own, so that it counts for no peak of memory.
+TFLITE_DIR names the folder of the published files.
 """
 import os
 import pathlib
-import subprocess
-import sys
-import tempfile
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
@@ -20,7 +16,6 @@ PUBLISHED = {"mlperf_tiny_kws_fp32": "kws_ref_model_float32",
              "mlperf_tiny_resnet8_int8": "pretrainedResnet_quant",
              "mlperf_tiny_vww_fp32": "vww_96_float",
              "mlperf_tiny_vww_int8": "vww_96_int8"}
-WRITER = pathlib.Path(__file__).with_name("tflite.py")
 
 
 def axes_of(detail, array):
@@ -53,29 +48,10 @@ class Session:
         return made
 
 
-def write(folder, path):
-    """The file that tflite.py makes, whole or not at all."""
-    part = path.with_suffix(".part%d" % os.getpid())
-    done = subprocess.run([sys.executable, WRITER, folder, part], capture_output=True, text=True)
-    if done.returncode:
-        said = (done.stdout or done.stderr).strip().splitlines() or ["tflite.py failed"]
-        raise forms.Absent(said[-1])
-    part.rename(path)
-
-
-def is_current(path, folder):
-    """Whether the file is newer than the model and than what writes such files."""
-    sources = [folder / "model.onnx", *WRITER.parent.glob("tflite*.py")]
-    return path.is_file() and path.stat().st_mtime > max(s.stat().st_mtime for s in sources)
-
-
 def open(folder, threads):
     published = pathlib.Path(os.environ.get("TFLITE_DIR", ""),
                              PUBLISHED.get(folder.name, "-") + ".tflite")
     if published.is_file():
         return Session(published, threads)
-    with tempfile.TemporaryDirectory() as own:
-        path = pathlib.Path(os.environ.get("TFLITE_CACHE") or own, folder.name + ".tflite")
-        if not is_current(path, folder):
-            write(folder, path)
+    with forms.written(folder, "tflite.py", "tflite") as path:
         return Session(path, threads)

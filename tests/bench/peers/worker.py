@@ -12,6 +12,7 @@ A peer is a module with
     open(folder, threads) -> session, or raises Absent
     session.bind(inputs)     arrays by the names of the ONNX file's inputs
     session.run()            what is timed
+    session.release()        undoes what a run left, untimed; may be missing
     session.outputs() -> {number of the ONNX file's output: array}
 
 and its names are in the order of the ONNX file's outputs; it may lack some of them.
@@ -30,15 +31,22 @@ def now_ms():
     return time.monotonic() * 1000.0
 
 
+def release(session):
+    if hasattr(session, "release"):
+        session.release()
+
+
 def timed_run(session):
     begin = now_ms()
     session.run()
-    return now_ms() - begin
+    took = now_ms() - begin
+    release(session)
+    return took
 
 
 def measured_round(session):
     for _ in range(WARM_UP):
-        session.run()
+        timed_run(session)
     samples, begin = [], now_ms()
     while len(samples) < MIN_RUNS or (len(samples) < MAX_RUNS and now_ms() - begin < ROUND_MS):
         samples.append(timed_run(session))
@@ -48,7 +56,7 @@ def measured_round(session):
 def mean_beside(session, for_ms):
     begin, count = now_ms(), 0
     while count == 0 or now_ms() - begin < for_ms:
-        session.run()
+        timed_run(session)
         count += 1
     return (now_ms() - begin) / count
 
@@ -57,6 +65,7 @@ def save(session, path):
     import numpy as np
     session.run()
     np.savez(path, **{"output_%d" % k: array for k, array in session.outputs().items()})
+    release(session)
     return 0.0
 
 
