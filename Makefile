@@ -289,8 +289,12 @@ names: all
 parity: all $(OBJ)/tests/models/models
 	@sh tests/tools/run_parity.sh $(OBJ)/tests/models/models $(MODELS) $(PARITY)
 
+# ONLY="PATTERN ..." THREADS=LIST BENCH="--patience SECONDS --rounds N --limit SECONDS"
 bench: all $(OBJ)/tests/bench/bench
-	@sh tests/tools/run_bench.sh $(OBJ)/tests/bench/bench $(MODELS)
+	@sh tests/tools/run_bench.sh $(OBJ)/tests/bench/bench $(MODELS) $(BENCH)
+.PHONY: bench-program
+bench-program: $(OBJ)/tests/bench/bench
+	@echo $<
 
 # ort-optimize beside onnxslim, onnxsim and onnxruntime's offline files: BENCH_OPTIMIZE="--only GLOB"
 bench-optimize: all $(OBJ)/tests/bench/bench

@@ -1,17 +1,19 @@
 /* bench.c - this library beside pinned peers, model by model, interleaved in one run.
  *
  * usage: bench [--only GLOB] [--threads LIST] [--rounds N] [--launches N] [--scratch DIR]
- *              [--families FILE] [--onnxruntime LIB.so] [--openvino LIB.so] [--tract LIB.so]
- *              [--python PYTHON] [--python-worker FILE] [--patience SECONDS] DIR...
+ *              [--families FILE] [--peer NAME=VERSION=PATH]... [--python-worker FILE]
+ *              [--patience SECONDS] [--limit SECONDS] DIR...
  *        bench --creation LIB.so MODEL       onnxruntime's creation of a session at level extended
  *        bench --launch COMMAND [ARG...]     a process from start to end
  *
- * DIR/NAME holds model.onnx and inputs.npz or test_data_set_0. Each runtime runs in processes of
- * its own (this program executed again with --worker NAME ..., or PYTHON with the other worker).
- * Of one model there are N rounds, and more, for as long as patience lasts, while the interval of
- * the ratio over the best peer is wider than 0.1. Figures go to standard error as they come
- * and to standard output as tables and gates, one set for each number of threads. Exit status 1
- * when an output of ours differs.
+ * DIR/NAME holds model.onnx and inputs.npz or test_data_set_0; GLOB may be "@(A*|B)". A peer is a
+ * library, or a Python that has its package. Each runtime runs in processes of its own (this
+ * program executed again with --worker NAME ..., or PYTHON with the other worker). Of one model
+ * there are N rounds, and more, for as long as patience lasts, while the interval of the ratio
+ * over the best peer is wider than 0.1. A peer that doesn't answer within the limit is out for
+ * this model, and the notes say so. Figures go to standard error as they come and to standard
+ * output as tables and gates, one set for each number of threads. Exit status 1 when an output of
+ * ours differs.
  */
 #include <fnmatch.h>
 #include <getopt.h>
@@ -21,58 +23,30 @@
 #include "bench.h"
 #include "runtime.h"
 
-enum { MAX_MODELS = 500, PEER = 1000 };
+enum { MAX_MODELS = 500 };
 
 const char *const side_names[SIDES] = {"ours",   "onnxruntime", "openvino", "tract",
-                                       "litert", "ctranslate2", "lleaves"};
+                                       "litert", "ctranslate2", "lleaves",  "llamacpp"};
 
-static ort_peak machine_peak(void) /* of one core */
+static void print_head(const settings *set)
 {
-    ort_env_options options;
-    ort_env *env = NULL;
-    ort_peak peak = ORT_PEAK_INIT;
-    ort_env_options_init(&options);
-    options.threads = 1;
-    if (ort_env_new(&options, &env, NULL) || ort_env_measure_peak(env, &peak, NULL))
-        peak = (ort_peak)ORT_PEAK_INIT;
-    ort_env_free(env);
-    return peak;
-}
-
-/* One-minute load average, and milliseconds that the host took from this machine since boot. */
-static void print_load(const char *when)
-{
-    char load[100] = "unknown\n";
-    long long t[8] = {0};
-    FILE *file = fopen("/proc/loadavg", "r");
-    if (file && !fgets(load, sizeof load, file))
-        load[0] = '\0';
-    if (file)
-        fclose(file);
-    file = fopen("/proc/stat", "r");
-    if (file && fscanf(file, "cpu %lld %lld %lld %lld %lld %lld %lld %lld", &t[0], &t[1], &t[2],
-                       &t[3], &t[4], &t[5], &t[6], &t[7]) != 8)
-        t[7] = 0;
-    if (file)
-        fclose(file);
-    printf("load %s: %.14s; stolen by the host since boot: %lld ms\n", when, load,
-           t[7] * 1000 / sysconf(_SC_CLK_TCK));
-}
-
-static void print_machine(const settings *set)
-{
-    printf("processors %ld, peak of one core %.1f GFLOP/s (multiply-add loop)\n",
-           sysconf(_SC_NPROCESSORS_ONLN), machine_peak().gflops);
-    print_load("before");
-    printf("%d rounds, %d launches; peers:", set->rounds, set->launches);
-    for (int i = 1; i < LITERT; i++) {
-        const runtime_class *class = i == ONNXRUNTIME ? &runtime_onnxruntime
-                                     : i == OPENVINO  ? &runtime_openvino
-                                                      : &runtime_tract;
+    print_processors();
+    printf("%d rounds, %d launches, at most %d s for an answer; threads:", set->rounds,
+           set->launches, set->limit_s);
+    for (int k = 0; k < set->thread_count; k++)
+        printf(" %d", set->threads[k]);
+    printf("; peers:");
+    for (int i = 1; i < SIDES; i++)
         if (set->library[i])
-            printf(" %s %s", class->name, class->version);
-    }
-    printf("%s\n", set->library[LITERT] ? " and those of peers/, of requirements-bench.txt" : "");
+            printf(" %s %s%s", side_names[i], set->version[i],
+                   i != ONNXRUNTIME      ? ""
+                   : runtime_saturates() ? " (integer models: " RUNTIME_EXACT "=1)"
+                                         : " (exact on integer models by VNNI)");
+    printf("\n");
+    for (int i = 1; i < SIDES; i++)
+        if (!set->library[i])
+            printf("WITHOUT %s, which isn't here: ratios are over the other peers\n",
+                   side_names[i]);
     fflush(stdout);
 }
 
@@ -88,39 +62,32 @@ static void find_family(const settings *set, measure *m)
         fclose(file);
 }
 
-static void print_progress(int threads, const measure *m)
-{
-    fprintf(stderr, "%-38s %d %-13s", m->name, threads, m->family);
-    for (int i = 0; i < SIDES; i++) {
-        const side *s = &m->side[i];
-        if (s->state == SIDE_FINE || s->state == SIDE_WRONG)
-            fprintf(stderr, " %9.4f%s", s->best, s->state == SIDE_WRONG ? "x" : " ");
-        else
-            fprintf(stderr, " %9s ", "-");
-    }
-    fprintf(stderr, "%s\n", m->differs ? " OURS DIFFERS" : "");
-}
-
-static size_t measure_folder(const settings *set, const char *dir, int threads, measure *list,
-                             size_t count)
+/* The folders of DIR... whose names the pattern takes; their number. */
+static size_t list_models(const settings *set, char **dirs, int count, char (*folders)[PATH_MAX])
 {
     static char **names; /* of the folder at hand */
-    int found = harness_list_folders(dir, &names);
-    if (found < 0)
-        printf("%s: no such folder, skipped\n", dir);
-    for (int i = 0; i < found && count < MAX_MODELS; i++) {
-        char folder[PATH_MAX];
-        if (set->only && fnmatch(set->only, names[i], FNM_EXTMATCH) != 0)
-            continue;
-        measure *m = &list[count++];
-        *m = (measure){.differs = false};
-        snprintf(m->name, sizeof m->name, "%s", names[i]);
-        snprintf(folder, sizeof folder, "%s/%s", dir, names[i]);
-        find_family(set, m);
-        measure_model(set, folder, threads, m);
-        print_progress(threads, m);
+    size_t listed = 0;
+    for (int d = 0; d < count; d++) {
+        int found = harness_list_folders(dirs[d], &names);
+        if (found < 0)
+            printf("%s: no such folder, skipped\n", dirs[d]);
+        for (int i = 0; i < found && listed < MAX_MODELS; i++)
+            if (!set->only || !fnmatch(set->only, names[i], FNM_EXTMATCH))
+                snprintf(folders[listed++], PATH_MAX, "%s/%s", dirs[d], names[i]);
     }
-    return count;
+    return listed;
+}
+
+static void measure_folder(const settings *set, const char *folder, int threads, progress *p,
+                           measure *m)
+{
+    const char *slash = strrchr(folder, '/');
+    *m = (measure){.differs = false};
+    snprintf(m->name, sizeof m->name, "%s", slash + 1);
+    find_family(set, m);
+    progress_next(p, m->name, threads);
+    measure_model(set, folder, threads, m);
+    progress_done(p, m, threads);
 }
 
 static bool parse_threads(settings *set, char *list)
@@ -134,6 +101,20 @@ static bool parse_threads(settings *set, char *list)
     return set->thread_count > 0;
 }
 
+/* "NAME=VERSION=PATH": a library, or a Python that has the peer. */
+static bool parse_peer(settings *set, char *text)
+{
+    const char *name = strsep(&text, "="), *version = strsep(&text, "=");
+    for (int i = 1; text && *text && i < SIDES; i++) {
+        if (strcmp(name, side_names[i]))
+            continue;
+        set->version[i] = version;
+        set->library[i] = text;
+        return true;
+    }
+    return false;
+}
+
 static bool parse(int argc, char **argv, settings *set)
 {
     static const struct option options[] = {
@@ -143,10 +124,8 @@ static bool parse(int argc, char **argv, settings *set)
         {"launches", required_argument, NULL, 'l'},
         {"scratch", required_argument, NULL, 's'},
         {"families", required_argument, NULL, 'f'},
-        {"onnxruntime", required_argument, NULL, PEER + ONNXRUNTIME},
-        {"openvino", required_argument, NULL, PEER + OPENVINO},
-        {"tract", required_argument, NULL, PEER + TRACT},
-        {"python", required_argument, NULL, 'y'},
+        {"peer", required_argument, NULL, 'y'},
+        {"limit", required_argument, NULL, 'i'},
         {"python-worker", required_argument, NULL, 'w'},
         {"patience", required_argument, NULL, 'p'},
         {NULL, 0, NULL, 0}};
@@ -163,29 +142,44 @@ static bool parse(int argc, char **argv, settings *set)
         case 'f': set->families = optarg; break;
         case 'w': set->worker = optarg; break;
         case 'p': set->patience_s = atof(optarg); break;
+        case 'i': set->limit_s = atoi(optarg); break;
         case 'y':
-            for (int i = LITERT; i < SIDES; i++)
-                set->library[i] = optarg;
+            if (!parse_peer(set, optarg))
+                return false;
             break;
-        case PEER + ONNXRUNTIME:
-        case PEER + OPENVINO:
-        case PEER + TRACT: set->library[c - PEER] = optarg; break;
         default: return false;
         }
     }
     return optind < argc && set->rounds > 0 && set->rounds <= MAX_ROUNDS && set->launches > 0 &&
-           set->launches <= MAX_LAUNCHES;
+           set->launches <= MAX_LAUNCHES && set->limit_s > 0;
+}
+
+/* All models with each number of threads; how many rows have different outputs. */
+static int measure_all(const settings *set, char **dirs, int dir_count)
+{
+    static measure list[MAX_MODELS];
+    static char folders[MAX_MODELS][PATH_MAX];
+    size_t count = list_models(set, dirs, dir_count, folders);
+    progress p = {.total = count * (size_t)set->thread_count, .begin_ms = harness_now_ms()};
+    int different = 0;
+    for (int t = 0; t < set->thread_count; t++) {
+        for (size_t k = 0; k < count; k++)
+            measure_folder(set, folders[k], set->threads[t], &p, &list[k]);
+        print_tables(set->threads[t], list, count);
+        for (size_t k = 0; k < count; k++)
+            different += list[k].differs;
+    }
+    return different;
 }
 
 int main(int argc, char **argv)
 {
-    static measure list[MAX_MODELS];
     settings set = {.library = {[OURS] = ""}, .scratch = "build",
                     .families = "tests/bench/families.txt", .worker = "tests/bench/peers/worker.py",
                     .threads = {1, 2}, .thread_count = 2, .rounds = 7, .launches = 5,
-                    .patience_s = 20};
+                    .patience_s = 20, .limit_s = 60};
     setenv("ORT_DISABLE_TELEMETRY", "1", 1);
-    if (argc == 7 && !strcmp(argv[1], "--worker"))
+    if ((argc == 7 || argc == 8) && !strcmp(argv[1], "--worker"))
         return worker_main(argv + 2);
     if (argc == 4 && !strcmp(argv[1], "--creation"))
         return creation_main(argv + 2);
@@ -193,23 +187,16 @@ int main(int argc, char **argv)
         return launch_main(argv + 2);
     if (!parse(argc, argv, &set)) {
         fprintf(stderr, "usage: bench [--only GLOB] [--threads 1,2] [--rounds N] [--launches N] "
-                        "[--scratch DIR] [--families FILE] [--onnxruntime LIB.so] "
-                        "[--openvino LIB.so] [--tract LIB.so] [--python PYTHON] "
-                        "[--python-worker WORKER.py] [--patience SECONDS] DIR...\n");
+                        "[--scratch DIR] [--families FILE] [--peer NAME=VERSION=PATH]... "
+                        "[--python-worker WORKER.py] [--patience SECONDS] [--limit SECONDS] "
+                        "DIR...\n");
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
-    print_machine(&set);
-    int different = 0;
-    for (int t = 0; t < set.thread_count; t++) {
-        size_t count = 0;
-        for (int d = optind; d < argc; d++)
-            count = measure_folder(&set, argv[d], set.threads[t], list, count);
-        print_tables(set.threads[t], list, count);
-        for (size_t k = 0; k < count; k++)
-            different += list[k].differs;
-    }
-    print_load("after");
+    print_head(&set);
+    machine_times before = print_load();
+    int different = measure_all(&set, argv + optind, argc - optind);
+    print_load_since(before);
     if (different)
         printf("%d rows have different outputs\n", different);
     return different != 0;

@@ -13,15 +13,17 @@
 #include <stdio.h>
 
 /* From LITERT on, processes of peers/worker.py with a form of the model of their own. */
-enum { OURS, ONNXRUNTIME, OPENVINO, TRACT, LITERT, CTRANSLATE2, LLEAVES, SIDES };
+enum { OURS, ONNXRUNTIME, OPENVINO, TRACT, LITERT, CTRANSLATE2, LLEAVES, LLAMACPP, SIDES };
 enum { MAX_ROUNDS = 99, MAX_LAUNCHES = 15 };
 
 typedef struct settings {
     const char *library[SIDES]; /* NULL: not measured; from LITERT on, a Python to run them */
+    const char *version[SIDES];
     const char *only, *scratch, *families;
     const char *worker; /* peers/worker.py */
     int threads[8], thread_count, rounds, launches;
     double patience_s; /* rounds go on so long until the interval is narrow */
+    int limit_s;       /* of each answer of a peer, some of which never come to an end */
 } settings;
 
 typedef enum side_state {
@@ -36,7 +38,8 @@ typedef struct side {
     double ready, first, peak; /* milliseconds, milliseconds, MB */
     double round[MAX_ROUNDS];  /* median of each, milliseconds */
     double best;               /* the least of them */
-    char why[300];
+    char why[300];  /* it isn't fine */
+    char note[200]; /* what a reader of its figures should know */
 } side;
 
 typedef struct measure {
@@ -52,7 +55,7 @@ typedef struct interval {
 
 extern const char *const side_names[SIDES];
 
-/* worker.c. argv: NAME LIBRARY FOLDER THREADS START_MS. Never returns. */
+/* worker.c. argv: NAME LIBRARY FOLDER THREADS START_MS [FAMILY]. Never returns. */
 int worker_main(char **argv);
 
 /* single_times.c: one time in milliseconds on standard output, for scripts. argv: LIBRARY MODEL; a
@@ -73,6 +76,24 @@ void compare_outputs(const settings *set, const char *folder, measure *m);
 
 /* measure.c: fill in m->side. */
 void measure_model(const settings *set, const char *folder, int threads, measure *m);
+
+/* progress.c: which model of how many is at hand, a line for each that is done. */
+typedef struct progress {
+    size_t done, total; /* models, each number of threads for itself */
+    double begin_ms;
+} progress;
+
+void progress_next(const progress *p, const char *name, int threads);
+void progress_done(progress *p, const measure *m, int threads);
+
+/* machine.c: the processors, their load, and what the host took of them. */
+typedef struct machine_times {
+    double at_ms, stolen_ms;
+} machine_times;
+
+machine_times print_load(void);
+void print_load_since(machine_times before);
+void print_processors(void);
 
 /* bench_table.c: the tables and gates of one number of threads. */
 void print_tables(int threads, const measure *list, size_t count);

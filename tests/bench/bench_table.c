@@ -18,6 +18,7 @@ static const family families[] = {
     {"encoder", "Transformer encoders", 0.85},
     {"recurrent", "Recurrent", 0.50},
     {"decoding", "One-token decoding", 0.40},
+    {"prompt", "Prompts of 128 tokens", 0},
     {"tabular", "Tabular", 0.32},
     {"graph", "Graph networks", 0.95},
     {"half", "Half precision", 0},
@@ -203,6 +204,11 @@ static void print_noisy(const measure *list, size_t count)
 
 static void print_notes(const measure *list, size_t count)
 {
+    printf("\nWhat is compared in part:\n\n");
+    for (size_t k = 0; k < count; k++)
+        for (int i = 0; i < SIDES; i++)
+            if (list[k].side[i].note[0])
+                printf("- %s, %s: %s\n", list[k].name, side_names[i], list[k].side[i].note);
     printf("\nWhat isn't compared:\n\n");
     for (size_t k = 0; k < count; k++)
         for (int i = 0; i < SIDES; i++)

@@ -1,7 +1,8 @@
 /* compare.c - are the outputs of a peer those of this library, and if not, whose are off?
  *
  * Peers that read the ONNX file are held to tolerances. Those that run a form of their own (another
- * layout, integers that round elsewhere) may lack outputs and are held to a correlation.
+ * layout, integers that round elsewhere) are held to a correlation; outputs that they can't give
+ * are counted in the notes.
  */
 #include "../harness.h"
 #include "bench.h"
@@ -97,8 +98,10 @@ static double correlation(const ort_value *a, const ort_value *b)
 }
 
 /* Each array that the peer wrote beside ours of that name; at least one. */
-static bool correlates(const char *ours, const char *theirs, char *why, size_t size)
+static bool correlates(const char *ours, const char *theirs, side *s)
 {
+    size_t size = sizeof s->why;
+    char *why = s->why;
     ort_tensors *mine = NULL, *other = NULL;
     ort_error err = {0};
     bool ok = !ort_tensors_load(ours, NULL, &mine, &err) &&
@@ -113,6 +116,9 @@ static bool correlates(const char *ours, const char *theirs, char *why, size_t s
         right = r >= least_correlation; /* NaN isn't */
         snprintf(why, size, same ? "%s: correlation %.4f" : "%s has other sizes", name, r);
     }
+    if (right && ort_tensors_count(other) < ort_tensors_count(mine))
+        snprintf(s->note, sizeof s->note, "%zu of %zu outputs, which are all that it gives",
+                 ort_tensors_count(other), ort_tensors_count(mine));
     if (right)
         why[0] = '\0';
     ort_tensors_free(mine);
@@ -143,7 +149,7 @@ void compare_outputs(const settings *set, const char *folder, measure *m)
         if (s->state != SIDE_FINE)
             continue;
         outputs_path(set, i, theirs);
-        same = i >= LITERT ? correlates(ours, theirs, s->why, sizeof s->why)
+        same = i >= LITERT ? correlates(ours, theirs, s)
                            : same_outputs(ours, theirs, &meta, loose, s->why, sizeof s->why);
         if (same)
             continue;

@@ -14,12 +14,16 @@
 #include "../harness.h"
 #include "bench.h"
 
+enum { END_MS = 5000 }; /* for a process to end by itself */
+
 typedef struct child {
     pid_t pid;
     FILE *to, *from;
+    int limit_s; /* of an answer */
 } child;
 
-static bool spawn(const settings *set, int which, const char *folder, int threads, child *c)
+static bool spawn(const settings *set, int which, const char *folder, int threads,
+                  const char *family, child *c)
 {
     int in[2], out[2];
     char thread_text[16], start[40];
@@ -28,6 +32,7 @@ static bool spawn(const settings *set, int which, const char *folder, int thread
     snprintf(thread_text, sizeof thread_text, "%d", threads);
     fflush(stdout);
     snprintf(start, sizeof start, "%.6f", harness_now_ms());
+    c->limit_s = set->limit_s;
     c->pid = fork();
     if (c->pid == 0) {
         dup2(in[0], STDIN_FILENO);
@@ -36,10 +41,10 @@ static bool spawn(const settings *set, int which, const char *folder, int thread
             dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
         if (which >= LITERT) /* a Python finds its packages by the name it was called by */
             execl(set->library[which], set->library[which], set->worker, side_names[which],
-                  folder, thread_text, start, (char *)NULL);
+                  folder, thread_text, start, family, (char *)NULL);
         else
             execl("/proc/self/exe", "bench", "--worker", side_names[which], set->library[which],
-                  folder, thread_text, start, (char *)NULL);
+                  folder, thread_text, start, family, (char *)NULL);
         _exit(127);
     }
     close(in[0]);
@@ -49,6 +54,17 @@ static bool spawn(const settings *set, int which, const char *folder, int thread
     return c->pid > 0 && c->to && c->from;
 }
 
+/* It has nothing left to do; a runtime whose threads keep it from ending is killed. */
+static void reap(pid_t pid)
+{
+    double begin = harness_now_ms();
+    while (waitpid(pid, NULL, WNOHANG) == 0) {
+        if (harness_now_ms() - begin > END_MS)
+            kill(pid, SIGKILL);
+        usleep(1000);
+    }
+}
+
 static void finish(child *c)
 {
     if (c->to)
@@ -56,26 +72,27 @@ static void finish(child *c)
     if (c->from)
         fclose(c->from);
     if (c->pid > 0)
-        waitpid(c->pid, NULL, 0);
+        reap(c->pid);
     *c = (child){0};
 }
-
-/* Some peers take minutes to analyse a model, or never come to an end. */
-enum { PATIENCE_MS = 60000 };
 
 /* Read the answer to a command; a side that fails says why and is out. */
 static bool answer(child *c, side *s, double *number)
 {
     char line[1000] = "error the process died";
     struct pollfd ready = {.fd = fileno(c->from), .events = POLLIN};
-    if (poll(&ready, 1, PATIENCE_MS) == 0) {
-        snprintf(line, sizeof line, "error no answer in %d s", PATIENCE_MS / 1000);
+    if (poll(&ready, 1, c->limit_s * 1000) == 0) {
+        snprintf(line, sizeof line, "error no answer within %d s", c->limit_s);
         kill(c->pid, SIGKILL);
     } else if (fgets(line, sizeof line, c->from)) {
         line[strcspn(line, "\n")] = '\0';
     }
     if (!strncmp(line, "ok ", 3)) {
-        *number = strtod(line + 3, NULL);
+        char *rest;
+        *number = strtod(line + 3, &rest);
+        rest += strspn(rest, " ");
+        if (*rest)
+            snprintf(s->note, sizeof s->note, "%.190s", rest);
         return true;
     }
     if (!strncmp(line, "absent ", 7)) {
@@ -96,9 +113,10 @@ static bool ask(child *c, side *s, const char *command, double *number)
 }
 
 static bool start(const settings *set, int which, const char *folder, int threads, child *c,
-                  side *s, double *ready, double *first)
+                  measure *m, double *ready, double *first)
 {
-    if (!spawn(set, which, folder, threads, c)) {
+    side *s = &m->side[which];
+    if (!spawn(set, which, folder, threads, m->family, c)) {
         s->state = SIDE_FAILED;
         snprintf(s->why, sizeof s->why, "can't start a process: %s", strerror(errno));
         return false;
@@ -116,7 +134,7 @@ static void launch(const settings *set, const char *folder, int threads, child *
             if (m->side[i].state != SIDE_FINE || (once && k > 0))
                 continue;
             finish(&children[i]);
-            if (start(set, i, folder, threads, &children[i], &m->side[i], &ready[i][k],
+            if (start(set, i, folder, threads, &children[i], m, &ready[i][k],
                       &first[i][k]) && !once && k + 1 < set->launches)
                 finish(&children[i]);
         }

@@ -14,10 +14,16 @@
 
 enum { RUNTIME_NAMES = 2048 };
 
+/* onnxruntime's entry for sums of products of bytes that don't saturate. */
+#define RUNTIME_EXACT "session.x64quantprecision"
+/* Whether they would without: not with VNNI, where the entry changes no bit of a result and costs
+ * up to half of the speed. */
+bool runtime_saturates(void);
+
 typedef struct runtime runtime;
 
 typedef struct runtime_class {
-    const char *name, *version; /* what the wheel is pinned to */
+    const char *name;
     /* Load the library and the model; fill in the names and counts. */
     bool (*open)(runtime *r, const char *library, const char *model, int threads);
     /* Compile for the shapes of these inputs, for runtimes that are at their best so; or NULL. */
@@ -34,6 +40,9 @@ struct runtime {
     const runtime_class *class;
     void *self;
     int level;         /* of onnxruntime's optimizations; 0: the highest */
+    bool exact;        /* onnxruntime: set RUNTIME_EXACT */
+    char note[200];    /* what isn't as asked for */
+    double lost_ms;    /* what a first try took; no part of its start */
     double session_ms; /* what onnxruntime took to create the session */
     size_t input_count, output_count;
     const char *input_names[RUNTIME_NAMES];

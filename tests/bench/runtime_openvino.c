@@ -221,5 +221,5 @@ static void peer_release(runtime *r) /* outputs belong to the request */
 }
 
 const runtime_class runtime_openvino = {
-    .name = "openvino", .version = "2026.4.1", .open = peer_open, .fit = peer_fit,
+    .name = "openvino", .open = peer_open, .fit = peer_fit,
     .bind = peer_bind, .run = peer_run, .view = peer_view, .release = peer_release};

@@ -188,5 +188,5 @@ static void peer_release(runtime *r)
 }
 
 const runtime_class runtime_tract = {
-    .name = "tract", .version = "0.23.9", .open = peer_open, .fit = peer_fit, .bind = peer_bind,
+    .name = "tract", .open = peer_open, .fit = peer_fit, .bind = peer_bind,
     .run = peer_run, .view = peer_view, .release = peer_release};

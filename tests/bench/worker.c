@@ -182,13 +182,14 @@ int worker_main(char **argv)
     const char *folder = argv[2];
     runtime *r = &w.runtime;
     r->class = find_class(argv[0]);
+    r->exact = argv[5] && !strcmp(argv[5], "integer") && runtime_saturates();
     snprintf(model, sizeof model, "%s/model.onnx", folder);
     bool ok = r->class->open(r, argv[1], model, atoi(argv[3]));
     if (ok && r->class->fit)
         ok = read_inputs(&w, folder) && r->class->fit(r, w.inputs);
-    double ready = harness_now_ms() - strtod(argv[4], NULL);
+    double ready = harness_now_ms() - strtod(argv[4], NULL) - r->lost_ms;
     if (ok)
-        printf("ok %.6f\n", ready);
+        printf("ok %.6f %s\n", ready, r->note);
     else
         printf("error %s\n", r->message);
     fflush(stdout);

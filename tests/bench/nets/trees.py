@@ -58,10 +58,10 @@ def model_of(forest):
         helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)])
 
 
-def make(folder, only):
+def make(folder, is_wanted):
     places = [(folder / ("trees_%d_rows" % rows), rows) for rows in BATCHES]
     wanted = [(place, rows) for place, rows in places
-              if (not only or place.name in only) and not (place / "inputs.npz").exists()]
+              if is_wanted(place.name) and not (place / "inputs.npz").exists()]
     if not wanted:
         return
     draw = np.random.default_rng(31)
