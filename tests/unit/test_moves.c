@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/num.h"
+#include "op/shared/bcast_block.h"
 #include "op/shared/combine.h"
 #include "op/shared/fft.h"
 #include "op/shared/move.h"
@@ -127,6 +128,49 @@ static void mapped(test_state *test)
     }
 }
 
+/* Operands of random broadcasts laid out block by block, each element where it belongs. */
+static void broadcast_blocks(test_state *test)
+{
+    static const ort_dtype of_bytes[] = {ORT_DTYPE_UINT8, ORT_DTYPE_FLOAT16, ORT_DTYPE_FLOAT,
+                                         ORT_DTYPE_DOUBLE, ORT_DTYPE_COMPLEX128};
+    for (int round = 0; round < 400; round++) {
+        ort_dtype dtype = of_bytes[round % 5];
+        ort_shape out = {.rank = 1 + (int)draw(4)}, a = out, b = out;
+        for (int d = 0; d < out.rank; d++) {
+            out.dim[d] = 1 + draw(round % 3 ? 9 : 70);
+            a.dim[d] = draw(2) ? out.dim[d] : 1;
+            b.dim[d] = a.dim[d] == 1 || draw(2) ? out.dim[d] : 1;
+        }
+        const ort_shape *in[2] = {&a, &b};
+        int64_t stride[ORT_MAX_RANK], total = ort_shape_count(&out);
+        size_t bytes = (size_t)ort_dtype_get(dtype)->bits / 8;
+        char space[ORT_BCAST_SPACE(16)] __attribute__((aligned(16)));
+        ort_bcast plan;
+        ort_bcast_make(&plan, &out, in, 2);
+        for (int k = 0; k < 2; k++) {
+            ort_value *x = filled(dtype, in[k]);
+            ort_bcast_operand operand;
+            CHECK(x);
+            ort_shape_broadcast_strides(in[k], &out, stride);
+            ort_bcast_operand_begin(&operand, &plan, k, x->tensor.data, bytes, space);
+            for (int64_t first = draw(total), n; first < total; first += n) {
+                n = 1 + draw(total - first < ORT_BCAST_BLOCK ? total - first : ORT_BCAST_BLOCK);
+                const char *block = ort_bcast_operand_block(&operand, first, n);
+                for (int64_t i = 0; i < n; i++) {
+                    int64_t from = 0, rest = first + i;
+                    for (int d = out.rank - 1; d >= 0; d--) {
+                        from += rest % out.dim[d] * stride[d];
+                        rest /= out.dim[d];
+                    }
+                    CHECK(!memcmp(block + (size_t)i * bytes,
+                                  (char *)x->tensor.data + (size_t)from * bytes, bytes));
+                }
+            }
+            ort_value_free(x);
+        }
+    }
+}
+
 static void *arena_alloc(void *arg, size_t bytes)
 {
     return ort_arena_alloc(arg, bytes);
@@ -233,6 +277,7 @@ int main(void)
     test_state test = {0};
     RUN(&test, strided);
     RUN(&test, mapped);
+    RUN(&test, broadcast_blocks);
     RUN(&test, transforms);
     RUN(&test, combinations);
     RUN(&test, unpooling);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/shared/bcast.h"
+#include "op/shared/bcast_block.h"
 #include "op/shared/move.h"
 #include "op/shared/unary_apply.h"
 
@@ -104,6 +104,21 @@ static void step_segment(void *arg, int64_t out, const int64_t *in, int64_t n)
         w->step->binary(value, operand, value, (size_t)n, w->moves ? ORT_FORM_VV : ORT_FORM_VS);
 }
 
+/* The operand laid out block by block as the tile is. */
+static void run_blocks(const ort_bcast *plan, step_walk *w, int64_t first, int64_t n)
+{
+    _Alignas(16) char space[ORT_BCAST_SPACE(sizeof(float))];
+    const int64_t zero = 0;
+    ort_bcast_operand operand;
+    ort_bcast_operand_begin(&operand, plan, 0, w->operand, sizeof(float), space);
+    w->moves = true;
+    for (int64_t i = 0; i < n; i += ORT_BCAST_BLOCK) {
+        int64_t count = ort_min_i64(n - i, ORT_BCAST_BLOCK);
+        w->operand = ort_bcast_operand_block(&operand, first + i, count);
+        step_segment(w, first + i, &zero, count);
+    }
+}
+
 static void run_binary(const chain_job *job, const chain_step *step, float *tile, int64_t first,
                        int64_t n)
 {
@@ -115,6 +130,8 @@ static void run_binary(const chain_job *job, const chain_step *step, float *tile
         step_segment(&w, first, &first, n);
     else if (plan->rank == 1) /* one element */
         step_segment(&w, first, &zero, n);
+    else if (ort_bcast_has_short_runs(plan))
+        run_blocks(plan, &w, first, n);
     else
         ort_bcast_walk(plan, first, n, step_segment, &w);
 }

@@ -13,7 +13,7 @@
 #include "base/checked.h"
 #include "base/num.h"
 #include "op/number.h"
-#include "op/shared/bcast.h"
+#include "op/shared/bcast_block.h"
 #include "op/shared/move.h"
 #include "op/shared/unary_apply.h"
 
@@ -64,10 +64,34 @@ static void where_segment(void *arg, int64_t out, const int64_t *in, int64_t n)
     }
 }
 
+/* Operands laid out block by block as the output is. */
+static void where_blocks(const where_job *job, int64_t first, int64_t end)
+{
+    static const ort_bcast dense = {.rank = 1, .inputs = 3, .stride = {{1}, {1}, {1}}};
+    _Alignas(16) char space[3][ORT_BCAST_SPACE(sizeof(ort_string))]; /* the widest element */
+    ort_bcast_operand c, a, b;
+    where_job block = *job;
+    const int64_t start[3] = {0};
+    ort_bcast_operand_begin(&c, job->plan, 0, job->c, 1, space[0]);
+    ort_bcast_operand_begin(&a, job->plan, 1, job->a, job->bytes, space[1]);
+    ort_bcast_operand_begin(&b, job->plan, 2, job->b, job->bytes, space[2]);
+    block.plan = &dense;
+    for (int64_t n; first < end; first += n) {
+        n = ort_min_i64(end - first, ORT_BCAST_BLOCK);
+        block.c = ort_bcast_operand_block(&c, first, n);
+        block.a = ort_bcast_operand_block(&a, first, n);
+        block.b = ort_bcast_operand_block(&b, first, n);
+        where_segment(&block, first, start, n);
+    }
+}
+
 static void where_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const where_job *job = arg;
-    ort_bcast_walk(job->plan, first, end - first, where_segment, arg);
+    if (ort_bcast_has_short_runs(job->plan))
+        where_blocks(job, first, end);
+    else
+        ort_bcast_walk(job->plan, first, end - first, where_segment, arg);
 }
 
 static ort_status where_run(ort_call *call, ort_error *err)

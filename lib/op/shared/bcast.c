@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/shared/bcast_block.h"
 #include "op/shared/unary_apply.h"
 
 /* ---- collapsing */
@@ -222,63 +223,30 @@ static void binary_segment(void *arg, int64_t out, const int64_t *in, int64_t n)
         job->state->fn(a, b, y, (size_t)n, job->form);
 }
 
-/* Short runs are gathered into blocks, so that the function sees vectors. */
-#define GATHER_BELOW 24
-#define GATHER_BLOCK 512
-
-#define GATHER_LOOP(type)                                                                          \
-    for (int64_t i = 0; i < n; i++) {                                                              \
-        ((type *)g->to[0])[g->used + i] = ((const type *)g->job->a)[in[0] + i * g->step[0]];       \
-        ((type *)g->to[1])[g->used + i] = ((const type *)g->job->b)[in[1] + i * g->step[1]];       \
-    }                                                                                              \
-    break;
-
-typedef struct gather {
-    const binary_job *job;
-    void *to[2];
-    int64_t used, step[2];
-} gather;
-
-static void gather_segment(void *arg, int64_t out, const int64_t *in, int64_t n)
+static void run_blocks(const binary_job *job, int64_t first, int64_t end)
 {
-    gather *g = arg;
-    switch (g->job->in_bytes) {
-    case 1: GATHER_LOOP(uint8_t)
-    case 2: GATHER_LOOP(uint16_t)
-    case 4: GATHER_LOOP(uint32_t)
-    case 8: GATHER_LOOP(uint64_t)
-    default: GATHER_LOOP(ort_string)
-    }
-    g->used += n;
-}
-
-static void run_gathered(const binary_job *outer, int64_t first, int64_t count)
-{
-    ort_string a[GATHER_BLOCK], b[GATHER_BLOCK]; /* the widest element */
-    binary_job job = *outer;
-    int last = job.plan->rank - 1;
-    gather g = {outer, {a, b}, 0, {job.plan->stride[0][last], job.plan->stride[1][last]}};
-    int64_t index[2] = {0, 0};
-    job.a = (const char *)a;
-    job.b = (const char *)b;
-    job.form = ORT_FORM_VV;
-    for (; count > 0; first += GATHER_BLOCK, count -= GATHER_BLOCK) {
-        int64_t n = ort_min_i64(count, GATHER_BLOCK);
-        g.used = 0;
-        ort_bcast_walk(outer->plan, first, n, gather_segment, &g);
-        binary_segment(&job, first, index, n);
+    _Alignas(16) char space[2][ORT_BCAST_SPACE(sizeof(ort_string))]; /* the widest element */
+    ort_bcast_operand a, b;
+    binary_job dense = *job;
+    const int64_t start[2] = {0, 0};
+    ort_bcast_operand_begin(&a, job->plan, 0, job->a, job->in_bytes, space[0]);
+    ort_bcast_operand_begin(&b, job->plan, 1, job->b, job->in_bytes, space[1]);
+    dense.form = ORT_FORM_VV;
+    for (int64_t n; first < end; first += n) {
+        n = ort_min_i64(end - first, ORT_BCAST_BLOCK);
+        dense.a = ort_bcast_operand_block(&a, first, n);
+        dense.b = ort_bcast_operand_block(&b, first, n);
+        binary_segment(&dense, first, start, n);
     }
 }
 
 static void binary_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const binary_job *job = arg;
-    const ort_bcast *plan = job->plan;
-    int64_t count = end - first;
-    if (plan->rank > 1 && plan->dim[plan->rank - 1] < GATHER_BELOW)
-        run_gathered(job, first, count);
+    if (ort_bcast_has_short_runs(job->plan))
+        run_blocks(job, first, end);
     else
-        ort_bcast_walk(plan, first, count, binary_segment, arg);
+        ort_bcast_walk(job->plan, first, end - first, binary_segment, arg);
 }
 
 ort_status ort_binary_run(ort_call *call, ort_error *err)
