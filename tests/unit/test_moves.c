@@ -272,6 +272,99 @@ static void unpooling(test_state *test)
     ort_env_free(env);
 }
 
+enum { SCATTER_ROWS = 31, SCATTER_UPDATES = 700 };
+
+/* Element (u, j) of updates to row index[u], or index[u][j], added or written in order. */
+static void scatter_plainly(const float *updates, const int64_t *index, bool each, bool sums,
+                            int64_t columns, float *y)
+{
+    memset(y, 0, (size_t)(SCATTER_ROWS * columns) * sizeof *y);
+    for (int64_t u = 0; u < SCATTER_UPDATES; u++)
+        for (int64_t j = 0; j < columns; j++) {
+            int64_t k = index[each ? u * columns + j : u];
+            float *to = &y[(k < 0 ? k + SCATTER_ROWS : k) * columns + j];
+            *to = (sums ? *to : 0) + updates[u * columns + j];
+        }
+}
+
+/* Rows that many updates go to: with any number of threads as one after another. */
+static void scatters(test_state *test)
+{
+    for (int round = 0; round < 24; round++) {
+        const int64_t columns = round % 3 == 0 ? 1 + draw(8) : 60 + draw(80);
+        const bool each = round % 2, sums = round / 2 % 2;
+        const int64_t shape[3][2] = {{SCATTER_ROWS, columns},
+                                     {SCATTER_UPDATES, each ? columns : 1},
+                                     {SCATTER_UPDATES, columns}};
+        const ort_attribute_spec attribute = {.name = "reduction", .kind = 's',
+                                              .s = sums ? "add" : "none"};
+        float *expected = malloc((size_t)(SCATTER_ROWS * columns) * sizeof *expected);
+        ort_value *in[3] = {NULL};
+        for (int i = 0; i < 3; i++)
+            CHECK(ort_value_new_tensor(i == 1 ? ORT_DTYPE_INT64 : ORT_DTYPE_FLOAT, 2, shape[i],
+                                       &in[i], NULL) == ORT_OK);
+        float *updates = ort_value_data(in[2]);
+        int64_t *index = ort_value_data(in[1]);
+        memset(ort_value_data(in[0]), 0, (size_t)(SCATTER_ROWS * columns) * sizeof *expected);
+        for (int64_t i = 0; i < SCATTER_UPDATES * columns; i++)
+            updates[i] = (float)draw(1000) / 7 - 70;
+        for (int64_t i = 0; i < SCATTER_UPDATES * shape[1][1]; i++)
+            index[i] = draw(2 * SCATTER_ROWS) - SCATTER_ROWS;
+        CHECK(expected);
+        scatter_plainly(updates, index, each, sums, columns, expected);
+        for (int threads = 1; threads <= 3; threads += 2) {
+            ort_env_options options;
+            ort_env *env = NULL;
+            ort_value *out = NULL;
+            ort_env_options_init(&options);
+            options.threads = threads;
+            CHECK(ort_env_new(&options, &env, NULL) == ORT_OK);
+            CHECK(ort_op_run(env, "", each ? "ScatterElements" : "ScatterND", 18, &attribute, 1,
+                             in, 3, &out, 1, NULL) == ORT_OK);
+            CHECK(!memcmp(ort_value_data(out), expected,
+                          (size_t)(SCATTER_ROWS * columns) * sizeof *expected));
+            ort_value_free(out);
+            ort_env_free(env);
+        }
+        for (int i = 0; i < 3; i++)
+            ort_value_free(in[i]);
+        free(expected);
+    }
+}
+
+/* Rows of every size from a byte on, taken from both ends of a table. */
+static void gathered_rows(test_state *test)
+{
+    ort_env *env = NULL;
+    CHECK(ort_env_new(NULL, &env, NULL) == ORT_OK);
+    for (int64_t bytes = 1; bytes < 300; bytes += bytes < 70 ? 1 : 37)
+        for (int pairs = 0; pairs < 2; pairs++) {
+            const int64_t table[2] = {9, bytes}, many[2] = {200, 1};
+            ort_value *in[2] = {NULL}, *out = NULL;
+            CHECK(ort_value_new_tensor(ORT_DTYPE_UINT8, 2, table, &in[0], NULL) == ORT_OK);
+            CHECK(ort_value_new_tensor(ORT_DTYPE_INT64, 2, many, &in[1], NULL) == ORT_OK);
+            uint8_t *x = ort_value_data(in[0]);
+            int64_t *index = ort_value_data(in[1]);
+            for (int64_t i = 0; i < 9 * bytes; i++)
+                x[i] = (uint8_t)draw(256);
+            for (int64_t i = 0; i < 200; i++)
+                index[i] = draw(18) - 9;
+            CHECK(ort_op_run(env, "", pairs ? "GatherND" : "Gather", 13, NULL, 0, in, 2, &out, 1,
+                             NULL) == ORT_OK);
+            const uint8_t *y = ort_value_data(out);
+            for (int64_t i = 0; i < 200; i++)
+                CHECK(!memcmp(y + i * bytes, x + (index[i] + 9) % 9 * bytes, (size_t)bytes));
+            ort_value_free(out);
+            index[150] = 9;
+            out = NULL;
+            CHECK(ort_op_run(env, "", pairs ? "GatherND" : "Gather", 13, NULL, 0, in, 2, &out, 1,
+                             NULL) == ORT_ERROR_RUN);
+            ort_value_free(in[0]);
+            ort_value_free(in[1]);
+        }
+    ort_env_free(env);
+}
+
 int main(void)
 {
     test_state test = {0};
@@ -281,5 +374,7 @@ int main(void)
     RUN(&test, transforms);
     RUN(&test, combinations);
     RUN(&test, unpooling);
+    RUN(&test, scatters);
+    RUN(&test, gathered_rows);
     return test.failures ? 1 : 0;
 }

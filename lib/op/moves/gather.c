@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/moves/indices.h"
 #include "op/shared/move.h"
 
 enum { TASK_BYTES = 64 * 1024 };
@@ -19,43 +20,15 @@ typedef struct gather_state {
 static const ort_bind gather_bind[] = {
     ORT_BIND(gather_state, axis, ORT_MAYBE), ORT_BIND(gather_state, batch_dims, ORT_MAYBE), {0}};
 
-static inline int64_t index_at(const ort_tensor *indices, int64_t i)
-{
-    return indices->dtype == ORT_DTYPE_INT64 ? ((const int64_t *)indices->data)[i]
-                                             : ((const int32_t *)indices->data)[i];
-}
-
-#define COUNT_OUTSIDE(type)                                                                        \
-    do {                                                                                           \
-        const type *p = indices->data;                                                             \
-        for (int64_t i = 0; i < count; i++)                                                        \
-            outside |= ((int64_t)p[i] < -limit) | ((int64_t)p[i] >= limit);                        \
-    } while (0)
-
-static bool any_outside(const ort_tensor *indices, int64_t count, int64_t limit)
-{
-    int outside = 0;
-    if (indices->dtype == ORT_DTYPE_INT64)
-        COUNT_OUTSIDE(int64_t);
-    else
-        COUNT_OUTSIDE(int32_t);
-    return outside != 0;
-}
-
 static ort_status check_indices(const ort_call *call, const ort_tensor *indices, int64_t limit,
                                 ort_error *err)
 {
-    int64_t count = ort_tensor_count(indices);
-    if (!any_outside(indices, count, limit))
+    int64_t i = ort_indices_first_outside(indices, limit);
+    if (i < 0)
         return ORT_OK;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t at = index_at(indices, i);
-        if (at < -limit || at >= limit)
-            return ort_call_fail(call, err, "indices[%lld] is %lld, outside [-%lld, %lld]",
-                                 (long long)i, (long long)at, (long long)limit,
-                                 (long long)limit - 1);
-    }
-    return ORT_OK;
+    return ort_call_fail(call, err, "indices[%lld] is %lld, outside [-%lld, %lld]", (long long)i,
+                         (long long)ort_index_at(indices, i), (long long)limit,
+                         (long long)limit - 1);
 }
 
 /* ---- Gather */
@@ -80,32 +53,44 @@ typedef struct gather_job {
     const ort_tensor *data, *indices;
     ort_tensor *out;
     int64_t axis_dim, count, block; /* of data's axis, of indices, behind the axis */
-    int64_t items, per_task;
+    int64_t items;
+    size_t row_bytes;               /* of a block; 0: its elements share bytes */
 } gather_job;
 
-#define PICK(type)                                                                                 \
-    do {                                                                                           \
-        const char *s_ = (const char *)data + base * (int64_t)sizeof(type);                        \
-        type *d_ = (type *)out + item;                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            int64_t at = index_at(job->indices, first + i);                                        \
-            at = at < 0 ? at + job->axis_dim : at;                                                 \
-            memcpy(&d_[i], s_ + at * (int64_t)sizeof(type), sizeof(type));                         \
-        }                                                                                          \
-    } while (0)
+/* Rows of a size that the compiler knows, or of row_bytes. */
+#define PICK(bytes)                                                                                \
+    for (int64_t i = 0; i < n; i++) {                                                              \
+        int64_t at = ort_index_from_end(ort_index_at(job->indices, first + i), job->axis_dim);     \
+        ort_move_bytes(to + (size_t)i * (bytes), from + (size_t)at * (bytes), bytes);              \
+    }                                                                                              \
+    return;
 
-/* n single elements of one outer row, for the element sizes that occur as indices and floats. */
-static bool gather_elements(const gather_job *job, int64_t item, int64_t n)
+/* n rows of one outer index. */
+static void gather_rows(const gather_job *job, int64_t item, int64_t n)
 {
-    const void *data = job->data->data;
-    void *out = job->out->data;
+    const size_t row = job->row_bytes;
     int64_t first = item % job->count, base = item / job->count * job->axis_dim;
-    switch (ort_move_element_bytes(job->data->dtype)) {
-    case 1: PICK(uint8_t); return true;
-    case 2: PICK(uint16_t); return true;
-    case 4: PICK(uint32_t); return true;
-    case 8: PICK(uint64_t); return true;
-    default: return false;
+    const char *from = (const char *)job->data->data + (size_t)base * row;
+    char *to = (char *)job->out->data + (size_t)item * row;
+    switch (row) {
+    case 1: PICK(1)
+    case 2: PICK(2)
+    case 4: PICK(4)
+    case 8: PICK(8)
+    case 16: PICK(16)
+    case 32: PICK(32)
+    default: PICK(row)
+    }
+}
+
+/* The same of elements that share bytes. */
+static void gather_packed(const gather_job *job, int64_t item, int64_t n)
+{
+    int64_t first = item % job->count, base = item / job->count * job->axis_dim;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = ort_index_from_end(ort_index_at(job->indices, first + i), job->axis_dim);
+        ort_move_span(job->data->dtype, job->out->data, (item + i) * job->block, job->data->data,
+                      (base + at) * job->block, job->block);
     }
 }
 
@@ -113,17 +98,8 @@ static void gather_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const gather_job *job = arg;
     for (int64_t item = first, n; item < end; item += n) {
-        int64_t from = item % job->count;
-        n = ort_min_i64(end - item, job->count - from);
-        if (job->block != 1 || !gather_elements(job, item, n)) {
-            int64_t base = item / job->count * job->axis_dim;
-            for (int64_t i = 0; i < n; i++) {
-                int64_t at = index_at(job->indices, from + i);
-                at = at < 0 ? at + job->axis_dim : at;
-                ort_move_span(job->data->dtype, job->out->data, (item + i) * job->block,
-                              job->data->data, (base + at) * job->block, job->block);
-            }
-        }
+        n = ort_min_i64(end - item, job->count - item % job->count);
+        (job->row_bytes ? gather_rows : gather_packed)(job, item, n);
     }
 }
 
@@ -140,10 +116,10 @@ static ort_status gather_run(ort_call *call, ort_error *err)
     ORT_TRY(check_indices(call, indices, job.axis_dim, err));
     if (job.items == 0 || job.block == 0)
         return ORT_OK;
-    size_t bytes = ort_move_element_bytes(data->dtype);
-    job.per_task = bytes == 0 ? job.items
-                              : ort_max_i64(1, TASK_BYTES / (job.block * (int64_t)bytes));
-    ort_call_range(call, job.items, job.per_task, gather_task, &job);
+    job.row_bytes = (size_t)job.block * ort_move_element_bytes(data->dtype);
+    int64_t per_task = job.row_bytes == 0 ? job.items
+                                          : ort_max_i64(1, TASK_BYTES / (int64_t)job.row_bytes);
+    ort_call_range(call, job.items, per_task, gather_task, &job);
     return ORT_OK;
 }
 
@@ -211,7 +187,7 @@ static void elements_row(const elements_job *job, int64_t row)
     case 8: PICK_ROW(uint64_t); break;
     default:
         for (int64_t j = 0; j < job->length; j++) {
-            int64_t at = index_at(job->indices, to + j);
+            int64_t at = ort_index_at(job->indices, to + j);
             ort_move_span(job->data->dtype, job->out->data, to + j, job->data->data,
                           base + (at < 0 ? at + limit : at) * step + j * inner, 1);
         }
@@ -291,7 +267,8 @@ typedef struct nd_job {
     const ort_tensor *data, *indices;
     ort_tensor *out;
     int batch, tuple;
-    int64_t tuples, per_batch, batch_size, block, per_task;
+    int64_t tuples, per_batch, batch_size, block;
+    size_t bytes, row_bytes; /* of an element and a block; 0: elements share bytes */
     int64_t stride[ORT_MAX_RANK];
 } nd_job;
 
@@ -300,13 +277,17 @@ static void nd_task(void *arg, int64_t first, int64_t end, int thread)
     const nd_job *job = arg;
     for (int64_t t = first; t < end; t++) {
         int64_t from = t / job->per_batch * job->batch_size;
-        for (int k = 0; k < job->tuple; k++) {
-            int64_t at = index_at(job->indices, t * job->tuple + k);
-            at = at < 0 ? at + job->data->shape.dim[job->batch + k] : at;
-            from += at * job->stride[job->batch + k];
-        }
-        ort_move_span(job->data->dtype, job->out->data, t * job->block, job->data->data, from,
-                      job->block);
+        for (int k = 0; k < job->tuple; k++)
+            from += ort_index_from_end(ort_index_at(job->indices, t * job->tuple + k),
+                                       job->data->shape.dim[job->batch + k]) *
+                    job->stride[job->batch + k];
+        if (job->row_bytes)
+            ort_move_bytes((char *)job->out->data + (size_t)t * job->row_bytes,
+                           (const char *)job->data->data + (size_t)from * job->bytes,
+                           job->row_bytes);
+        else
+            ort_move_span(job->data->dtype, job->out->data, t * job->block, job->data->data, from,
+                          job->block);
     }
 }
 
@@ -324,23 +305,17 @@ static ort_status nd_run(ort_call *call, ort_error *err)
             return ort_call_fail(call, err, "batch axis %d has %lld elements in indices, %lld in "
                                  "data", d, (long long)indices->shape.dim[d],
                                  (long long)data->shape.dim[d]);
-    for (int64_t i = 0; i < job.tuples * job.tuple; i++) {
-        int64_t at = index_at(indices, i), limit = data->shape.dim[job.batch + i % job.tuple];
-        if (at < -limit || at >= limit)
-            return ort_call_fail(call, err, "index %lld (%lld) is outside [-%lld, %lld]",
-                                 (long long)i, (long long)at, (long long)limit,
-                                 (long long)limit - 1);
-    }
+    ORT_TRY(ort_indices_check_tuples(call, indices, &data->shape.dim[job.batch], job.tuple, err));
     if (job.tuples == 0)
         return ORT_OK;
     ort_shape_strides(&data->shape, job.stride);
     job.per_batch = job.tuples / batches;
     job.batch_size = ort_shape_count_range(&data->shape, job.batch, rank);
     job.block = ort_shape_count_range(&data->shape, job.batch + job.tuple, rank);
-    job.per_task = ort_max_i64(1, TASK_BYTES / 8 / ort_max_i64(1, job.block));
-    if (ort_move_element_bytes(data->dtype) == 0)
-        job.per_task = job.tuples;
-    ort_call_range(call, job.tuples, job.per_task, nd_task, &job);
+    job.bytes = ort_move_element_bytes(data->dtype);
+    job.row_bytes = (size_t)job.block * job.bytes;
+    int64_t per_task = ort_max_i64(1, TASK_BYTES / 8 / ort_max_i64(1, job.block));
+    ort_call_range(call, job.tuples, job.bytes ? per_task : job.tuples, nd_task, &job);
     return ORT_OK;
 }
 

@@ -1,11 +1,12 @@
 /* scatter.c - writing by index: Scatter, ScatterElements, ScatterND, TensorScatter, OneHot.
  *
- * Invariant: updates are applied in row-major order on one thread, so equal indices give the same
- * result on every machine; all indices are checked before anything is written.
+ * Invariant: updates of one place are applied in row-major order by one thread, so equal indices
+ * give the same result on every machine; all indices are checked before anything is written.
  */
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/moves/indices.h"
 #include "op/shared/combine.h"
 #include "op/shared/move.h"
 #include "tensor/scalar.h"
@@ -22,6 +23,12 @@ static const ort_bind scatter_bind[] = {
     ORT_BIND_AS(scatter_state, op, "reduction", ORT_WORDS(ORT_COMBINE_WORDS), ORT_MAYBE),
     ORT_BIND_AS(scatter_state, circular, "mode", ORT_WORDS("linear circular"), ORT_MAYBE), {0}};
 
+enum {
+    FEW_SUMS = 16,      /* aren't worth the call of a kernel */
+    FEW_COLUMNS = 32,   /* nor these to be shared */
+    FEW_UPDATES = 32768
+};
+
 static ort_status scatter_prepare(ort_prep *p, ort_error *err)
 {
     scatter_state *state = p->state;
@@ -31,83 +38,141 @@ static ort_status scatter_prepare(ort_prep *p, ort_error *err)
     return state->combine ? ORT_OK : ort_prep_unsupported_dtype(p, 0, err);
 }
 
-static inline int64_t index_at(const ort_tensor *indices, int64_t i)
+static void start_from_data(const ort_tensor *data, ort_tensor *out, ort_pool *pool)
 {
-    return indices->dtype == ORT_DTYPE_INT64 ? ((const int64_t *)indices->data)[i]
-                                             : ((const int32_t *)indices->data)[i];
-}
-
-static ort_status bad_index(const ort_call *call, int64_t i, int64_t at, int64_t limit,
-                            ort_error *err)
-{
-    return ort_call_fail(call, err, "index %lld (%lld) is outside [-%lld, %lld]", (long long)i,
-                         (long long)at, (long long)limit, (long long)limit - 1);
-}
-
-static void start_from_data(const ort_tensor *data, ort_tensor *out)
-{
-    if (out->data != data->data && ort_tensor_count(out) > 0)
+    ort_move move = ort_move_between(data, out);
+    ort_move_add(&move, ort_tensor_count(out), 1, 1);
+    if (ort_move_element_bytes(out->dtype) == 0)
         ort_tensor_copy_data(out, data);
+    else if (out->data != data->data)
+        ort_move_run(&move, pool);
 }
 
-static void apply(const scatter_state *state, ort_tensor *out, int64_t to,
-                  const ort_tensor *updates, int64_t from, int64_t count)
+/* Where updates go that a task applies: those of the columns that are its own, in their order. So
+ * the sum of what goes to one place doesn't depend on how many tasks there are. */
+typedef struct scatter_job {
+    const ort_call *call;
+    const scatter_state *state;
+    ort_tensor *out;
+    const ort_tensor *indices, *updates;
+    int64_t bytes;                 /* of an element; 0: elements share bytes */
+    ort_binary_fn *sum;            /* of floats, or NULL */
+    int64_t rows, length, columns; /* of updates; columns of one task */
+    int64_t stride[ORT_MAX_RANK];  /* of the output */
+    int axis, tuple;
+} scatter_job;
+
+/* Updates [from, from + count) go to `to`. */
+static void apply(const scatter_job *job, int64_t to, int64_t from, int64_t count)
 {
-    int64_t bytes = (int64_t)ort_move_element_bytes(out->dtype);
-    if (state->combine)
-        state->combine((char *)out->data + to * bytes, (const char *)updates->data + from * bytes,
-                       count);
+    char *y = (char *)job->out->data + to * job->bytes;
+    const char *x = (const char *)job->updates->data + from * job->bytes;
+    if (job->sum && count >= FEW_SUMS)
+        job->sum(y, x, y, (size_t)count, ORT_FORM_VV);
+    else if (job->state->combine)
+        job->state->combine(y, x, count);
+    else if (job->bytes)
+        ort_move_bytes(y, x, (size_t)(count * job->bytes));
     else
-        ort_move_span(out->dtype, out->data, to, updates->data, from, count);
+        ort_move_span(job->out->dtype, job->out->data, to, job->updates->data, from, count);
+}
+
+static scatter_job begin(const ort_call *call)
+{
+    const scatter_state *state = call->state;
+    const ort_tensor *data = ort_call_in(call, 0);
+    bool sums = data->dtype == ORT_DTYPE_FLOAT && state->op == ORT_COMBINE_ADD;
+    return (scatter_job){.call = call, .state = state, .out = ort_call_out(call, 0),
+                         .indices = ort_call_in(call, 1), .updates = ort_call_in(call, 2),
+                         .bytes = (int64_t)ort_move_element_bytes(data->dtype),
+                         .sum = sums ? call->k->math.binary[ORT_BINARY_ADD] : NULL};
+}
+
+/* Run task(job, first column, last column) on the threads, each column by one of them. */
+static void share_columns(scatter_job *job, ort_range_fn *task)
+{
+    int64_t threads = ort_pool_threads(job->call->pool), columns = job->length;
+    if (job->bytes && columns >= 2 * FEW_COLUMNS && job->rows >= FEW_UPDATES / columns)
+        columns = (columns + threads - 1) / threads;
+    columns = (columns + FEW_COLUMNS - 1) / FEW_COLUMNS * FEW_COLUMNS;
+    ort_call_range(job->call, job->length, ort_max_i64(columns, 1), task, job);
 }
 
 /* ---- ScatterElements */
 
-#define PUT_ROW(type)                                                                              \
+#define PUT(expression)                                                                            \
+    for (int64_t j = 0; j < n; j++) {                                                              \
+        int64_t k = ort_index_from_end(ort_index_at(job->indices, first + j), limit);              \
+        int64_t at = k * step + j * inner;                                                         \
+        d_[at] = expression;                                                                       \
+    }
+
+#define PUT_ROW(type, expression)                                                                  \
     do {                                                                                           \
-        type *d_ = (type *)r->out->data + base;                                                    \
-        const type *s_ = (const type *)r->updates->data + first;                                   \
-        for (int64_t j = 0; j < r->length; j++) {                                                  \
-            int64_t k = index_at(r->indices, first + j);                                           \
-            d_[(k < 0 ? k + r->limit : k) * r->step + j * r->inner] = s_[j];                       \
-        }                                                                                          \
+        type *d_ = (type *)job->out->data + base;                                                  \
+        const type *s_ = (const type *)job->updates->data + first;                                 \
+        PUT(expression)                                                                            \
     } while (0)
 
-typedef struct scatter_rows {
-    const scatter_state *state;
-    ort_tensor *out;
-    const ort_tensor *indices, *updates;
-    int64_t length; /* of the last axis of indices */
-    int64_t limit, step, inner;
-} scatter_rows;
-
-/* Updates [first, first + length); update j goes to base + index * step + j * inner. */
-static void scatter_row(const scatter_rows *r, int64_t base, int64_t first)
+/* n updates from `first` on; update j goes to base + index * step + j * inner. */
+static void scatter_row(const scatter_job *job, int64_t base, int64_t first, int64_t n)
 {
-    size_t bytes = r->state->combine ? 0 : ort_move_element_bytes(r->out->dtype);
-    switch (bytes) {
-    case 1: PUT_ROW(uint8_t); break;
-    case 2: PUT_ROW(uint16_t); break;
-    case 4: PUT_ROW(uint32_t); break;
-    case 8: PUT_ROW(uint64_t); break;
+    const int64_t limit = job->out->shape.dim[job->axis], step = job->stride[job->axis];
+    const int64_t inner = job->axis == job->out->shape.rank - 1 ? 0 : 1;
+    if (job->sum) {
+        PUT_ROW(float, d_[at] + s_[j]);
+        return;
+    }
+    switch (job->state->combine ? 0 : job->bytes) {
+    case 1: PUT_ROW(uint8_t, s_[j]); break;
+    case 2: PUT_ROW(uint16_t, s_[j]); break;
+    case 4: PUT_ROW(uint32_t, s_[j]); break;
+    case 8: PUT_ROW(uint64_t, s_[j]); break;
     default:
-        for (int64_t j = 0; j < r->length; j++) {
-            int64_t k = index_at(r->indices, first + j);
-            int64_t to = base + (k < 0 ? k + r->limit : k) * r->step + j * r->inner;
-            apply(r->state, r->out, to, r->updates, first + j, 1);
+        for (int64_t j = 0; j < n; j++) {
+            int64_t k = ort_index_from_end(ort_index_at(job->indices, first + j), limit);
+            apply(job, base + k * step + j * inner, first + j, 1);
         }
     }
 }
 
-static ort_status scatter_run(ort_call *call, ort_error *err)
+/* Columns [first, end) of each row of updates, beginning at row `row`. */
+static void scatter_columns(const scatter_job *job, int64_t row, int64_t rows, int64_t first,
+                            int64_t end)
 {
-    const scatter_state *state = call->state;
-    const ort_tensor *data = ort_call_in(call, 0), *indices = ort_call_in(call, 1);
-    const ort_tensor *updates = ort_call_in(call, 2);
-    ort_tensor *out = ort_call_out(call, 0);
+    const ort_shape *shape = &job->indices->shape;
+    int last = shape->rank - 1;
+    for (int64_t to = row + rows; row < to; row++) {
+        int64_t base = job->axis == last ? 0 : first, rest = row;
+        for (int d = last - 1; d >= 0; d--) {
+            if (d != job->axis)
+                base += rest % shape->dim[d] * job->stride[d];
+            rest /= shape->dim[d];
+        }
+        scatter_row(job, base, row * job->length + first, end - first);
+    }
+}
+
+static void columns_task(void *arg, int64_t first, int64_t end, int thread)
+{
+    const scatter_job *job = arg;
+    scatter_columns(job, 0, job->rows, first, end);
+}
+
+/* Of the last axis: each row of updates goes to a row of its own. */
+static void rows_task(void *arg, int64_t first, int64_t end, int thread)
+{
+    const scatter_job *job = arg;
+    scatter_columns(job, first, end - first, 0, job->length);
+}
+
+static ort_status check_elements(const ort_call *call, const ort_tensor *data,
+                                 const ort_tensor *indices, const ort_tensor *updates,
+                                 int64_t axis, ort_error *err)
+{
     int rank = data->shape.rank;
-    int64_t axis = state->axis < 0 ? state->axis + rank : state->axis;
-    int64_t stride[ORT_MAX_RANK], count = ort_tensor_count(indices);
+    if (axis < 0 || axis >= rank)
+        return ort_call_fail(call, err, "data of rank %d has no axis %lld", rank, (long long)axis);
     if (!ort_shape_equal(&indices->shape, &updates->shape) || indices->shape.rank != rank)
         return ort_call_fail(call, err, "indices and updates must have one shape, of rank %d",
                              rank);
@@ -116,24 +181,27 @@ static ort_status scatter_run(ort_call *call, ort_error *err)
             return ort_call_fail(call, err, "axis %d of indices has %lld elements, data only %lld",
                                  d, (long long)indices->shape.dim[d],
                                  (long long)data->shape.dim[d]);
-    int64_t limit = axis < rank ? data->shape.dim[axis] : 0;
-    for (int64_t i = 0; i < count; i++)
-        if (index_at(indices, i) < -limit || index_at(indices, i) >= limit)
-            return bad_index(call, i, index_at(indices, i), limit, err);
-    start_from_data(data, out);
-    ort_shape_strides(&data->shape, stride);
-    scatter_rows r = {.state = state, .out = out, .indices = indices, .updates = updates,
-                      .length = rank > 0 ? indices->shape.dim[rank - 1] : 1, .limit = limit,
-                      .step = rank > 0 ? stride[axis] : 0, .inner = axis == rank - 1 ? 0 : 1};
-    for (int64_t row = 0; row * r.length < count; row++) {
-        int64_t base = 0, rest = row;
-        for (int d = rank - 2; d >= 0; d--) {
-            if (d != axis)
-                base += rest % indices->shape.dim[d] * stride[d];
-            rest /= indices->shape.dim[d];
-        }
-        scatter_row(&r, base, row * r.length);
-    }
+    return ort_indices_check_tuples(call, indices, &data->shape.dim[axis], 1, err);
+}
+
+static ort_status scatter_run(ort_call *call, ort_error *err)
+{
+    scatter_job job = begin(call);
+    const ort_tensor *data = ort_call_in(call, 0), *indices = job.indices;
+    int rank = data->shape.rank;
+    int64_t axis = job.state->axis < 0 ? job.state->axis + rank : job.state->axis;
+    ORT_TRY(check_elements(call, data, indices, job.updates, axis, err));
+    job.axis = (int)axis;
+    start_from_data(data, job.out, call->pool);
+    if (ort_tensor_count(indices) == 0)
+        return ORT_OK;
+    ort_shape_strides(&data->shape, job.stride);
+    job.length = indices->shape.dim[rank - 1];
+    job.rows = ort_tensor_count(indices) / job.length;
+    if (axis == rank - 1)
+        ort_call_range(call, job.rows, ort_max_i64(FEW_UPDATES / job.length, 1), rows_task, &job);
+    else
+        share_columns(&job, columns_task);
     return ORT_OK;
 }
 
@@ -144,38 +212,39 @@ static const ort_op_impl scatter_impl = {
 
 /* ---- ScatterND */
 
+/* Columns [first, end) of each slice. */
+static void nd_task(void *arg, int64_t first, int64_t end, int thread)
+{
+    const scatter_job *job = arg;
+    const int64_t *dim = job->out->shape.dim;
+    for (int64_t t = 0; t < job->rows; t++) {
+        int64_t to = first;
+        for (int d = 0; d < job->tuple; d++)
+            to += ort_index_from_end(ort_index_at(job->indices, t * job->tuple + d), dim[d]) *
+                  job->stride[d];
+        apply(job, to, t * job->length + first, end - first);
+    }
+}
+
 static ort_status nd_run(ort_call *call, ort_error *err)
 {
-    const scatter_state *state = call->state;
-    const ort_tensor *data = ort_call_in(call, 0), *indices = ort_call_in(call, 1);
-    const ort_tensor *updates = ort_call_in(call, 2);
-    ort_tensor *out = ort_call_out(call, 0);
+    scatter_job job = begin(call);
+    const ort_tensor *data = ort_call_in(call, 0), *indices = job.indices;
     int rank = data->shape.rank, last = indices->shape.rank - 1;
-    int64_t stride[ORT_MAX_RANK];
     if (last < 0 || indices->shape.dim[last] > rank)
         return ort_call_fail(call, err, "the last dim of indices must be between 0 and %d", rank);
-    int tuple = (int)indices->shape.dim[last];
-    int64_t tuples = ort_shape_count_range(&indices->shape, 0, last);
-    int64_t block = ort_shape_count_range(&data->shape, tuple, rank), size;
-    if (!ort_mul_i64(tuples, block, &size) || ort_tensor_count(updates) != size)
+    int64_t size;
+    job.tuple = (int)indices->shape.dim[last];
+    job.rows = ort_shape_count_range(&indices->shape, 0, last);
+    job.length = ort_shape_count_range(&data->shape, job.tuple, rank);
+    if (!ort_mul_i64(job.rows, job.length, &size) || ort_tensor_count(job.updates) != size)
         return ort_call_fail(call, err, "updates has %lld elements, %lld slices of %lld are needed",
-                             (long long)ort_tensor_count(updates), (long long)tuples,
-                             (long long)block);
-    for (int64_t i = 0; i < tuples * tuple; i++) {
-        int64_t limit = data->shape.dim[i % tuple], k = index_at(indices, i);
-        if (k < -limit || k >= limit)
-            return bad_index(call, i, k, limit, err);
-    }
-    start_from_data(data, out);
-    ort_shape_strides(&data->shape, stride);
-    for (int64_t t = 0; t < tuples; t++) {
-        int64_t to = 0;
-        for (int d = 0; d < tuple; d++) {
-            int64_t k = index_at(indices, t * tuple + d);
-            to += (k < 0 ? k + data->shape.dim[d] : k) * stride[d];
-        }
-        apply(state, out, to, updates, t * block, block);
-    }
+                             (long long)ort_tensor_count(job.updates), (long long)job.rows,
+                             (long long)job.length);
+    ORT_TRY(ort_indices_check_tuples(call, indices, data->shape.dim, job.tuple, err));
+    start_from_data(data, job.out, call->pool);
+    ort_shape_strides(&data->shape, job.stride);
+    share_columns(&job, nd_task);
     return ORT_OK;
 }
 
@@ -216,7 +285,7 @@ static ort_status cache_run(ort_call *call, ort_error *err)
                                  "into a cache of %lld", (long long)b, (long long)at, (long long)n,
                                  (long long)length);
     }
-    start_from_data(past, out);
+    start_from_data(past, out, call->pool);
     for (int64_t p = 0; n > 0 && p < past->shape.dim[0] * prefixes; p++) {
         int64_t at = where ? ort_tensor_get_i64(where, p / prefixes) % length : 0;
         int64_t head = ort_min_i64(n, length - at);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/shared/move.h"
 
 typedef uint8_t vec8 __attribute__((vector_size(16)));
 typedef uint16_t vec16 __attribute__((vector_size(16)));
@@ -89,16 +90,8 @@ static void repeat_each(char *to, const char *from, int64_t step, int64_t runs, 
 /* The same of runs that lie side by side in memory. */
 static void copy_each(char *to, const char *from, int64_t step, int64_t runs, int64_t length)
 {
-    for (; runs > 0; runs--, from += step, to += length) {
-        int64_t i = 0;
-        for (; i + 16 <= length; i += 16)
-            memcpy(to + i, from + i, 16);
-        for (int64_t part = 8; part > 0; part /= 2)
-            if (length & part) {
-                memcpy(to + i, from + i, (size_t)part);
-                i += part;
-            }
-    }
+    for (; runs > 0; runs--, from += step, to += length)
+        ort_move_bytes(to, from, (size_t)length);
 }
 
 /* One run, over and over. */

@@ -7,6 +7,8 @@
 #ifndef ORT_OP_SHARED_MOVE_H
 #define ORT_OP_SHARED_MOVE_H
 
+#include <string.h>
+
 #include "op/op.h"
 
 #define ORT_MOVE_MAX (2 * ORT_MAX_RANK)
@@ -42,6 +44,24 @@ void ort_move_fill(ort_dtype dtype, void *dst, int64_t first, int64_t count, con
 /* Contiguous copy of count elements (regions do not overlap). */
 void ort_move_span(ort_dtype dtype, void *dst, int64_t dst_first, const void *src,
                    int64_t src_first, int64_t count);
+/* Contiguous copy (regions do not overlap); a short one costs no call. */
+static inline void ort_move_bytes(void *dst, const void *src, size_t bytes)
+{
+    char *to = dst;
+    const char *from = src;
+    if (bytes > 256) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    for (; bytes >= 16; bytes -= 16, to += 16, from += 16)
+        memcpy(to, from, 16);
+    for (size_t part = 8; part > 0; part /= 2)
+        if (bytes & part) {
+            memcpy(to, from, part);
+            to += part;
+            from += part;
+        }
+}
 /* Bytes of an element; 0 for packed types. */
 size_t ort_move_element_bytes(ort_dtype dtype);
 
