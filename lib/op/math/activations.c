@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/shared/bcast.h"
+#include "op/shared/binary_apply.h"
 #include "op/shared/unary_apply.h"
 
 static ort_status activation_prepare(ort_prep *p, ort_error *err)

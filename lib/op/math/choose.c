@@ -14,6 +14,7 @@
 #include "base/num.h"
 #include "op/number.h"
 #include "op/shared/bcast_block.h"
+#include "op/shared/binary_apply.h"
 #include "op/shared/move.h"
 #include "op/shared/unary_apply.h"
 

@@ -1,13 +1,14 @@
 /* logic.c - comparisons and operations on truth values and bits: Equal, Greater, Less and their
  * kin, And, Or, Xor, the Bitwise family and BitShift.
  *
- * All are two-operand functions over op/shared/bcast.h; comparisons give one byte per element.
+ * All are functions of two operands (op/shared/binary_apply.h); comparisons give one byte per
+ * element.
  */
 #pragma GCC optimize("O3") /* vectorize the loops of the integer types */
 
 #include <string.h>
 
-#include "op/shared/bcast.h"
+#include "op/shared/binary_apply.h"
 #include "op/shared/move.h"
 #include "op/shared/unary_apply.h"
 

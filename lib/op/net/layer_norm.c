@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/shared/bcast.h"
+#include "op/shared/binary_apply.h"
 #include "op/shared/move.h"
 #include "op/shared/unary_apply.h"
 
