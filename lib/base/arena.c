@@ -27,8 +27,9 @@ enum {
     NATURAL_ALIGNMENT = 16,
     SLAB_CHUNK = 32 << 10,
     HUGE_PAGE = 2 << 20,
-    HUGE_FROM = 4 << 20, /* bytes in use: a half empty huge page is a small part of them */
-    HUGE_BLOCK = 64 << 20,
+    HUGE_FROM = 512 << 10, /* bytes in use: a huge page takes about as long to clear */
+    FIRST_HUGE_BLOCK = 4 << 20,
+    LARGEST_HUGE_BLOCK = 64 << 20,
 };
 
 static char *payload(ort_arena_block *block)
@@ -39,10 +40,14 @@ static char *payload(ort_arena_block *block)
 /* A page fault for 2 MB instead of one for 4 KB: most of the time of packing weights otherwise. */
 static ort_arena_block *add_huge_block(ort_arena *arena, size_t wanted)
 {
-    size_t total;
+    size_t total, usual = 2 * arena->used_bytes / HUGE_PAGE * HUGE_PAGE;
     void *memory;
-    if (wanted < HUGE_BLOCK - sizeof(ort_arena_block))
-        wanted = HUGE_BLOCK - sizeof(ort_arena_block);
+    if (usual < FIRST_HUGE_BLOCK)
+        usual = FIRST_HUGE_BLOCK;
+    if (usual > LARGEST_HUGE_BLOCK)
+        usual = LARGEST_HUGE_BLOCK;
+    if (wanted < usual - sizeof(ort_arena_block))
+        wanted = usual - sizeof(ort_arena_block);
     if (!ort_add_size(wanted, sizeof(ort_arena_block), &total) ||
         !ort_account_charge(arena->account, total))
         return NULL;

@@ -22,6 +22,7 @@ ort_model *ort_model_new(void)
     if (!model)
         return NULL;
     model->references = 1;
+    model->arena.huge_pages = true; /* weights that passes compute lie there */
     model->account = ort_account_of_work();
     model->dims = ort_dim_table_new();
     model->producer_name = model->producer_version = model->domain = model->doc = "";
