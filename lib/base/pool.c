@@ -54,6 +54,7 @@ enum {
     ALONE_NS = 10000,    /* a loop that takes one thread less isn't shared */
     WAKE_NS = 300000,    /* nor is a worker woken in a run of less work */
     WATCH_NS = 1000000,  /* between two looks at the time that a thread has lost */
+    PASSING_NS = 200000, /* lost to others who have gone again, as far as it counts */
     LATE_NS = 400000,    /* to wake up so long isn't an idle processor's */
     LOOPS = 1024,        /* remembered at a time, by hash; a power of two */
     NS_BITS = 40
@@ -87,6 +88,7 @@ struct ort_pool {
     atomic_bool stop;
     atomic_bool busy; /* somebody's loop is running */
     atomic_int width;  /* threads that may take part: contention.width */
+    atomic_bool wary;  /* contention.trial */
     _Atomic uint64_t look_at; /* width < threads: contention.until */
     _Atomic uint64_t lost;    /* nanoseconds that workers could not run, not noted yet */
     _Atomic uint64_t woken;   /* when a worker was woken that has not come yet, or 0 */
@@ -324,6 +326,7 @@ static void publish_width(ort_pool *pool)
 {
     atomic_store(&pool->look_at, pool->contention.until);
     atomic_store(&pool->width, pool->contention.width);
+    atomic_store(&pool->wary, pool->contention.trial);
 }
 
 /* Under `busy`. What the system tells of idle processors is true of the whole machine only. */
@@ -358,12 +361,13 @@ static bool is_worth_waking(const ort_pool_demand *demand)
     return demand->last_ns == 0 || demand->last_ns >= WAKE_NS;
 }
 
-/* What workers wait for a loop of this run; unknown gaps may be as long as allowed. */
-static uint64_t spin_of(int spin_us, const ort_pool_demand *demand)
+/* What workers wait for a loop of this run; unknown gaps may be as long as allowed. Where others
+ * may still be about, their processors are not spun away. */
+static uint64_t spin_of(ort_pool *pool, int spin_us, const ort_pool_demand *demand)
 {
     uint64_t most = spin_us > 0 ? (uint64_t)spin_us * 1000 : 0;
     uint64_t gap = demand && demand->last_ns ? demand->last_gap_ns * 3 / 2 : most;
-    if (gap < SPIN_LEAST_NS)
+    if (gap < SPIN_LEAST_NS || atomic_load_explicit(&pool->wary, memory_order_relaxed))
         gap = SPIN_LEAST_NS;
     return gap < most ? gap : most;
 }
@@ -382,7 +386,7 @@ void ort_pool_enter(ort_pool *pool, int spin_us, ort_pool_demand *demand)
     /* Here as well: a loop that is cut by the width may be one task as long as it is 1. */
     if (pool->threads > 1 && (!demand || is_worth_waking(demand)))
         (void)has_width(pool);
-    atomic_store_explicit(&pool->spin_ns, spin_of(spin_us, demand), memory_order_relaxed);
+    atomic_store_explicit(&pool->spin_ns, spin_of(pool, spin_us, demand), memory_order_relaxed);
     atomic_fetch_add(&pool->active, 1);
 }
 
@@ -415,6 +419,8 @@ static void note_gap(ort_pool *pool, ort_pool_demand *demand, uint64_t start)
 static void wait_until_done(ort_pool *pool, uint64_t took)
 {
     uint64_t end = 0, most = took > SPIN_LEAST_NS ? took : SPIN_LEAST_NS;
+    if (atomic_load_explicit(&pool->wary, memory_order_relaxed))
+        most = SPIN_LEAST_NS;
     for (;;) {
         for (int i = 0; i < SPIN_CHECKS; i++) {
             if (atomic_load_explicit(&pool->pending, memory_order_acquire) == 0)
@@ -446,6 +452,15 @@ static void wake_workers(ort_pool *pool, uint32_t most)
     futex_wake_some(&pool->epoch, (uint32_t)asleep < most ? asleep : (int)most, width);
 }
 
+/* Whether processors are free again that others had: they were there only in passing, which is no
+ * reason to leave the processors to them. Under `busy`. */
+static bool have_others_gone(ort_pool *pool)
+{
+    int running = pool->processors ? ort_cpu_count_running() : 0;
+    int awake = pool->started + 1 - (int)atomic_load(&pool->sleepers);
+    return running > 0 && running - awake + pool->contention.width <= pool->processors;
+}
+
 /* Under `busy`, after a loop that took from `start` to `now`, and `known` at other times. */
 static void note_loss(ort_pool *pool, uint64_t start, uint64_t now, uint64_t known)
 {
@@ -453,6 +468,8 @@ static void note_loss(ort_pool *pool, uint64_t start, uint64_t now, uint64_t kno
         atomic_load_explicit(&pool->lost, memory_order_relaxed) == 0)
         return;
     uint64_t lost = ort_watch_lost(&caller_watch) + atomic_exchange(&pool->lost, 0);
+    if (lost > PASSING_NS && have_others_gone(pool))
+        lost = PASSING_NS;
     ort_contention_note(&pool->contention, now, lost);
     publish_width(pool);
     look_for_room(pool, now);
