@@ -111,6 +111,8 @@ void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_
 
 /* ---- conversions */
 
+enum { PIECE = 2048 }; /* elements of a plane that a task converts */
+
 typedef struct convert_job {
     const ort_call *call;
     const ort_blocked_state *s;
@@ -138,23 +140,36 @@ static ort_status block_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+/* What a task converts: elements [at, at + count) of the planes of a block's channels. */
+typedef struct convert_part {
+    int64_t channels, count;
+    int64_t plain, blocked; /* where they begin */
+} convert_part;
+
+static convert_part part_of(const convert_job *j, size_t task)
+{
+    int64_t pieces = (j->d.plane + PIECE - 1) / PIECE, at = (int64_t)task % pieces * PIECE;
+    int64_t whole = (int64_t)task / pieces, image = whole / j->d.blocks;
+    int64_t first = whole % j->d.blocks * j->s->block;
+    return (convert_part){.channels = ort_min_i64(j->s->block, j->channels - first),
+                          .count = ort_min_i64(PIECE, j->d.plane - at),
+                          .plain = (image * j->channels + first) * j->d.plane + at,
+                          .blocked = (whole * j->d.plane + at) * j->s->block};
+}
+
 static void task_block(void *arg, size_t task, int thread)
 {
     const convert_job *j = arg;
-    int64_t image = (int64_t)task / j->d.blocks, first = (int64_t)task % j->d.blocks * j->s->block;
-    int64_t channels = ort_min_i64(j->s->block, j->channels - first);
-    j->s->k->gather(j->from + (image * j->channels + first) * j->d.plane, j->d.plane, channels,
-                    j->d.plane, j->to + (int64_t)task * j->d.plane * j->s->block);
+    convert_part p = part_of(j, task);
+    j->s->k->gather(j->from + p.plain, j->d.plane, p.channels, p.count, j->to + p.blocked);
 }
 
 static void task_unblock(void *arg, size_t task, int thread)
 {
     const convert_job *j = arg;
-    int64_t image = (int64_t)task / j->d.blocks, first = (int64_t)task % j->d.blocks * j->s->block;
-    int64_t channels = ort_min_i64(j->s->block, j->channels - first);
-    if (channels > 0)
-        j->s->k->scatter(j->from + (int64_t)task * j->d.plane * j->s->block, j->d.plane, channels,
-                         j->d.plane, j->to + (image * j->channels + first) * j->d.plane);
+    convert_part p = part_of(j, task);
+    if (p.channels > 0)
+        j->s->k->scatter(j->from + p.blocked, j->d.plane, p.channels, p.count, j->to + p.plain);
 }
 
 static ort_status convert(ort_call *call, const ort_tensor *blocked, const ort_tensor *plain,
@@ -165,7 +180,8 @@ static ort_status convert(ort_call *call, const ort_tensor *blocked, const ort_t
                      .to = ort_call_out(call, 0)->data, .channels = plain->shape.dim[1]};
     if (!ort_blocked_read(j.s, &blocked->shape, &j.d))
         return ort_error_set(err, ORT_ERROR_MODEL, "the shape isn't one of a blocked tensor");
-    ort_call_parallel(call, (size_t)(j.d.n * j.d.blocks), task, &j);
+    ort_call_parallel(call, (size_t)(j.d.n * j.d.blocks) * ort_task_count(j.d.plane, PIECE), task,
+                      &j);
     return ORT_OK;
 }
 

@@ -23,6 +23,7 @@ enum {
     PIECE_PIXELS = 48,        /* of a 1x1 stage: what it reads stays in the nearest cache, */
     NEAR_BYTES = 16 << 10,    /* and what an activation of a depthwise stage finds there */
     BAND_ROWS = 8,            /* of a task at least, when there are several threads */
+    FEW_ROWS = 4,             /* ... or for each thread */
     BANDS = 3,                /* for each of them */
 };
 
@@ -551,6 +552,14 @@ static void task_band(void *arg, size_t task, int thread)
         make_rows(&t, j->s->count - 1, row, ort_min_i64(row + p->batch, last));
 }
 
+/* Each band makes the rows at its ends that its neighbours make as well: a short one is worth that
+ * only where a thread would have none. */
+static int64_t bands_for(int64_t rows, int64_t threads)
+{
+    int64_t bands = ort_min_i64(BANDS * threads, rows / BAND_ROWS);
+    return ort_max_i64(ort_max_i64(bands, ort_min_i64(threads, rows / FEW_ROWS)), 1);
+}
+
 static ort_status chain_run(ort_call *call, ort_error *err)
 {
     const chain_state *s = call->state;
@@ -562,8 +571,7 @@ static ort_status chain_run(ort_call *call, ort_error *err)
     if (p->images * p->y_image == 0)
         return ORT_OK;
     if (threads > 1) /* elements are the same however rows are cut */
-        j.bands = ort_max_i64(1, ort_min_i64(BANDS * threads,
-                                             p->stage[s->count - 1].w.out[0] / BAND_ROWS));
+        j.bands = bands_for(p->stage[s->count - 1].w.out[0], threads);
     ort_call_parallel(call, (size_t)(p->images * j.bands), task_band, &j);
     return ORT_OK;
 }

@@ -233,9 +233,11 @@ ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
 
 /* ---- shape */
 
+/* As the kernels do them: vectors that channels fill in part cost as much as whole ones. */
 static int64_t products(const blocked_plan *p, const ort_blocked_state *s)
 {
-    return p->out.n * s->maps * p->out.plane * s->channels * s->kernel[0] * s->kernel[1];
+    int64_t maps = s->depthwise ? s->maps : s->group * p->vectors * s->k->vector;
+    return p->out.n * maps * p->out.plane * s->channels * s->kernel[0] * s->kernel[1];
 }
 
 /* Cut until there are tasks enough for their work: rows where the input is larger than the weights,

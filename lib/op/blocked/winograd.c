@@ -20,6 +20,8 @@ enum {
     TILE = 4,                /* outputs along an axis */
     LEAST_CHANNELS = 8,
     TASKS_WANTED = 8,
+    FEW_TASKS = 4,           /* along the tiles, where each may read all the weights, so many: */
+    FEW_BYTES = 256 << 10,
     TILES_LEAST = 12,        /* of a task: what the micro tiles of the product fill */
     UNKNOWN_EXTENT = 32,
     NEAR_BYTES = 1 << 20,        /* weights that stay in the second-level cache, and what */
@@ -156,6 +158,9 @@ ort_status ort_winograd_shape(ort_shaping *sh, const ort_blocked_dims *in,
     p->tiles = bytes / (POSITIONS * channels * (int64_t)sizeof(float));
     p->tiles = ort_min_i64(ort_max_i64(p->tiles, TILES_LEAST), p->all_tiles);
     p->tile_blocks = (p->all_tiles + p->tiles - 1) / p->tiles;
+    if (out->n * p->tile_blocks < FEW_TASKS && weight_bytes(s) <= FEW_BYTES)
+        p->tile_blocks = ort_max_i64(p->tile_blocks,
+                                     ort_min_i64(FEW_TASKS, p->all_tiles / TILES_LEAST));
     p->tiles = (p->all_tiles + p->tile_blocks - 1) / p->tile_blocks;
     p->vectors = out->blocks * s->block / s->k->vector;
     p->task_vectors = p->vectors;

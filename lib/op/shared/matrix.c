@@ -226,9 +226,25 @@ static double streamed(int64_t elements, size_t size, int64_t passes)
     return bytes <= cache / 2 ? bytes : bytes * (double)passes;
 }
 
+/* A small product is worth several threads from some 10 microseconds on: 2^18 multiply-adds a task,
+ * 2^16 where few rows wait for B. Columns are parted first, since a panel of B serves all rows. */
+static void part_small(grid *g, int64_t m, int64_t n, int64_t depth, int64_t mr, int64_t nr)
+{
+    const int64_t most = 8, panels = (n + nr - 1) / nr;
+    double work = (double)m * (double)n * (double)depth / (m <= 8 ? 1 << 16 : 1 << 18);
+    int64_t wanted = work < (double)most ? (int64_t)work : most;
+    if (wanted < 2 || g->row_tasks * ((n + g->columns - 1) / g->columns) >= wanted)
+        return;
+    g->columns = ort_max_i64(panels * g->row_tasks / wanted, 1) * nr;
+    int64_t column_tasks = (n + g->columns - 1) / g->columns;
+    int64_t rows = m * column_tasks / wanted / mr * mr;
+    if (g->row_tasks * column_tasks < wanted && rows > 0 && rows < g->rows)
+        g->row_tasks = (m + rows - 1) / rows;
+}
+
 /* About 2 million multiply-adds a task, blocks of whole micro tiles; up to 128 columns (A is read
  * once for all of them) where 24 tasks are left. */
-static grid plan_grid(int64_t m, int64_t n, int64_t depth, int64_t nr, size_t size)
+static grid plan_grid(int64_t m, int64_t n, int64_t depth, int64_t mr, int64_t nr, size_t size)
 {
     const int64_t target = 2 << 20, wide = 128, least = 24;
     grid g;
@@ -241,6 +257,7 @@ static grid plan_grid(int64_t m, int64_t n, int64_t depth, int64_t nr, size_t si
     g.columns = panels * nr;
     if (m <= 8)
         g.columns = ort_max_i64(g.columns, 4 * nr);
+    part_small(&g, m, n, depth, mr, nr);
     g.rows = (m + g.row_tasks - 1) / g.row_tasks;
     g.column_tasks = (n + g.columns - 1) / g.columns;
     g.by_rows = streamed(m * depth, size, 1) + streamed(n * depth, size, g.row_tasks) <
@@ -311,10 +328,10 @@ static void task_pack(void *arg, int64_t first, int64_t end, int thread)
 
 void ort_matrix_multiply_f32(const ort_call *call, const ort_product_f32 *p)
 {
-    int64_t nr = call->k->gemm.nr;
+    int64_t mr = call->k->gemm.mr, nr = call->k->gemm.nr;
     if (p->m <= 0 || p->n <= 0)
         return;
-    job_f32 j = {.k = call->k, .p = p, .g = plan_grid(p->m, p->n, p->depth, nr, sizeof(float)),
+    job_f32 j = {.k = call->k, .p = p, .g = plan_grid(p->m, p->n, p->depth, mr, nr, sizeof(float)),
                  .threads = ort_pool_threads(call->pool)};
     bool now = packs_now(j.k, p);
     if (now) {
@@ -350,7 +367,8 @@ void ort_matrix_multiply_f64(const ort_call *call, const ort_product_f64 *p)
 {
     if (p->m <= 0 || p->n <= 0)
         return;
-    job_f64 j = {call->k, p, plan_grid(p->m, p->n, p->depth, call->k->gemm.nr64, sizeof(double))};
+    job_f64 j = {call->k, p, plan_grid(p->m, p->n, p->depth, call->k->gemm.mr64,
+                                       call->k->gemm.nr64, sizeof(double))};
     ort_call_parallel(call, (size_t)(j.g.row_tasks * j.g.column_tasks), task_f64, &j);
 }
 
