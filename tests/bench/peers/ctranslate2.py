@@ -1,4 +1,6 @@
-"""CTranslate2: encoders of its kinds (BERT, Whisper), with the ONNX file's weights in its specs.
+"""CTranslate2: encoders of its kinds (BERT and its like, Whisper), with the ONNX file's weights in
+its specs. What a spec can't say (the mean of words, a product behind the layers) is what a caller
+does with numpy, and is timed with it.
 
 Its own form is written to a temporary folder and loaded from there. Dynamically quantized models have
 no form here: the engine quantizes weights by rows, from numbers, and activations by rows where
@@ -15,7 +17,7 @@ from ctranslate2.specs import common_spec, transformer_spec, whisper_spec
 
 from peers import forms
 
-BERT_HEADS = {"bert_base": 12, "minilm_l6_v2": 12}
+BERT_HEADS = {"bert_base": 12, "minilm_l6_v2": 12, "small_transformer": 4}
 WHISPER_HEADS = {"whisper_tiny_encoder": 6}
 PER_LAYER = 6       # products: query, key, value, output, and two of the feed-forward network
 
@@ -49,23 +51,31 @@ def vocabulary(count):
     return ["token%d" % k for k in range(count)]
 
 
+def activation_of(net):
+    smooth = any(node.op_type == "Erf" for node in net.nodes)
+    return common_spec.Activation.GELU if smooth else common_spec.Activation.RELU
+
+
 def bert_spec(net, heads):
     linear, norms = net.linear_layers(), net.norms()
-    words, kinds, positions = net.tables()
+    *tables, positions = net.tables()
+    if not tables:      # no table of positions: all of them are added, in order
+        tables, positions = [positions], net.added_matrix()
     encoder = transformer_spec.TransformerEncoderSpec(
-        len(linear) // PER_LAYER, heads, pre_norm=False, activation=common_spec.Activation.GELU,
-        layernorm_embedding=True, num_source_embeddings=2,
+        len(linear) // PER_LAYER, heads, pre_norm=False, activation=activation_of(net),
+        layernorm_embedding=True, num_source_embeddings=len(tables),
         embeddings_merge=common_spec.EmbeddingsMerge.ADD)
-    pooled = len(linear) % PER_LAYER == 1
+    pooled = "pooler_output" in net.output_names()
     spec = transformer_spec.TransformerEncoderModelSpec(encoder, pooling_layer=pooled)
     encoder.scale_embeddings = False
-    encoder.embeddings[0].weight, encoder.embeddings[1].weight = words, kinds
+    for embedding, table in zip(encoder.embeddings, tables):
+        embedding.weight = table
     encoder.position_encodings.encodings = positions
     set_norm(encoder.layernorm_embedding, norms[0])
     set_layers(encoder.layer, linear, norms[1:])
     if pooled:
         set_linear(spec.pooler_dense, linear[-1])
-    spec.register_vocabulary(vocabulary(len(words)))
+    spec.register_vocabulary(vocabulary(len(tables[0])))
     spec.config.unk_token = "token0"
     spec.config.layer_norm_epsilon = norms[0][2]
     return spec
@@ -114,7 +124,6 @@ def convert(spec, folder):
 
 
 def mean_of_words(rows, mask):
-    """The engine has no such layer: what it leaves to its caller is timed with it."""
     kept = rows * mask[..., None]
     mean = kept.sum(axis=1) / np.maximum(mask.sum(axis=1, keepdims=True), 1e-9)
     return mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-12)
@@ -124,28 +133,32 @@ class Bert:
     def __init__(self, folder, threads, net):
         self.engine = engine.Encoder(folder, "cpu", compute_type="float32", inter_threads=1,
                                      intra_threads=threads)
-        self.names = net.output_names()
+        self.names, self.last = net.output_names(), net.linear_layers()[-1]
 
     def bind(self, inputs):
         tokens = np.ascontiguousarray(inputs["input_ids"], np.int32)
-        self.mask = np.asarray(inputs["attention_mask"], np.float32)
+        self.mask = np.asarray(inputs.get("attention_mask", np.ones(tokens.shape)), np.float32)
         lengths = self.mask.sum(axis=1).astype(np.int32)
         self.kept = tokens, lengths
         self.tokens = engine.StorageView.from_array(tokens)
         self.lengths = engine.StorageView.from_array(lengths)
-        self.kinds = np.asarray(inputs["token_type_ids"]).tolist()
+        kinds = inputs.get("token_type_ids")
+        self.kinds = None if kinds is None else kinds.tolist()
 
     def run(self):
         self.result = self.engine.forward_batch(self.tokens, self.lengths, self.kinds)
-        if "sentence_embedding" in self.names:
-            self.sentence = mean_of_words(np.asarray(self.result.last_hidden_state), self.mask)
+        self.made = [self.finished(name) for name in self.names]
+
+    def finished(self, name):
+        if name == "pooler_output":
+            return self.result.pooler_output
+        rows = np.asarray(self.result.last_hidden_state)
+        if name == "sentence_embedding":
+            return mean_of_words(rows, self.mask)
+        return rows if name == "last_hidden_state" else rows @ self.last[0] + self.last[1]
 
     def outputs(self):
-        made = {"last_hidden_state": self.result.last_hidden_state,
-                "pooler_output": self.result.pooler_output}
-        if "sentence_embedding" in self.names:
-            made["sentence_embedding"] = self.sentence
-        return {k: np.array(made[name]) for k, name in enumerate(self.names)}
+        return {k: np.array(array) for k, array in enumerate(self.made)}
 
 
 class Whisper:

@@ -113,6 +113,11 @@ class Net:
                  if n.op_type == "Gather" and n.input[0] in self.constants]
         return [table for table in found if table.ndim == 2]
 
+    def added_matrix(self):
+        """The first matrix that something is added to."""
+        return next(self.constant(n, 2) for n in self.nodes
+                    if n.op_type == "Add" and self.constant(n, 2) is not None)
+
     def convolutions(self):
         """(weight, bias) in order."""
         weights = [(n, self.constants[n.input[1]]) for n in self.nodes if n.op_type == "Conv"]
