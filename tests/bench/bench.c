@@ -163,9 +163,11 @@ static int measure_all(const settings *set, char **dirs, int dir_count)
     progress p = {.total = count * (size_t)set->thread_count, .begin_ms = harness_now_ms()};
     int different = 0;
     for (int t = 0; t < set->thread_count; t++) {
+        machine_times before = print_load(set->threads[t]);
         for (size_t k = 0; k < count; k++)
             measure_folder(set, folders[k], set->threads[t], &p, &list[k]);
         print_tables(set->threads[t], list, count);
+        print_load_since(set->threads[t], before);
         for (size_t k = 0; k < count; k++)
             different += list[k].differs;
     }
@@ -194,9 +196,7 @@ int main(int argc, char **argv)
     }
     signal(SIGPIPE, SIG_IGN);
     print_head(&set);
-    machine_times before = print_load();
     int different = measure_all(&set, argv + optind, argc - optind);
-    print_load_since(before);
     if (different)
         printf("%d rows have different outputs\n", different);
     return different != 0;

@@ -91,8 +91,8 @@ typedef struct machine_times {
     double at_ms, stolen_ms;
 } machine_times;
 
-machine_times print_load(void);
-void print_load_since(machine_times before);
+machine_times print_load(int threads);
+void print_load_since(int threads, machine_times before);
 void print_processors(void);
 
 /* bench_table.c: the tables and gates of one number of threads. */

@@ -36,7 +36,7 @@ static double stolen_ms(void)
 }
 
 /* Averages of one, five and fifteen minutes. */
-static void print_averages(const char *when)
+static void print_averages(const char *when, int threads)
 {
     char load[100] = "unknown";
     FILE *file = fopen("/proc/loadavg", "r");
@@ -44,22 +44,23 @@ static void print_averages(const char *when)
         load[0] = '\0';
     if (file)
         fclose(file);
-    printf("load %s: %.14s", when, load);
+    printf("\nload %s, threads %d: %.14s", when, threads, load);
 }
 
-machine_times print_load(void)
+machine_times print_load(int threads)
 {
-    print_averages("before");
+    print_averages("before", threads);
     printf("\n");
     fflush(stdout);
     return (machine_times){.at_ms = harness_now_ms(), .stolen_ms = stolen_ms()};
 }
 
-void print_load_since(machine_times before)
+void print_load_since(int threads, machine_times before)
 {
     double passed = harness_now_ms() - before.at_ms, stolen = stolen_ms() - before.stolen_ms;
-    print_averages("after");
+    print_averages("after", threads);
     printf("; the host took %.0f ms of the %.0f s that this lasted, %.2f %% of the processors\n",
            stolen, passed / 1000,
            100 * stolen / (passed * (double)sysconf(_SC_NPROCESSORS_ONLN)));
+    fflush(stdout);
 }

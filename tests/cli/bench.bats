@@ -39,7 +39,7 @@ END
     peer 'cp outputs_0.npz "$path"'
     run --separate-stderr bench
     [ "$status" -eq 0 ]
-    has "peers: litert 1.2.3" "threads: 1;" "WITHOUT openvino" "WITHOUT llamacpp" "the host took"
+    has "peers: litert 1.2.3" "threads: 1;" "load before, threads 1: " "WITHOUT openvino" "WITHOUT llamacpp" "the host took"
     has "litert 1000 | 0.00 (" "Convolutional | 1 |"
 }
 
@@ -81,6 +81,30 @@ END
     run --separate-stderr bench --only pair
     [ "$status" -eq 0 ]
     has "- pair, litert: 1 of 2 outputs, which are all that it gives" "litert 1000 |"
+}
+
+@test "rounds go on while the interval is wide and patience lasts" {
+    peer 'cp outputs_0.npz "$path"'
+    sed -i 's/^while .*/: >asked; n=5\n&/; s/echo "ok 1000"/n=$((6 - n)); echo >>asked; echo "ok 0.000$n"/' peer
+    run --separate-stderr bench --only chain --rounds 3
+    [ "$status" -eq 0 ]
+    has " noisy |" "interval wider than 0.1 after all rounds: chain"
+    [ "$(wc -l <asked)" -eq 7 ] # first, a round before the peak of memory, that, save, three rounds
+    run --separate-stderr bench --only chain --rounds 3 --patience 1
+    [ "$status" -eq 0 ]
+    [ "$(wc -l <asked)" -gt 8 ]
+}
+
+@test "the topologies are filled whose names a pattern takes" {
+    mkdir -p tree/tests/tools shared/topologies
+    cp "$ROOT/tests/tools/fill_topologies.sh" tree/tests/tools
+    touch shared/fill_weights.py shared/topologies/{bert_base,gpt2_past,resnet50}.onnx
+    printf '#!/bin/sh\nmkdir -p "$2"\necho "$3" >>filled\n' >python
+    chmod +x python
+    ONLY="bert* *_past" run --separate-stderr sh tree/tests/tools/fill_topologies.sh shared ./python
+    [ "$status" -eq 0 ]
+    [ "$(tr '\n' ' ' <filled)" = "bert_base gpt2_past " ]
+    [ "$output" = "$PWD/tree/build/topologies" ]
 }
 
 @test "--only takes patterns of names" {
