@@ -272,13 +272,13 @@ static ort_status attention_shape(ort_shaping *s, ort_error *err)
     if (wanted_count(s, OUT_Y) >= 0 &&
         wanted_count(s, OUT_Y) != p->q.batch * p->q.heads * p->q.rows * p->v.size)
         return ort_error_set(err, ORT_ERROR_RUN, "the shapes of Q and V don't fit the output's");
-    p->block = ort_max_i64(1, ort_min_i64(64, ((int64_t)1 << 20) / ort_max_i64(p->T, 1)));
+    p->block = ort_attention_block(p->q.rows, p->T);
     if (!reserve_all(s, p, &total))
         return ort_error_set(err, ORT_ERROR_MEMORY, "attention over %lld keys is too large",
                              (long long)p->T);
     s->plan_state = p;
     s->workspace_bytes = total;
-    s->thread_bytes = (size_t)(p->block * p->T) * a->core->real_bytes;
+    s->thread_bytes = (size_t)(p->block * (p->T + p->q.size)) * a->core->real_bytes;
     return ORT_OK;
 }
 

@@ -39,9 +39,17 @@ typedef struct ort_attention_core {
     size_t real_bytes;
     /* Bytes of one packed key head for `rows` query rows; 0: keys are read in place. */
     size_t (*packed_bytes)(const ort_kernels *k, int64_t rows, int64_t T, int64_t D);
-    /* thread space: block * T reals. */
+    /* thread space: block * (T + D) reals. */
     void (*run)(const ort_attention_run *run);
 } ort_attention_core;
+
+/* Query rows of a task, `rows` in all: as even as they can be, of scores that stay in a cache. */
+static inline int64_t ort_attention_block(int64_t rows, int64_t T)
+{
+    int64_t most = ort_max_i64(1, ort_min_i64(64, ((int64_t)1 << 20) / ort_max_i64(T, 1)));
+    int64_t blocks = ort_max_i64(1, (rows + most - 1) / most);
+    return ort_max_i64(1, (rows + blocks - 1) / blocks);
+}
 
 extern const ort_attention_core ort_attention_core_f32;
 extern const ort_attention_core ort_attention_core_f64;

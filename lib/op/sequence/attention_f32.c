@@ -12,6 +12,7 @@
 #define FEW_ROWS 8
 #define BLEND_ROWS 4 /* from here on a tile of rows reads the values less often */
 #define KEY_TILE 512 /* whole panels; 64 rows of scores stay in the second-level cache */
+#define TILE_STEP (KEY_TILE + 16) /* between rows of them, which so use all sets of a cache */
 #define LONG_ROW 1024
 
 static size_t packed_bytes(const ort_kernels *k, int64_t rows, int64_t T, int64_t D)
@@ -27,21 +28,36 @@ static void pack_keys(const ort_attention_run *run, const float *keys, void *pac
     ort_matrix_pack_f32(run->call->k, run->D, run->T, keys, 1, run->k.row, packed);
 }
 
+/* Scores [rows][step] of packed keys from `first` on, a whole panel; q [rows][D], scaled. */
+static void packed_products(const ort_attention_run *run, int64_t rows, int64_t first, int64_t keys,
+                            const float *q, const void *packed, float *scores, int64_t step)
+{
+    ort_product_f32 p = {.m = rows, .n = keys, .depth = run->D, .a = q, .lda = run->D,
+                         .packed = (const float *)packed + first * run->D, .c = scores,
+                         .ldc = step};
+    ort_matrix_block_f32(run->call->k, &p);
+}
+
 static void key_products(const ort_attention_run *run, int64_t rows, int64_t keys, const float *q,
-                         const float *k, const void *packed, float *scores)
+                         const float *k, float *scores)
 {
     const ort_kernels *table = run->call->k;
-    if (packed) {
-        ort_epilogue e = ort_epilogue_none();
-        e.alpha = (float)run->scale;
-        ort_product_f32 p = {.m = rows, .n = keys, .depth = run->D, .a = q, .lda = run->q.row,
-                             .packed = packed, .c = scores, .ldc = run->T, .epilogue = &e};
-        ort_matrix_block_f32(table, &p);
-        return;
-    }
     for (int64_t i = 0; i < rows; i++)
         table->gemm.dots_f32(keys, run->D, q + i * run->q.row, k, run->k.row, (float)run->scale,
                              scores + i * run->T);
+}
+
+/* Y = P V, or with `more` Y += P V: P [rows][step]. */
+static void weigh_values(const ort_attention_run *run, int64_t rows, int64_t keys,
+                         const float *scores, int64_t step, const float *v, bool more, float *y)
+{
+    ort_epilogue e = ort_epilogue_none();
+    e.add = more ? y : NULL;
+    e.ldadd = run->y.row;
+    ort_product_f32 p = {.m = rows, .n = run->E, .depth = keys, .a = scores, .lda = step, .b = v,
+                         .row = run->v.row, .column = 1, .c = y, .ldc = run->y.row,
+                         .epilogue = &e};
+    ort_matrix_block_f32(run->call->k, &p);
 }
 
 static void weigh(const ort_attention_run *run, int64_t rows, int64_t keys, const float *scores,
@@ -58,31 +74,7 @@ static void weigh(const ort_attention_run *run, int64_t rows, int64_t keys, cons
                                          y + i * run->y.row);
         return;
     }
-    ort_product_f32 p = {.m = rows, .n = run->E, .depth = keys, .a = scores, .lda = run->T, .b = v,
-                         .row = run->v.row, .column = 1, .c = y, .ldc = run->y.row};
-    ort_matrix_block_f32(run->call->k, &p);
-}
-
-/* Scores [rows][KEY_TILE] of packed keys from `first` on, a whole panel; q [rows][D], scaled. */
-static void tile_products(const ort_attention_run *run, int64_t rows, int64_t first, int64_t keys,
-                          const float *q, const void *packed, float *scores)
-{
-    ort_product_f32 p = {.m = rows, .n = keys, .depth = run->D, .a = q, .lda = run->D,
-                         .packed = (const float *)packed + first * run->D, .c = scores,
-                         .ldc = KEY_TILE};
-    ort_matrix_block_f32(run->call->k, &p);
-}
-
-static void weigh_tile(const ort_attention_run *run, int64_t rows, int64_t keys,
-                       const float *scores, const float *v, bool more, float *y)
-{
-    ort_epilogue e = ort_epilogue_none();
-    e.add = more ? y : NULL;
-    e.ldadd = run->y.row;
-    ort_product_f32 p = {.m = rows, .n = run->E, .depth = keys, .a = scores, .lda = KEY_TILE,
-                         .b = v, .row = run->v.row, .column = 1, .c = y, .ldc = run->y.row,
-                         .epilogue = &e};
-    ort_matrix_block_f32(run->call->k, &p);
+    weigh_values(run, rows, keys, scores, run->T, v, false, y);
 }
 
 static float max_row(const ort_kernels *k, const float *row, int64_t n)
@@ -96,6 +88,17 @@ static float exp_row(const ort_kernels *k, float *row, int64_t n, float center)
 }
 
 static float exp_of(float x) { return expf(x); }
+
+static void scale_row(const ort_kernels *k, const float *x, int64_t n, float scale, float *y)
+{
+    k->math.binary[ORT_BINARY_MUL](x, &scale, y, (size_t)n, ORT_FORM_VS);
+}
+
+static bool add_row(const ort_kernels *k, float *row, const float *mask, int64_t n)
+{
+    k->math.binary[ORT_BINARY_ADD](row, mask, row, (size_t)n, ORT_FORM_VV);
+    return max_row(k, mask, n) != -INFINITY;
+}
 
 static void cap_row(const ort_kernels *k, float *row, int64_t n, float cap)
 {

@@ -18,8 +18,13 @@ static void pack_keys(const ort_attention_run *run, const double *keys, void *pa
 {
 }
 
+static void packed_products(const ort_attention_run *run, int64_t rows, int64_t first, int64_t keys,
+                            const double *q, const void *packed, double *scores, int64_t step)
+{
+}
+
 static void key_products(const ort_attention_run *run, int64_t rows, int64_t keys, const double *q,
-                         const double *k, const void *packed, double *scores)
+                         const double *k, double *scores)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < keys; j++) {
@@ -40,6 +45,22 @@ static void weigh(const ort_attention_run *run, int64_t rows, int64_t keys, cons
             for (int64_t e = 0; e < run->E; e++)
                 row[e] += scores[i * run->T + j] * v[j * run->v.row + e];
     }
+}
+
+static void scale_row(const ort_kernels *k, const double *x, int64_t n, double scale, double *y)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = scale * x[i];
+}
+
+static bool add_row(const ort_kernels *k, double *row, const double *mask, int64_t n)
+{
+    bool any = false;
+    for (int64_t j = 0; j < n; j++) {
+        any |= mask[j] != -INFINITY;
+        row[j] += mask[j];
+    }
+    return any;
 }
 
 static void cap_row(const ort_kernels *k, double *row, int64_t n, double cap)

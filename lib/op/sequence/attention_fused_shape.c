@@ -360,12 +360,12 @@ ort_status ort_fused_shape(ort_shaping *s, ort_error *err)
     if (p->qk >= 0 && ort_tensor_count(s->out[p->qk]) != p->B * f->heads * p->S * p->T)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "the scores as an output need a cache of "
                              "exactly the keys at hand");
-    p->block = ort_max_i64(1, ort_min_i64(64, ((int64_t)1 << 20) / ort_max_i64(p->T, 1)));
+    p->block = ort_attention_block(p->S, p->T);
     if (!reserve_all(s, f, p, &total))
         return ort_error_set(err, ORT_ERROR_MEMORY, "attention over %lld keys is too large",
                              (long long)p->T);
     s->plan_state = p;
     s->workspace_bytes = total;
-    s->thread_bytes = (size_t)(p->block * p->T) * sizeof(float);
+    s->thread_bytes = (size_t)(p->block * (p->T + p->D)) * sizeof(float);
     return ORT_OK;
 }

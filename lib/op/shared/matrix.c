@@ -154,14 +154,30 @@ static void tile_of_form(const ort_kernels *k, ort_dtype form, int64_t m, int64_
         (form == ORT_DTYPE_FLOAT16 ? k->gemm.f16 : k->gemm.bf16)(m, n, depth, tile);
 }
 
-/* next: the packed B of what this thread is likely to compute then, or NULL. */
-static void block_f32(const ort_kernels *k, const ort_product_f32 *p, const operand *o,
-                      const void *next)
+/* One row that is added to all is a matrix whose rows are 0 apart: micro tiles add that from their
+ * registers, and write other epilogues through memory. */
+static ort_epilogue plainer(const ort_epilogue *e)
 {
-    const ort_epilogue none = ort_epilogue_none(), *e = p->epilogue ? p->epilogue : &none;
+    ort_epilogue plain = *e;
+    if (e->add || !e->col_bias)
+        return plain;
+    plain.add = e->col_bias;
+    plain.ldadd = 0;
+    plain.col_bias = NULL;
+    return plain;
+}
+
+/* next: the packed B of what this thread is likely to compute then, or NULL. rows: of the whole
+ * product, on which sums depend, and not on how it is cut. */
+static void block_f32(const ort_kernels *k, const ort_product_f32 *p, const operand *o,
+                      const void *next, int64_t rows)
+{
+    const ort_epilogue none = ort_epilogue_none(), *of = p->epilogue ? p->epilogue : &none;
+    const ort_epilogue plain = plainer(of), *e = &plain;
     if (p->depth == 0)
         fill_empty(p->m, p->n, p->c, p->ldc, e);
-    int64_t kc = p->m <= 2 ? p->depth : even_step(p->depth, k->gemm.kc);
+    int64_t kc = rows <= 2 ? p->depth : even_step(p->depth, k->gemm.kc);
+    const bool panels = o->step == k->gemm.nr;
     for (int64_t k0 = 0; k0 < p->depth; k0 += kc) {
         bool first = k0 == 0, last = p->depth - k0 <= kc;
         ort_tile_f32 t = {.a = p->a + k0, .b = at_element(o, k0 * o->step), .lda = p->lda,
@@ -171,7 +187,7 @@ static void block_f32(const ort_kernels *k, const ort_product_f32 *p, const oper
                           .row_bias = first ? e->row_bias : NULL,
                           .col_bias = first ? e->col_bias : NULL,
                           .lo = last ? e->lo : -INFINITY, .hi = last ? e->hi : INFINITY,
-                          .ahead = last || !next ? next : at_element(o, (k0 + kc) * o->step)};
+                          .ahead = last || !panels ? next : at_element(o, (k0 + kc) * o->step)};
         tile_of_form(k, o->form, p->m, p->n, last ? p->depth - k0 : kc, &t);
     }
     apply_act(k, p->m, p->n, p->c, p->ldc, e);
@@ -195,7 +211,7 @@ void ort_matrix_block_f32(const ort_kernels *k, const ort_product_f32 *p)
     if (now)
         ort_matrix_pack_f32(k, p->depth, p->n, p->b, p->row, p->column, p->space);
     operand o = operand_of(k, p, now);
-    block_f32(k, p, &o, NULL);
+    block_f32(k, p, &o, NULL, p->m);
 }
 
 void ort_matrix_block_f64(const ort_kernels *k, const ort_product_f64 *p)
@@ -242,22 +258,34 @@ static void part_small(grid *g, int64_t m, int64_t n, int64_t depth, int64_t mr,
         g->row_tasks = (m + rows - 1) / rows;
 }
 
-/* About 2 million multiply-adds a task, blocks of whole micro tiles; up to 128 columns (A is read
- * once for all of them) where 24 tasks are left. */
-static grid plan_grid(int64_t m, int64_t n, int64_t depth, int64_t mr, int64_t nr, size_t size)
+/* Columns of a task at most, for which A is read once. Where A comes from beyond the second-level
+ * cache, as many as leave room there for C and a step of B. */
+static int64_t most_columns(int64_t a_bytes)
 {
-    const int64_t target = 2 << 20, wide = 128, least = 24;
+    int64_t cache = (int64_t)ort_cpu_get()->l2_bytes;
+    if (a_bytes <= cache / 2)
+        return 128;
+    return cache >= 1 << 20 ? 384 : cache >= 1 << 19 ? 256 : 128;
+}
+
+/* About 2 million multiply-adds a task, blocks of whole micro tiles; more where each of so many
+ * threads (`width`) still finds three tasks. */
+static grid plan_grid(int64_t m, int64_t n, int64_t depth, int64_t mr, int64_t nr, size_t size,
+                      int width)
+{
+    const int64_t target = 2 << 20, least = width > 1 ? 3 * width : 1;
     grid g;
     g.rows = ort_min_i64(m, 168);
     int64_t per_panel = ort_max_i64(g.rows * ort_max_i64(depth, 1), 1) * nr;
     int64_t panels = ort_min_i64(ort_max_i64(target / per_panel, 1), 16);
     g.row_tasks = (m + g.rows - 1) / g.rows;
     int64_t share = (n + nr - 1) / nr * g.row_tasks / least;
-    panels = ort_max_i64(panels, ort_min_i64(share, wide / nr));
+    panels = ort_max_i64(panels, ort_min_i64(share, most_columns(m * depth * (int64_t)size) / nr));
     g.columns = panels * nr;
     if (m <= 8)
         g.columns = ort_max_i64(g.columns, 4 * nr);
-    part_small(&g, m, n, depth, mr, nr);
+    if (width > 1)
+        part_small(&g, m, n, depth, mr, nr);
     g.rows = (m + g.row_tasks - 1) / g.row_tasks;
     g.column_tasks = (n + g.columns - 1) / g.columns;
     g.by_rows = streamed(m * depth, size, 1) + streamed(n * depth, size, g.row_tasks) <
@@ -315,7 +343,7 @@ static void task_f32(void *arg, size_t task, int thread)
                                .epilogue = &e};
     operand o = j->b;
     o.b = at_element(&o, j0 / j->k->gemm.nr * o.panel);
-    block_f32(j->k, &p, &o, next_panels(j, task));
+    block_f32(j->k, &p, &o, next_panels(j, task), of->m);
 }
 
 static void task_pack(void *arg, int64_t first, int64_t end, int thread)
@@ -331,8 +359,9 @@ void ort_matrix_multiply_f32(const ort_call *call, const ort_product_f32 *p)
     int64_t mr = call->k->gemm.mr, nr = call->k->gemm.nr;
     if (p->m <= 0 || p->n <= 0)
         return;
-    job_f32 j = {.k = call->k, .p = p, .g = plan_grid(p->m, p->n, p->depth, mr, nr, sizeof(float)),
-                 .threads = ort_pool_threads(call->pool)};
+    int width = ort_pool_width(call->pool);
+    job_f32 j = {.k = call->k, .p = p, .threads = width,
+                 .g = plan_grid(p->m, p->n, p->depth, mr, nr, sizeof(float), width)};
     bool now = packs_now(j.k, p);
     if (now) {
         int64_t panels = ort_max_i64((64 << 10) / (ort_max_i64(p->depth, 1) * nr), 1);
@@ -367,8 +396,9 @@ void ort_matrix_multiply_f64(const ort_call *call, const ort_product_f64 *p)
 {
     if (p->m <= 0 || p->n <= 0)
         return;
-    job_f64 j = {call->k, p, plan_grid(p->m, p->n, p->depth, call->k->gemm.mr64,
-                                       call->k->gemm.nr64, sizeof(double))};
+    grid g = plan_grid(p->m, p->n, p->depth, call->k->gemm.mr64, call->k->gemm.nr64,
+                       sizeof(double), ort_pool_width(call->pool));
+    job_f64 j = {call->k, p, g};
     ort_call_parallel(call, (size_t)(j.g.row_tasks * j.g.column_tasks), task_f64, &j);
 }
 

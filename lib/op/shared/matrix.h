@@ -1,8 +1,8 @@
 /* matrix.h - threaded matrix products for every operator family.
  *
  * C[m][n] = A[m][k] * B[k][n], row-major. A is read in place; B is packed once (a constant, in
- * prepare) or per run into workspace. The task grid depends on the sizes alone and k is never
- * split between tasks: results are bit-identical for every thread count.
+ * prepare) or per run into workspace. Tasks divide rows and columns alone and k is never split
+ * between them: results are bit-identical for every thread count.
  */
 #ifndef ORT_OP_SHARED_MATRIX_H
 #define ORT_OP_SHARED_MATRIX_H

@@ -1,0 +1,127 @@
+/* test_products.c - matrix products keep their error bound on every tier, and give the same bits
+ * however many threads share them.
+ *
+ * A sum of k products in float, in whatever order, is off by at most k u of the sum of their
+ * magnitudes, u = 2^-24 (N. Higham, Accuracy and Stability of Numerical Algorithms, 3.1).
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/pool.h"
+#include "op/shared/matrix.h"
+#include "test.h"
+
+typedef struct sizes {
+    int64_t m, n, k;
+} sizes;
+
+/* Rows that lie 4 KiB and multiples of it apart, A beyond a cache, tails of rows, columns and k. */
+static const sizes all[] = {{14, 65, 1024}, {15, 33, 1023}, {29, 100, 2048}, {9, 96, 1024},
+                            {130, 800, 1200}, {1, 70, 1024}, {3, 31, 7}, {200, 64, 1}};
+
+static unsigned state = 1;
+
+static float *numbers(int64_t count)
+{
+    float *x = malloc((size_t)count * sizeof *x);
+    for (int64_t i = 0; x && i < count; i++) {
+        state = state * 1664525u + 1013904223u;
+        x[i] = (float)(int)(state >> 8) / 8388608.0f - 1.0f;
+    }
+    return x;
+}
+
+typedef struct problem {
+    const sizes *s;
+    float *a, *b, *packed, *bias, *y, *again;
+    double worst;
+} problem;
+
+static bool make(problem *p, const ort_kernels *k)
+{
+    size_t bytes = 0;
+    const sizes *s = p->s;
+    p->a = numbers(s->m * s->k);
+    p->b = numbers(s->k * s->n);
+    p->bias = numbers(s->n);
+    p->y = malloc((size_t)(s->m * s->n) * sizeof(float));
+    p->again = malloc((size_t)(s->m * s->n) * sizeof(float));
+    if (ort_matrix_packed_bytes_f32(k, s->k, s->n, &bytes))
+        p->packed = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (!p->a || !p->b || !p->bias || !p->y || !p->again || !p->packed)
+        return false;
+    ort_matrix_pack_f32(k, s->k, s->n, p->b, s->n, 1, p->packed);
+    return true;
+}
+
+static void drop(problem *p)
+{
+    free(p->a);
+    free(p->b);
+    free(p->packed);
+    free(p->bias);
+    free(p->y);
+    free(p->again);
+}
+
+static void multiply(const problem *p, const ort_kernels *k, ort_pool *pool, bool packed, float *y)
+{
+    const sizes *s = p->s;
+    ort_call call = {.k = k, .pool = pool};
+    ort_epilogue e = ort_epilogue_none();
+    e.col_bias = p->bias;
+    ort_product_f32 q = {.m = s->m, .n = s->n, .depth = s->k, .a = p->a, .lda = s->k, .b = p->b,
+                         .row = s->n, .column = 1, .c = y, .ldc = s->n, .epilogue = &e};
+    q.packed = packed ? p->packed : NULL;
+    ort_matrix_multiply_f32(&call, &q);
+}
+
+static void compare(problem *p)
+{
+    const sizes *s = p->s;
+    for (int64_t i = 0; i < s->m; i++)
+        for (int64_t j = 0; j < s->n; j++) {
+            double exact = (double)p->bias[j], size = fabs(exact);
+            for (int64_t kk = 0; kk < s->k; kk++) {
+                double one = (double)p->a[i * s->k + kk] * (double)p->b[kk * s->n + j];
+                exact += one;
+                size += fabs(one);
+            }
+            double bound = (double)(s->k + 1) * ldexp(1, -24) * size;
+            p->worst = fmax(p->worst, fabs((double)p->y[i * s->n + j] - exact) / bound);
+        }
+}
+
+static void one_tier(test_state *test, const ort_kernels *k, ort_pool *pool)
+{
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        problem p = {.s = &all[i]};
+        CHECK(make(&p, k));
+        size_t bytes = (size_t)(p.s->m * p.s->n) * sizeof(float);
+        multiply(&p, k, NULL, true, p.y);
+        compare(&p);
+        CHECK(p.worst <= 1);
+        multiply(&p, k, pool, true, p.again);
+        CHECK(!memcmp(p.y, p.again, bytes));
+        multiply(&p, k, pool, false, p.again);
+        CHECK(!memcmp(p.y, p.again, bytes));
+        drop(&p);
+    }
+}
+
+static void every_tier(test_state *test)
+{
+    ort_pool *pool = ort_pool_new(3, false);
+    CHECK(pool);
+    for (int i = 0; pool && ort_kernel_tier_at(i); i++)
+        if (ort_kernel_tier_at(i)->has())
+            one_tier(test, ort_kernels_get(ort_kernel_tier_at(i)->name), pool);
+    ort_pool_free(pool);
+}
+
+int main(void)
+{
+    test_state test = {0};
+    RUN(&test, every_tier);
+    return test.failures != 0;
+}
