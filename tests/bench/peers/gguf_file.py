@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A decoder of LLaMA's kind as a GGUF file, with the ONNX file's own weights, for llama.cpp.
+"""A decoder of LLaMA's or GPT-2's kind as a GGUF file, with the ONNX file's weights, for llama.cpp.
 
 usage: gguf_file.py FOLDER OUT
 
-FOLDER is as worker.py's. Products come in an order that all exports have: query, key, value, output,
-gate, up, down for each layer, and the logits. Weights of 4 bits in blocks of 32 become Q4_0 with the
+FOLDER is as worker.py's. Products come in an order that all exports have: for each layer those of
+PARTS or GPT2_PARTS, and the logits. Weights of 4 bits in blocks of 32 become Q4_0 with the
 same codes (Q4_1 where they have zero points), whose scales are rounded to float16; all others stay
 float32. Exit status 1: the reason is on stdout.
 """
@@ -22,6 +22,7 @@ if __name__ == "__main__":
 from peers import forms
 
 PARTS = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
+GPT2_PARTS = ("attn_qkv", "attn_output", "ffn_up", "ffn_down")
 BLOCK = 32
 TYPES = gguf.GGMLQuantizationType
 
@@ -139,18 +140,16 @@ def add_rows(file, name, rows):
 def head_size(net):
     past = [i for i in net.graph.input if i.name == "past_k_0"]
     if not past:
-        raise forms.Absent("no decoder of LLaMA's kind")
+        raise forms.Absent("no decoder with a past")
     return past[0].type.tensor_type.shape.dim[3].dim_value
 
 
-def write(folder, out):
-    net = forms.Net(folder)
+def write_llama(net, file):
     size, weights, tables = head_size(net), products(net), net.tables()
     norms = scale_vectors(net, tables[0].shape[1])
     layers = len(weights) // len(PARTS)
     if len(weights) != layers * len(PARTS) + 1 or len(norms) != 2 * layers + 1:
         raise forms.Absent("layers of another kind than LLaMA's")
-    file = gguf.GGUFWriter(out, "llama")
     add_settings(file, net, weights, tables[0], size)
     add_rows(file, "token_embd", Rows(tables[0], TYPES.F32))
     for k in range(layers):
@@ -162,6 +161,43 @@ def write(folder, out):
         file.add_tensor("blk.%d.ffn_norm.weight" % k, norms[2 * k + 1])
     file.add_tensor("output_norm.weight", norms[-1])
     add_rows(file, "output", weights[-1])
+
+
+def add_biased(file, name, weight, bias):
+    file.add_tensor(name + ".weight", np.ascontiguousarray(weight))
+    file.add_tensor(name + ".bias", bias)
+
+
+def write_gpt2(net, file):
+    linear, norms, (words, positions) = net.linear_layers(), net.norms(), net.tables()
+    layers = len(linear) // len(GPT2_PARTS)
+    if len(linear) != layers * len(GPT2_PARTS) + 1 or len(norms) != 2 * layers + 1:
+        raise forms.Absent("layers of another kind than GPT-2's")
+    file.add_context_length(len(positions))
+    file.add_embedding_length(words.shape[1])
+    file.add_block_count(layers)
+    file.add_feed_forward_length(linear[2][0].shape[1])
+    file.add_head_count(words.shape[1] // head_size(net))
+    file.add_layer_norm_eps(norms[0][2])
+    file.add_vocab_size(len(words))
+    file.add_tokenizer_model("no_vocab")
+    file.add_tensor("token_embd.weight", words)
+    file.add_tensor("position_embd.weight", positions)
+    for k in range(layers):
+        add_biased(file, "blk.%d.attn_norm" % k, *norms[2 * k][:2])
+        add_biased(file, "blk.%d.ffn_norm" % k, *norms[2 * k + 1][:2])
+        for part, (weight, bias) in zip(GPT2_PARTS, linear[k * len(GPT2_PARTS):]):
+            add_biased(file, "blk.%d.%s" % (k, part), weight.T, bias)
+    add_biased(file, "output_norm", *norms[-1][:2])
+    file.add_tensor("output.weight", np.ascontiguousarray(linear[-1][0].T))
+
+
+def write(folder, out):
+    net = forms.Net(folder)
+    head_size(net)
+    old = len(net.tables()) == 2        # positions have a table of their own
+    file = gguf.GGUFWriter(out, "gpt2" if old else "llama")
+    (write_gpt2 if old else write_llama)(net, file)
     file.write_header_to_file()
     file.write_kv_data_to_file()
     file.write_tensors_to_file()

@@ -1,4 +1,4 @@
-"""llama.cpp: decoders of LLaMA's kind, in the form of gguf_file.py.
+"""llama.cpp: decoders of LLaMA's and GPT-2's kind, in the form of gguf_file.py.
 
 What came before the tokens is put into the engine's own cache, whose float16 is its default: tokens
 are decoded until it has the right size, and the keys and values of its saved state are replaced by
@@ -27,7 +27,7 @@ def past_of(inputs):
     names = [n for n in inputs if n.startswith("past_k_")]
     keys = [inputs["past_k_%d" % k][0].swapaxes(0, 1) for k in range(len(names))]
     values = [inputs["past_v_%d" % k][0].swapaxes(0, 1) for k in range(len(names))]
-    return [paired(k) for k in keys], values
+    return keys, values
 
 
 def quiet(level, text, data):
@@ -48,6 +48,8 @@ class Session:
     def bind(self, inputs):
         self.tokens = np.ascontiguousarray(inputs["input_ids"][0], np.int32)
         keys, values = past_of(inputs)
+        if engine.llama_model_rope_type(self.model) == engine.LLAMA_ROPE_TYPE_NORM:
+            keys = [paired(k) for k in keys]
         self.past = len(keys[0])
         self.context = self.new_context()
         self.memory = engine.llama_get_memory(self.context)
