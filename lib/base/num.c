@@ -45,6 +45,38 @@ float ort_f16_to_f32(uint16_t half)
     return ort_float_from_bits(sign | (exponent + 112) << 23 | mantissa << 13);
 }
 
+/* Four at once, in the compiler's portable vectors: the same without branches. */
+typedef uint16_t halves4 __attribute__((vector_size(8)));
+typedef int32_t ints4 __attribute__((vector_size(16)));
+typedef uint32_t words4 __attribute__((vector_size(16)));
+typedef float floats4 __attribute__((vector_size(16)));
+
+static words4 widen_four(words4 half)
+{
+    const words4 is_small = (words4)((half & 0x7c00) == 0), is_last = (half & 0x7c00) == 0x7c00;
+    const floats4 small = __builtin_convertvector((ints4)(half & 0x3ff), floats4) * 0x1p-24f;
+    const words4 large = ((half & 0x7fff) << 13) + 0x38000000 + (is_last & 0x38000000);
+    return (half & 0x8000) << 16 | (is_small & (words4)small) | (~is_small & large);
+}
+
+void ort_f16s_to_f32(const void *halves, void *out, size_t count)
+{
+    const char *from = halves;
+    char *to = out;
+    for (; count >= 4; count -= 4, from += sizeof(halves4), to += sizeof(words4)) {
+        halves4 half;
+        memcpy(&half, from, sizeof half);
+        const words4 bits = widen_four(__builtin_convertvector(half, words4));
+        memcpy(to, &bits, sizeof bits);
+    }
+    for (; count > 0; count--, from += sizeof(uint16_t), to += sizeof(float)) {
+        uint16_t half;
+        memcpy(&half, from, sizeof half);
+        const float value = ort_f16_to_f32(half);
+        memcpy(to, &value, sizeof value);
+    }
+}
+
 uint16_t ort_f32_to_f16(float value)
 {
     uint32_t bits = ort_bits_from_float(value), sign = bits >> 16 & 0x8000;

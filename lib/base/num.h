@@ -24,6 +24,8 @@ static inline uint32_t ort_bits_from_float(float f)
 }
 
 float ort_f16_to_f32(uint16_t half);
+/* The same of `count` in a row, at any alignment. */
+void ort_f16s_to_f32(const void *halves, void *out, size_t count);
 uint16_t ort_f32_to_f16(float value);
 /* One rounding from double, not two through float. */
 uint16_t ort_f64_to_f16(double value);

@@ -52,7 +52,10 @@ static uint64_t f64_to_u64(double v)
         }                                                                                          \
     }
 
-CONVERT(f16_to_f32, f32_any, u16_any, ort_f16_to_f32(x))
+static void f16_to_f32(void *out, const void *in, int64_t count)
+{
+    ort_f16s_to_f32(in, out, (size_t)count);
+}
 CONVERT(bf16_to_f32, f32_any, u16_any, ort_bf16_to_f32(x))
 CONVERT(f64_to_f32, f32_any, f64_any, (float)x)
 CONVERT(i32_to_f32, f32_any, i32_any, (float)x)

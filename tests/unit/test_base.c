@@ -444,6 +444,27 @@ static void half_codes_round_trip(test_state *test)
     CHECK(ort_f64_to_f16(1.0 + 0x1p-11 + 0x1p-40) == 0x3c01);
 }
 
+/* Every code, in runs of any length at any alignment. */
+static void halves_in_a_row(test_state *test)
+{
+    static uint16_t halves[65536 + 1];
+    static float got[65536 + 1];
+    const size_t runs[] = {65536, 1, 2, 3, 4, 5, 7, 8, 4099};
+    for (unsigned code = 0; code < 65536; code++)
+        memcpy((char *)halves + 1 + 2 * code, &(uint16_t){(uint16_t)code}, 2);
+    for (size_t r = 0; r < sizeof runs / sizeof *runs; r++) {
+        size_t first = 65536 - runs[r];
+        bool same = true;
+        got[runs[r]] = 7;
+        ort_f16s_to_f32((char *)halves + 1 + 2 * first, got, runs[r]);
+        for (size_t i = 0; i < runs[r]; i++) {
+            float want = ort_f16_to_f32((uint16_t)(first + i));
+            same = same && !memcmp(&got[i], &want, sizeof want);
+        }
+        CHECK(same && got[runs[r]] == 7);
+    }
+}
+
 static const struct {
     int kind, bits;
     float largest;
@@ -548,6 +569,7 @@ int main(void)
     RUN(&test, pool_narrows_on_one_processor);
     RUN(&test, pool_keeps_floating_point_mode);
     RUN(&test, half_codes_round_trip);
+    RUN(&test, halves_in_a_row);
     RUN(&test, minifloat_codes_round_trip);
     RUN(&test, minifloat_cast_tables);
     RUN(&test, packed_elements);

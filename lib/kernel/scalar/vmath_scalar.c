@@ -356,8 +356,7 @@ static void axpy(float *y, const float *x, size_t n, float a)
 
 static void f16_to_f32(const uint16_t *x, float *y, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        y[i] = ort_f16_to_f32(x[i]);
+    ort_f16s_to_f32(x, y, n);
 }
 static void f32_to_f16(const float *x, uint16_t *y, size_t n)
 {
