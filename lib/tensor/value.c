@@ -337,7 +337,8 @@ static void copy_strided(ort_tensor *dst, const ort_tensor *src)
 static ort_status clone_tensor(const ort_tensor *source, ort_value **value, ort_error *err)
 {
     ort_value *copy;
-    ORT_TRY(ort_value_new_tensor_(source->dtype, &source->shape, &copy, err));
+    ORT_TRY(new_tensor(source->dtype, &source->shape,
+                       source->stride || source->dtype == ORT_DTYPE_STRING, &copy, err));
     if (source->stride)
         copy_strided(&copy->tensor, source);
     else

@@ -16,6 +16,15 @@ static void to_real(const ort_tensor *t, int64_t first, int64_t count, float *ou
     ort_tensor_to_f32(t, first, count, out);
 }
 
+/* The same where they lie, at any alignment, if they are floats; else in `temporary`. */
+static const float *as_real(const ort_tensor *t, int64_t first, int64_t count, float *temporary)
+{
+    if (t->dtype == ORT_DTYPE_FLOAT)
+        return (const float *)t->data + first;
+    to_real(t, first, count, temporary);
+    return temporary;
+}
+
 static void act_row(const ort_kernels *k, const ort_rnn_activation *act, float *v, int64_t n)
 {
     k->math.unary[act->function](v, v, (size_t)n, act->alpha, act->beta);

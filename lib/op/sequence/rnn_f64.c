@@ -18,6 +18,15 @@ static void to_real(const ort_tensor *t, int64_t first, int64_t count, double *o
         out[i] = ort_tensor_get_f64(t, first + i);
 }
 
+/* The same where they lie, at any alignment, if they are doubles; else in `temporary`. */
+static const double *as_real(const ort_tensor *t, int64_t first, int64_t count, double *temporary)
+{
+    if (t->dtype == ORT_DTYPE_DOUBLE)
+        return (const double *)t->data + first;
+    to_real(t, first, count, temporary);
+    return temporary;
+}
+
 static double activation(const ort_rnn_activation *act, double x)
 {
     double a = act->alpha, b = act->beta;
