@@ -19,12 +19,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where a stretch of one output row goes: y = clamp(sum + (accumulate ? y : 0) + bias + z). */
+/* Where a stretch of one output row goes: y = clamp(leak(sum + (accumulate ? y : 0) + bias + z)),
+ * where leak(v) is v < 0 ? v * slope : v. */
 typedef struct ort_blocked_out {
     float *y;            /* first pixel of the stretch, the block of the first vector */
     int64_t y_block;     /* floats from one block of channels to the next */
     const float *z;      /* laid out as y; NULL: none */
     const float *bias;   /* per output channel from the first vector on; NULL: none */
+    const float *slope;  /* likewise; NULL: no leak */
     float lo, hi;
     bool accumulate;
     int64_t count;       /* pixels */
@@ -124,6 +126,9 @@ typedef struct ort_blocked_kernels {
     /* The mean of `count` pixels of one block of channels. */
     void (*mean)(const float *x, int64_t count, float *y);
     void (*maximum)(const float *x, int64_t count, float *y);
+    /* Of one block, with x * scale[B] (NULL: x) for the sum; scale and bias in one rounding.
+     * Nothing is accumulated, z isn't read; out->y may be x. */
+    void (*affine)(const float *x, const float *scale, const ort_blocked_out *out);
     /* y = x * s and y = x + s, s[B] the same for every pixel. y may be x. */
     void (*mul)(const float *x, const float *s, int64_t count, float *y);
     void (*add)(const float *x, const float *s, int64_t count, float *y);

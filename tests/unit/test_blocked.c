@@ -434,6 +434,64 @@ static void numbers_behind(test_state *test)
     ort_value_free(x);
 }
 
+/* Numbers per channel: slopes behind each kind of convolution and alone, norms that nothing takes
+ * in, what they give pooled. */
+static void build_numbers(net *n, const void *arg)
+{
+    static const char *const stats[] = {"g0", "b0", "m0", "g1", "b1", "m1"};
+    const float fifth = 0.2f;
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(2, 3, 26, 22));
+    add_weights(n, "w0", 4, DIMS(40, 3, 3, 3));
+    add_weights(n, "w1", 4, DIMS(40, 40, 3, 3));
+    add_weights(n, "w2", 4, DIMS(40, 1, 3, 3));
+    add_weights(n, "w3", 4, DIMS(33, 40, 1, 1));
+    add_weights(n, "slopes", 3, DIMS(40, 1, 1));
+    add_weights(n, "more", 4, DIMS(1, 33, 1, 1));
+    net_constant(n, "fifth", ORT_DTYPE_FLOAT, 1, DIMS(1), &fifth);
+    for (int i = 0; i < 6; i++)
+        add_weights(n, stats[i], 1, DIMS(i < 3 ? 40 : 33));
+    float variance[40];
+    for (int i = 0; i < 40; i++)
+        variance[i] = 1 + (float)i / 7;
+    net_constant(n, "v0", ORT_DTYPE_FLOAT, 1, DIMS(40), variance);
+    net_constant(n, "v1", ORT_DTYPE_FLOAT, 1, DIMS(33), variance);
+    net_node(n, "Conv", "x w0", "a");
+    net_node(n, "PRelu", "a slopes", "b");
+    ort_node *max = net_node(n, "MaxPool", "b", "p");
+    set_ints(n, max, "kernel_shape", DIMS(2, 2), 2);
+    net_node(n, "BatchNormalization", "p g0 b0 m0 v0", "d");
+    net_node(n, "Relu", "d", "d2");
+    set_ints(n, net_node(n, "Conv", "d2 w1", "e"), "pads", DIMS(1, 1, 1, 1), 4);
+    net_node(n, "PRelu", "e slopes", "f");
+    ort_node *each = net_node(n, "Conv", "f w2", "h");
+    net_int(n, each, "group", 40);
+    set_ints(n, each, "pads", DIMS(1, 1, 1, 1), 4);
+    net_node(n, "PRelu", "h fifth", "i");
+    net_node(n, "Add", "i p", "j");
+    net_node(n, "PRelu", "j slopes", "k");
+    ort_node *last = net_node(n, "Conv", "k w3", "l");
+    set_ints(n, last, "strides", DIMS(2, 3), 2);
+    net_node(n, "HardSigmoid", "l", "o");
+    net_node(n, "BatchNormalization", "o g1 b1 m1 v1", "q");
+    net_node(n, "PRelu", "q more", "r");
+    net_node(n, "Mul", "more r", "y");
+    net_output(n, "y");
+}
+
+static void numbers_per_channel(test_state *test)
+{
+    ort_value *x = net_floats(4, DIMS(2, 3, 26, 22), -1, 0.0011f);
+    net n;
+    CHECK(on_all_tiers(build_numbers, NULL, x, 4));
+    ort_session *s = blocked(&n, build_numbers, NULL);
+    /* a norm with its activation, slopes behind a sum, a norm with its slopes, and a product */
+    CHECK(s && count_ops(s, "BlockedAffine") == 4 && count_ops(s, "UnblockChannels") == 1);
+    CHECK(s && !count_ops(s, "PRelu") && !count_ops(s, "Relu") && !count_ops(s, "MaxPool"));
+    ort_session_free(s);
+    net_free(&n);
+    ort_value_free(x);
+}
+
 /* ---- between planes and blocks */
 
 /* Blocks hold what the planes hold and zeros beyond the last channel; back again, nothing beyond
@@ -612,16 +670,18 @@ static void chains(test_state *test)
     }
 }
 
-/* Maxima between convolutions, and behind the last. */
+/* Maxima between convolutions, and behind the last; slopes or Relu behind the first. */
 static void build_pools(net *n, const void *arg)
 {
+    const bool leaks = arg;
     net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(2, 3, 63, 70));
     add_weights(n, "w0", 4, DIMS(48, 3, 3, 3));
     add_weights(n, "w1", 4, DIMS(56, 48, 1, 1));
     add_weights(n, "b0", 1, DIMS(48));
     add_weights(n, "b1", 1, DIMS(56));
     net_node(n, "Conv", "x w0 b0", "a");
-    net_node(n, "Relu", "a", "a2");
+    add_weights(n, "slopes", 3, DIMS(48, 1, 1));
+    net_node(n, leaks ? "PRelu" : "Relu", leaks ? "a slopes" : "a", "a2");
     ort_node *wide = net_node(n, "MaxPool", "a2", "p");
     set_ints(n, wide, "kernel_shape", DIMS(5, 7), 2);
     set_ints(n, wide, "pads", DIMS(2, 3, 2, 3), 4);
@@ -638,12 +698,16 @@ static void build_pools(net *n, const void *arg)
 static void pools_in_chains(test_state *test)
 {
     ort_value *x = net_floats(4, DIMS(2, 3, 63, 70), -1, 0.00017f);
-    net n;
-    CHECK(on_all_tiers(build_pools, NULL, x, 0));
-    ort_session *s = blocked(&n, build_pools, NULL);
-    CHECK(s && count_ops(s, "BlockedConvChain") == 1 && !count_ops(s, "BlockedMaxPool"));
-    ort_session_free(s);
-    net_free(&n);
+    for (int leaks = 0; leaks < 2; leaks++) {
+        const void *arg = leaks ? x : NULL;
+        net n;
+        CHECK(on_all_tiers(build_pools, arg, x, 0));
+        ort_session *s = blocked(&n, build_pools, arg);
+        CHECK(s && count_ops(s, "BlockedConvChain") == 1 && !count_ops(s, "BlockedMaxPool"));
+        CHECK(s && !count_ops(s, "PRelu") && !count_ops(s, "BlockedAffine"));
+        ort_session_free(s);
+        net_free(&n);
+    }
     ort_value_free(x);
 }
 
@@ -664,6 +728,8 @@ static void build_special(net *n, const void *arg)
     add_weights(n, "w2", 4, DIMS(40, 1, 3, 3));
     add_weights(n, "w3", 4, DIMS(24, 40, 3, 3));
     for (int i = 0; i < 4; i++) {
+        snprintf(to, sizeof to, "slopes%d", i);
+        add_weights(n, to, 3, DIMS(i % 3 ? 40 : 24, 1, 1));
         const int64_t pad = i == 1 ? 0 : 1, stride = i == 3 ? 2 : 1;
         snprintf(from, sizeof from, i ? "y%d w%d" : "x w0", i - 1, i);
         snprintf(to, sizeof to, "c%d", i);
@@ -673,6 +739,8 @@ static void build_special(net *n, const void *arg)
         if (i == 2)
             net_int(n, conv, "group", 40);
         snprintf(from, sizeof from, strcmp(name, "Clip") ? "c%d" : "c%d zero six", i);
+        if (!strcmp(name, "PRelu"))
+            snprintf(from, sizeof from, "c%d slopes%d", i, i);
         snprintf(to, sizeof to, i == 3 ? "y" : "y%d", i);
         if (strcmp(name, "Swish")) {
             net_node(n, name, from, to);
@@ -701,7 +769,7 @@ static ort_value *special_floats(int64_t images, int64_t height, int64_t width)
 static void specials(test_state *test)
 {
     static const char *const names[] = {"Relu", "Clip", "HardSwish", "Swish", "LeakyRelu",
-                                        "Sigmoid"};
+                                        "PRelu", "Sigmoid"};
     static const shape_case inverted = {48, 24, 61, 67, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}};
     ort_value *x = special_floats(1, 41, 38), *wide = special_floats(2, 61, 67), *y = NULL;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -741,6 +809,7 @@ int main(void)
     RUN(&test, columns);
     RUN(&test, unknown_extents);
     RUN(&test, numbers_behind);
+    RUN(&test, numbers_per_channel);
     RUN(&test, conversions);
     return test.failures != 0;
 }

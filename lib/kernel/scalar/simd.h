@@ -83,6 +83,7 @@ SIMD vf vf_select(vm m, vf yes, vf no)
 }
 /* m ? a & b : a */
 SIMD vf vf_and_where(vm m, vf a, vf b) { return vf_bits(vi_bits(a) & (vi_bits(b) | ~m)); }
+SIMD vm vf_lt(vf a, vf b) { return a < b; }
 SIMD vm vf_le(vf a, vf b) { return a <= b; }
 SIMD vf vf_max(vf a, vf b) { return vf_select(a > b, a, b); }
 SIMD vf vf_min(vf a, vf b) { return vf_select(a < b, a, b); }

@@ -32,6 +32,26 @@ ort_status ort_blocked_prepare(ort_prep *p, ort_error *err)
                                 (long long)s->block);
 }
 
+ort_status ort_blocked_fill(ort_prep *p, const ort_floats *numbers, int64_t channels,
+                            const float **whole, ort_error *err)
+{
+    const ort_blocked_state *s = p->state;
+    size_t floats = ort_round_up((size_t)channels, (size_t)s->block);
+    *whole = NULL;
+    if (numbers->count == 0)
+        return ORT_OK;
+    if (numbers->count != (size_t)channels)
+        return ort_prep_fail(p, err, "%zu numbers don't fit %lld channels", numbers->count,
+                             (long long)channels);
+    float *made = ort_arena_array(p->arena, floats, sizeof *made);
+    if (!made)
+        return ort_error_memory(err, floats * sizeof *made);
+    memset(made, 0, floats * sizeof *made);
+    memcpy(made, numbers->ptr, numbers->count * sizeof *made);
+    *whole = made;
+    return ORT_OK;
+}
+
 bool ort_blocked_read(const ort_blocked_state *s, const ort_shape *shape, ort_blocked_dims *d)
 {
     int rank = shape->rank - (s->inner ? 3 : 2);

@@ -59,9 +59,26 @@ static ort_attr float_attr(const char *name, float number)
     return (ort_attr){.name = name, .type = ORT_ATTR_FLOAT, .f = number};
 }
 
+/* The slopes of a stage's PRelu, out of those of all stages; false: there are fewer. */
+static bool slopes_of(const ort_node *chain, int stage, ort_floats *slopes)
+{
+    size_t all = 0, stages = 0;
+    const float *slope = ort_node_floats(chain, "slopes", &all);
+    const int64_t *counts = ort_node_ints(chain, "slope_counts", &stages);
+    for (int i = 0; i <= stage; i++) {
+        size_t count = (size_t)i < stages && counts[i] > 0 ? (size_t)counts[i] : 0;
+        if (count > all)
+            return false;
+        *slopes = (ort_floats){slope, count};
+        slope += count;
+        all -= count;
+    }
+    return true;
+}
+
 /* The node of one stage alone: a BlockedConv or BlockedMaxPool without inputs, over attributes that
  * lie in `attrs` (CHAIN_ATTRS of them). False: the lists don't hold it. */
-enum { CHAIN_ATTRS = 10 };
+enum { CHAIN_ATTRS = 11 };
 static bool chain_stage(const ort_node *chain, int i, ort_attr *attrs, ort_node *node)
 {
     size_t windows = 0, names = 0, params = 0, counts = 0, scales = 0, shifts = 0;
@@ -71,10 +88,11 @@ static bool chain_stage(const ort_node *chain, int i, ort_attr *attrs, ort_node 
     const int64_t *given = ort_node_ints(chain, "param_counts", &counts);
     const float *scale = ort_node_floats(chain, "scales", &scales);
     const float *shift = ort_node_floats(chain, "shifts", &shifts);
+    ort_floats slope = {0};
     const size_t at = (size_t)i;
     if (i < 0 || i >= ORT_CHAIN_STAGES || windows < (at + 1) * ORT_CHAIN_WINDOW || names <= at ||
         params < (at + 1) * ORT_CHAIN_PARAMS || counts <= at || scales <= at || shifts <= at ||
-        given[i] < 0 || given[i] > ORT_CHAIN_PARAMS)
+        given[i] < 0 || given[i] > ORT_CHAIN_PARAMS || !slopes_of(chain, i, &slope))
         return false;
     window += i * ORT_CHAIN_WINDOW;
     int count = 0;
@@ -93,6 +111,9 @@ static bool chain_stage(const ort_node *chain, int i, ort_attr *attrs, ort_node 
                                     .type = ORT_ATTR_FLOATS,
                                     .floats = param + i * ORT_CHAIN_PARAMS,
                                     .count = (size_t)given[i]};
+    if (slope.count)
+        attrs[count++] = (ort_attr){.name = "slopes", .type = ORT_ATTR_FLOATS,
+                                    .floats = slope.ptr, .count = slope.count};
     *node = *chain;
     node->attrs = attrs;
     node->attr_count = count;
@@ -408,6 +429,7 @@ static ort_blocked_out out_of(const band *t, int i, int64_t block, int64_t row, 
                              .y_block = to->ring * to->width * c->block,
                              .z = t->z && i == t->s->count - 1 ? t->z + at : NULL,
                              .bias = c->bias ? c->bias + block * c->block : NULL,
+                             .slope = c->slope ? c->slope + block * c->block : NULL,
                              .lo = c->epilogue.lo,
                              .hi = c->epilogue.hi,
                              .count = count};
@@ -584,7 +606,7 @@ static const ort_op_impl chain_impl = {
 const ort_op ort_ops_blocked_chain[] = {
     {ORT_INTERNAL, "BlockedConvChain", 1, "inputs*:T -> Y:T", "T:f32",
      "activation_params:fs activations:ss! block:i! param_counts:is scales:fs shifts:fs "
-     "windows:is!",
+     "slope_counts:is slopes:fs windows:is!",
      0, &chain_impl},
     {0},
 };

@@ -71,6 +71,8 @@ void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost)
     double macs = 1;
     if (!ort_infer_in_ranked(x, 1))
         return;
+    if (x->out[0].type.rank > 0 && ort_dim_known(x->out[0].type.dim[0]))
+        macs = (double)x->out[0].type.dim[0].size; /* images */
     for (int i = 0; i < x->in[1]->type.rank; i++)
         macs *= (double)x->in[1]->type.dim[i].size;
     for (int i = 2; i < ort_min_i64(x->out[0].type.rank, x->in[1]->type.rank); i++)
@@ -198,10 +200,28 @@ static ort_status pack_bias(ort_prep *p, ort_blocked_state *s, ort_error *err)
     return ORT_OK;
 }
 
+/* A leak of one number for all channels is made in the same place as that of a PRelu. */
+static ort_status fill_slopes(ort_prep *p, ort_blocked_state *s, ort_error *err)
+{
+    ort_floats slopes = s->slopes;
+    float *same = NULL;
+    if (s->epilogue.act == ORT_UNARY_LEAKY_RELU && slopes.count == 0) {
+        same = ort_arena_array(p->arena, (size_t)s->maps, sizeof *same);
+        if (!same)
+            return ort_error_memory(err, (size_t)s->maps * sizeof *same);
+        for (int64_t i = 0; i < s->maps; i++)
+            same[i] = s->epilogue.act_a;
+        slopes = (ort_floats){same, (size_t)s->maps};
+        s->epilogue.act = -1;
+    }
+    return ort_blocked_fill(p, &slopes, s->maps, &s->slope, err);
+}
+
 const ort_bind ort_blocked_conv_bind[] = {
     ORT_BIND(ort_blocked_state, group),
     ORT_BIND(ort_blocked_state, scale, ORT_ELSE(1)),
     ORT_BIND(ort_blocked_state, shift, ORT_MAYBE),
+    ORT_BIND(ort_blocked_state, slopes, ORT_MAYBE),
     ORT_BIND_WINDOW(ort_blocked_state), ORT_BIND_EPILOGUE(ort_blocked_state), {0}};
 
 ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
@@ -227,6 +247,7 @@ ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
     if (s->group > 1 && !s->depthwise && !whole)
         return ort_prep_fail(p, err, "groups aren't whole blocks");
     s->winograd = ort_winograd_pays(p, s);
+    ORT_TRY(fill_slopes(p, s, err));
     ORT_TRY(s->winograd ? ort_winograd_pack(p, s, w, err) : pack(p, s, w, err));
     return pack_bias(p, s, err);
 }
@@ -393,10 +414,12 @@ static ort_blocked_out out_of(const conv_job *j, int64_t block, int64_t pixel, i
 {
     const ort_blocked_state *s = j->s;
     int64_t at = (block * j->p->out.plane + pixel) * s->block;
+    int64_t first = block % j->p->out.blocks * s->block;
     return (ort_blocked_out){.y = j->y + at,
                              .y_block = j->p->out.plane * s->block,
                              .z = j->z ? j->z + at : NULL,
-                             .bias = s->bias ? s->bias + block % j->p->out.blocks * s->block : NULL,
+                             .bias = s->bias ? s->bias + first : NULL,
+                             .slope = s->slope ? s->slope + first : NULL,
                              .lo = s->epilogue.lo,
                              .hi = s->epilogue.hi,
                              .count = count};
@@ -471,7 +494,7 @@ static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c
     c->out = out_of(j, block, pixel, ort_min_i64(p->w.out[1], p->out.plane - pixel));
     c->out.accumulate = channel > 0;
     if (!end) {
-        c->out.bias = c->out.z = NULL;
+        c->out.bias = c->out.z = c->out.slope = NULL;
         c->out.lo = -INFINITY;
         c->out.hi = INFINITY;
     }
@@ -599,7 +622,7 @@ static const ort_op_impl conv_impl = {
 const ort_op ort_ops_blocked_conv[] = {
     {ORT_INTERNAL, "BlockedConv", 1, "X:T,W:T,B?:T,Z?:T -> Y:T", "T:f32",
      "activation:s activation_params:fs auto_pad:s=NOTSET block:i! dilations:is group:i=1 "
-     "kernel_shape:is pads:is scale:f=1 shift:f=0 strides:is",
+     "kernel_shape:is pads:is scale:f=1 shift:f=0 slopes:fs strides:is",
      ORT_TRAIT_PACKS_UNALIGNED, &conv_impl},
     {0},
 };

@@ -8,6 +8,7 @@
 #ifndef ORT_OP_BLOCKED_BLOCKED_OP_H
 #define ORT_OP_BLOCKED_BLOCKED_OP_H
 
+#include "op/bind.h"
 #include "op/shared/fused.h"
 #include "op/shared/window.h"
 
@@ -28,6 +29,8 @@ typedef struct ort_blocked_state {
     float scale, shift;
     const float *w;
     const float *bias;    /* for whole blocks; or NULL */
+    ort_floats slopes;    /* of PRelu, per output; none: another activation */
+    const float *slope;   /* the same for whole blocks; or NULL */
     int64_t group_floats; /* of w, per group */
     int64_t sum_channels; /* of one call: w holds [group][these channels][panel].. */
     /* pooling */
@@ -48,6 +51,9 @@ bool ort_blocked_inner(const ort_node *node);
 int64_t ort_blocked_size(const ort_node *node, const ort_graph *graph);
 /* What attributes don't tell of the blocks of a node's state: where they lie, their kernels. */
 ort_status ort_blocked_prepare(ort_prep *p, ort_error *err);
+/* Numbers per channel for whole blocks, zeros behind the last; in the node's arena. None: NULL. */
+ort_status ort_blocked_fill(ort_prep *p, const ort_floats *numbers, int64_t channels,
+                            const float **whole, ort_error *err);
 /* `window` with two axes: for one, the first is 1. */
 ort_status ort_blocked_resolve(const ort_window_spec *spec, const ort_blocked_dims *in,
                               const int64_t *kernel, ort_window *window, ort_error *err);

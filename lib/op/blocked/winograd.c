@@ -262,6 +262,7 @@ static void transform_output(const winograd_job *j, const winograd_place *at, in
     const ort_blocked_state *s = j->s;
     ort_blocked_tiles t = {.height = p->out.in[0], .width = p->out.in[1], .v_step = p->m_step};
     t.out = (ort_blocked_out){.bias = s->bias ? s->bias + block * s->block : NULL,
+                              .slope = s->slope ? s->slope + block * s->block : NULL,
                               .lo = s->epilogue.lo,
                               .hi = s->epilogue.hi};
     for (int64_t tile = at->first_tile, next; tile < at->first_tile + at->tiles; tile = next) {

@@ -32,8 +32,7 @@ int ort_affine_axis(const ort_node *linear, int rank)
     return ort_edit_is_any(linear, "Gemm|MatMul") ? rank - 1 : 1;
 }
 
-/* A constant that broadcasts per channel onto the result; its elements by channel. */
-static const char *per_channel(const ort_affine_site *s, const ort_tensor *t, double *out)
+const char *ort_affine_numbers(const ort_affine_site *s, const ort_tensor *t, double *out)
 {
     const ort_type *type = s->type;
     if (!ort_affine_reads(t))
@@ -95,7 +94,7 @@ static const char *read_binary(const ort_graph *graph, const ort_affine_site *s,
     double *values = multiplies ? a->scale : a->shift;
     const ort_tensor *operand = ort_edit_constant(graph, n, 1 - s->slot);
     const char *why =
-        n->opset < 7 ? "it broadcasts by attribute" : per_channel(s, operand, values);
+        n->opset < 7 ? "it broadcasts by attribute" : ort_affine_numbers(s, operand, values);
     if (why)
         return why;
     if (s->slot != 0 && ort_edit_is(n, ONNX, "Div"))

@@ -20,6 +20,9 @@ typedef struct ort_affine_site {
 bool ort_affine_is(const ort_node *node);
 /* Reads it; NULL, or the condition that fails. Released in any case. */
 const char *ort_affine_read(const ort_graph *graph, const ort_affine_site *site, ort_affine *a);
+/* The elements by channel of a constant (or NULL) that broadcasts per channel onto the data; NULL,
+ * or why it isn't one. */
+const char *ort_affine_numbers(const ort_affine_site *site, const ort_tensor *t, double *out);
 void ort_affine_release(ort_affine *a);
 /* Is it a known constant of numbers that scale, shift and weights may be of? t may be NULL. */
 bool ort_affine_reads(const ort_tensor *t);

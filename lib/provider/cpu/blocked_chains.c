@@ -143,7 +143,10 @@ typedef struct lists {
     ort_string names[ORT_CHAIN_STAGES];
     float params[ORT_CHAIN_STAGES * ORT_CHAIN_PARAMS];
     float scales[ORT_CHAIN_STAGES], shifts[ORT_CHAIN_STAGES];
-    ort_attr attrs[8];
+    int64_t slope_counts[ORT_CHAIN_STAGES];
+    float *slopes; /* of all stages */
+    int64_t slope_count;
+    ort_attr attrs[9];
 } lists;
 
 static bool fill_lists(const chain *c, lists *l)
@@ -166,6 +169,24 @@ static bool fill_lists(const chain *c, lists *l)
     return true;
 }
 
+/* The slopes of all stages in a row. */
+static bool fill_slopes(ort_arena *arena, const chain *c, lists *l)
+{
+    const float *slopes[ORT_CHAIN_STAGES];
+    for (int i = 0; i < c->count; i++) {
+        size_t count = 0;
+        slopes[i] = ort_node_floats(c->stage[i], "slopes", &count);
+        l->slope_counts[i] = (int64_t)count;
+        l->slope_count += (int64_t)count;
+    }
+    l->slopes = ort_arena_array(arena, (size_t)l->slope_count + 1, sizeof *l->slopes);
+    float *to = l->slopes;
+    for (int i = 0; to && i < c->count; to += l->slope_counts[i++])
+        if (l->slope_counts[i])
+            memcpy(to, slopes[i], (size_t)l->slope_counts[i] * sizeof *to);
+    return l->slopes;
+}
+
 static int make_attrs(const chain *c, lists *l)
 {
     const size_t n = (size_t)c->count;
@@ -178,6 +199,9 @@ static int make_attrs(const chain *c, lists *l)
         ort_attr_ints("param_counts", l->counts, c->count),
         {.name = "scales", .type = ORT_ATTR_FLOATS, .floats = l->scales, .count = n},
         {.name = "shifts", .type = ORT_ATTR_FLOATS, .floats = l->shifts, .count = n},
+        ort_attr_ints("slope_counts", l->slope_counts, c->count),
+        {.name = "slopes", .type = ORT_ATTR_FLOATS, .floats = l->slopes,
+         .count = (size_t)l->slope_count},
     };
     memcpy(l->attrs, attrs, sizeof attrs);
     return (int)(sizeof attrs / sizeof *attrs);
@@ -233,6 +257,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         if (!l)
             return ort_error_memory(err, sizeof *l);
         memset(l, 0, sizeof *l);
+        if (!fill_slopes(&c->graph->model->arena, &found, l))
+            return ort_error_memory(err, sizeof *l);
         if (!fill_lists(&found, l))
             continue;
         ORT_TRY(fuse(c->graph, &found, l, err));

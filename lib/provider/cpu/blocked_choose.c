@@ -237,6 +237,15 @@ static bool serves_scale(const ort_graph *graph, const ort_blocked_choice *c, co
     return per_channel(a, b) || per_channel(b, a);
 }
 
+static bool serves_affine(const ort_graph *graph, const ort_blocked_choice *c,
+                          const ort_node *node)
+{
+    ort_id data = ort_blocked_affine_data(graph, node);
+    return data != ORT_ID_NONE && c->blocked[data] &&
+           is_plane(ort_fact_type(graph, node->outputs[0])) &&
+           same_channels(ort_fact_type(graph, data), ort_fact_type(graph, node->outputs[0]));
+}
+
 static bool serves_concat(const ort_graph *graph, const ort_blocked_choice *c,
                           const ort_node *node)
 {
@@ -318,6 +327,8 @@ static ort_blocked_role role_of(const ort_graph *graph, const ort_blocked_choice
         return ORT_BLOCKED_SCALE;
     if (serves_same(graph, c, node))
         return ORT_BLOCKED_SAME;
+    if (serves_affine(graph, c, node))
+        return ORT_BLOCKED_AFFINE;
     int64_t factors[2];
     if (c->blocked[node->inputs[0]] && ort_blocked_is_repeat(graph, node, factors) &&
         is_plane(ort_fact_type(graph, node->outputs[0])))

@@ -12,6 +12,7 @@ typedef enum ort_blocked_role {
     ORT_BLOCKED_SAME,   /* elementwise: the same operator on blocked tensors */
     ORT_BLOCKED_SCALE,  /* Mul or Add of a plane with one number per channel (squeeze-excite) */
     ORT_BLOCKED_CONCAT, /* along whole blocks of channels */
+    ORT_BLOCKED_AFFINE, /* by constants per channel: BatchNormalization, PRelu, Mul, Add, .. */
     ORT_BLOCKED_RESIZE, /* nearest, by whole factors */
 } ort_blocked_role;
 
@@ -35,6 +36,10 @@ bool ort_blocked_is_mean(const ort_graph *graph, const ort_node *node);
 bool ort_blocked_reads_plain(const ort_graph *graph, const ort_node *conv);
 /* Is this a Resize that repeats each pixel `factors` times along the two spatial axes? */
 bool ort_blocked_is_repeat(const ort_graph *graph, const ort_node *node, int64_t factors[2]);
+/* blocked_numbers.c: what a node changes by constants per channel alone; ORT_ID_NONE: another. */
+ort_id ort_blocked_affine_data(const ort_graph *graph, const ort_node *node);
+/* The lists that make a BlockedAffine of it, three at most; how many, 0: memory is exhausted. */
+int ort_blocked_affine_attrs(ort_graph *graph, const ort_node *node, ort_attr *attrs);
 /* Slots of the node that take tensors in the layout: [0, count). */
 bool ort_blocked_slot(ort_blocked_role role, int slot);
 

@@ -44,7 +44,7 @@ static ort_status add(layout *l, const ort_node *from, const char *domain, const
 /* Nodes with attributes of ours: the block must be known when shapes are inferred. */
 static ort_status add_internal(layout *l, const ort_node *from, const char *op_type,
                                const ort_id *inputs, int input_count, ort_id output,
-                               const ort_attr *extra, ort_error *err)
+                               const ort_attr *extra, int extra_count, ort_error *err)
 {
     ort_node *node = NULL;
     ort_attr attrs[64];
@@ -53,11 +53,11 @@ static ort_status add_internal(layout *l, const ort_node *from, const char *op_t
                           .name = from ? from->name : "", .inputs = inputs,
                           .input_count = input_count, .outputs = &output, .output_count = 1,
                           .origin = from ? from->origin : NULL};
-    for (int i = 0; from && i < from->attr_count && count < 62; i++)
+    for (int i = 0; from && i < from->attr_count && count < 60; i++)
         attrs[count++] = from->attrs[i];
     attrs[count++] = ort_attr_int("block", l->choice.block);
-    if (extra)
-        attrs[count++] = *extra;
+    for (int i = 0; i < extra_count; i++)
+        attrs[count++] = extra[i];
     ort_attr *kept = ort_arena_array(&l->c->graph->model->arena, (size_t)count, sizeof *kept);
     if (!kept)
         return ort_error_memory(err, sizeof attrs);
@@ -73,21 +73,11 @@ static ort_status blocked_input(layout *l, ort_id value, ort_id *blocked, ort_er
         ort_id made = new_value(l, value);
         if (made == ORT_ID_NONE)
             return ort_error_memory(err, sizeof made);
-        ORT_TRY(add_internal(l, NULL, "BlockChannels", &value, 1, made, NULL, err));
+        ORT_TRY(add_internal(l, NULL, "BlockChannels", &value, 1, made, NULL, 0, err));
         l->blocked_of[value] = made;
     }
     *blocked = l->blocked_of[value];
     return ORT_OK;
-}
-
-/* The operator of a node inside the layout, in our domain; NULL: its own. */
-static const char *internal_name(const ort_node *node, ort_blocked_role role, char *text,
-                                 size_t size)
-{
-    if (role == ORT_BLOCKED_SAME || role == ORT_BLOCKED_CONCAT)
-        return NULL;
-    snprintf(text, size, "Blocked%s", role == ORT_BLOCKED_CONV ? "Conv" : node->op_type);
-    return text;
 }
 
 /* Squeeze-excite: the plane first, the numbers per channel second. */
@@ -114,14 +104,50 @@ static ort_status repeat_attr(ort_graph *graph, const ort_node *node, ort_attr *
     return ORT_OK;
 }
 
-static ort_status convert(layout *l, ort_node *node, ort_error *err)
+/* What becomes of a node: its operator in our domain, NULL for its own, and attributes set anew. */
+typedef struct form {
+    char text[64];
+    const char *internal;
+    ort_attr extra[3];
+    int extra_count, inputs; /* inputs that stay */
+    bool bare;               /* none of the node's own attributes stay */
+} form;
+
+static ort_status form_of(layout *l, const ort_node *node, form *f, ort_error *err)
 {
     ort_graph *graph = l->c->graph;
     ort_blocked_role role = l->choice.role[node->id];
-    ort_id inputs[64], out = node->outputs[0];
-    char name[64];
-    int count = node->input_count;
-    for (int i = 0; i < count; i++) {
+    *f = (form){.inputs = node->input_count};
+    if (role == ORT_BLOCKED_SAME || role == ORT_BLOCKED_CONCAT)
+        return ORT_OK;
+    f->bare = role == ORT_BLOCKED_RESIZE || role == ORT_BLOCKED_AFFINE ||
+              ort_blocked_is_mean(graph, node); /* the axes are all that a mean has */
+    f->inputs = f->bare ? 1 : f->inputs;
+    f->internal = role == ORT_BLOCKED_RESIZE   ? "BlockedUpsample"
+                  : role == ORT_BLOCKED_AFFINE ? "BlockedAffine"
+                                               : "BlockedGlobalAveragePool";
+    if (role == ORT_BLOCKED_RESIZE) {
+        f->extra_count = 1;
+        return repeat_attr(graph, node, f->extra, err);
+    }
+    if (role == ORT_BLOCKED_AFFINE) {
+        f->extra_count = ort_blocked_affine_attrs(graph, node, f->extra);
+        return f->extra_count ? ORT_OK : ort_error_memory(err, sizeof f->extra);
+    }
+    if (f->bare)
+        return ORT_OK;
+    snprintf(f->text, sizeof f->text, "Blocked%s",
+             role == ORT_BLOCKED_CONV ? "Conv" : node->op_type);
+    f->internal = f->text;
+    return ORT_OK;
+}
+
+/* The node's inputs in the layout, the one that stays alone first. */
+static ort_status convert_inputs(layout *l, const ort_node *node, ort_id *inputs, ort_error *err)
+{
+    ort_graph *graph = l->c->graph;
+    ort_blocked_role role = l->choice.role[node->id];
+    for (int i = 0; i < node->input_count; i++) {
         ort_id in = inputs[i] = node->inputs[i];
         bool data = in != ORT_ID_NONE && ort_blocked_slot(role, i) &&
                     !graph->values.data[in]->fact.value;
@@ -129,39 +155,41 @@ static ort_status convert(layout *l, ort_node *node, ort_error *err)
                      ort_blocked_reads_plain(graph, node);
         if (data && !plain)
             ORT_TRY(blocked_input(l, in, &inputs[i], err));
+        if (data && role == ORT_BLOCKED_AFFINE)
+            inputs[0] = inputs[i];
     }
     if (role == ORT_BLOCKED_SCALE)
         order_scale(l, node, inputs);
+    return ORT_OK;
+}
+
+static ort_status convert(layout *l, ort_node *node, ort_error *err)
+{
+    ort_graph *graph = l->c->graph;
+    ort_id inputs[64], out = node->outputs[0];
+    form f;
+    ORT_TRY(convert_inputs(l, node, inputs, err));
+    ORT_TRY(form_of(l, node, &f, err));
     ort_attr channels = ort_attr_int("channels", ort_fact_type(graph, out)->dim[1].size);
     ort_id made = new_value(l, out);
     if (made == ORT_ID_NONE)
         return ort_error_memory(err, sizeof made);
-    const char *internal = internal_name(node, role, name, sizeof name);
-    if (ort_blocked_is_mean(graph, node)) {
-        internal = "BlockedGlobalAveragePool";
-        node->attr_count = 0; /* the axes are all that it has */
-        count = 1;
-    }
-    ort_attr repeat = {0};
-    if (role == ORT_BLOCKED_RESIZE) {
-        ORT_TRY(repeat_attr(graph, node, &repeat, err));
-        internal = "BlockedUpsample";
+    if (f.bare)
         node->attr_count = 0;
-        count = 1;
-    }
     bool outside = graph->values.data[out]->use_count > l->choice.uses[out];
+    bool joins = l->choice.role[node->id] == ORT_BLOCKED_CONCAT;
     ort_graph_remove_node(graph, node);
-    if (internal)
-        ORT_TRY(add_internal(l, node, internal, inputs, count, made,
-                             role == ORT_BLOCKED_RESIZE ? &repeat : NULL, err));
+    if (f.internal)
+        ORT_TRY(add_internal(l, node, f.internal, inputs, f.inputs, made, f.extra, f.extra_count,
+                             err));
     else
-        ORT_TRY(add(l, node, node->domain, node->op_type, inputs, count, made, NULL, err));
-    if (role == ORT_BLOCKED_CONCAT) {
+        ORT_TRY(add(l, node, node->domain, node->op_type, inputs, f.inputs, made, NULL, err));
+    if (joins) {
         ort_attr axis = ort_attr_int("axis", 1);
         ORT_TRY(ort_edit_set_attr(graph, ort_edit_producer(graph, made), &axis, err));
     }
     l->blocked_of[out] = made;
-    return outside ? add_internal(l, NULL, "UnblockChannels", &made, 1, out, &channels, err)
+    return outside ? add_internal(l, NULL, "UnblockChannels", &made, 1, out, &channels, 1, err)
                    : ORT_OK;
 }
 
