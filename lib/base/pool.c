@@ -361,12 +361,15 @@ static bool is_worth_waking(const ort_pool_demand *demand)
     return demand->last_ns == 0 || demand->last_ns >= WAKE_NS;
 }
 
-/* What workers wait for a loop of this run; unknown gaps may be as long as allowed. Where others
- * may still be about, their processors are not spun away. */
+/* What workers wait for a loop of this run; unknown gaps may be as long as allowed. Runs that don't
+ * wake them do without them, and where others may still be about, their processors are not spun
+ * away. */
 static uint64_t spin_of(ort_pool *pool, int spin_us, const ort_pool_demand *demand)
 {
     uint64_t most = spin_us > 0 ? (uint64_t)spin_us * 1000 : 0;
     uint64_t gap = demand && demand->last_ns ? demand->last_gap_ns * 3 / 2 : most;
+    if (demand && !is_worth_waking(demand))
+        return 0;
     if (gap < SPIN_LEAST_NS || atomic_load_explicit(&pool->wary, memory_order_relaxed))
         gap = SPIN_LEAST_NS;
     return gap < most ? gap : most;

@@ -109,8 +109,11 @@ static ort_status run_group(ort_frame *frame, const ort_branch_group *group, ort
     int first = -1;
     assert(group->branch_count > 0 && group->branch_count <= ORT_MAX_BRANCHES);
     assert(group->ends[group->branch_count - 1] == group->count);
-    for (int b = 0; err && b < group->branch_count; b++)
-        errors[b] = (ort_error){0};
+    for (int b = 0; err && b < group->branch_count; b++) { /* not their texts, two kilobytes each */
+        errors[b].status = ORT_OK;
+        errors[b].count = 0;
+        errors[b].message[0] = '\0';
+    }
     ort_pool_run_again(frame->calls->call.pool, group, (size_t)group->branch_count, run_branch, &r);
     *at = frame->calls + group->first + group->count;
     for (int b = 0; b < group->branch_count; b++)
