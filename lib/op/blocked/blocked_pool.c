@@ -53,34 +53,46 @@ typedef struct pool_job {
     float *y;
 } pool_job;
 
-static void task_maximum(void *arg, size_t task, int thread)
+/* Output rows [first, first + rows) of a plane. */
+static void maximum_rows(const pool_job *j, int64_t plane, int64_t first, int64_t rows)
 {
-    const pool_job *j = arg;
     const pool_plan *p = j->p;
     ort_blocked_band band;
     ort_blocked_band_of(&p->w, j->s->block, &band);
-    band.x = j->x + (int64_t)task * p->in.plane * j->s->block;
-    band.rows = p->w.out[0];
-    band.out.y = j->y + (int64_t)task * p->out.plane * j->s->block;
+    band.x = j->x + plane * p->in.plane * j->s->block;
+    band.first_row = first;
+    band.rows = rows;
+    band.out.y = j->y + (plane * p->out.plane + first * p->w.out[1]) * j->s->block;
     band.out.count = p->w.out[1];
     j->s->k->max_pool(&band);
 }
 
-static void task_average(void *arg, size_t task, int thread)
+static void average_rows(const pool_job *j, int64_t plane, int64_t first, int64_t rows)
 {
-    const pool_job *j = arg;
     const pool_plan *p = j->p;
     int64_t block = j->s->block;
-    const float *x = j->x + (int64_t)task * p->in.plane * block;
+    const float *x = j->x + plane * p->in.plane * block;
     ort_blocked_each e = {.column_count = p->count[1]};
-    for (int64_t oy = 0; oy < p->w.out[0]; oy++) {
+    for (int64_t oy = first; oy < first + rows; oy++) {
         int64_t first_row, in_row;
         ort_blocked_rows(&p->w, oy, block, &e.window, &first_row, &in_row);
         e.window.x = x + in_row * p->w.in[1] * block;
-        e.out.y = j->y + ((int64_t)task * p->out.plane + oy * p->w.out[1]) * block;
+        e.out.y = j->y + (plane * p->out.plane + oy * p->w.out[1]) * block;
         e.out.count = p->w.out[1];
         e.row_count = p->count[0][oy];
         j->s->k->average_pool(&e);
+    }
+}
+
+/* Output rows [first, end) of all planes in a row. */
+static void task_window(void *arg, int64_t first, int64_t end, int thread)
+{
+    const pool_job *j = arg;
+    const int64_t all = j->p->w.out[0];
+    int64_t rows;
+    for (; first < end; first += rows) {
+        rows = ort_min_i64(end - first, all - first % all);
+        (j->s->maximum ? maximum_rows : average_rows)(j, first / all, first % all, rows);
     }
 }
 
@@ -88,9 +100,11 @@ ort_status ort_blocked_window_run(ort_call *call, ort_error *err)
 {
     const pool_plan *p = call->plan_state;
     pool_job j = {call->state, p, ort_call_in(call, 0)->data, ort_call_out(call, 0)->data};
+    int64_t taps = p->w.kernel[0] * p->w.kernel[1];
     if (p->out.plane > 0)
-        ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks),
-                          j.s->maximum ? task_maximum : task_average, &j);
+        ort_call_range(call, p->out.n * p->out.blocks * p->w.out[0],
+                       ort_max_i64(1, ORT_ELEMENTWISE_GRAIN / (p->w.out[1] * j.s->block * taps)),
+                       task_window, &j);
     return ORT_OK;
 }
 

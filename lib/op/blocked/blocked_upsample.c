@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "op/blocked/blocked_op.h"
+#include "op/shared/unary_apply.h"
 
 typedef struct upsample_state {
     int64_t block, scale[2]; /* scale: of height and width, the last of scales */
@@ -105,21 +106,24 @@ static void repeat_pixels(const float *x, int64_t pixels, int64_t times, int64_t
         }
 }
 
-static void task_upsample(void *arg, size_t task, int thread)
+/* Input rows [first, end) of all planes in a row, each with the output rows that grow from it. */
+static void task_upsample(void *arg, int64_t first, int64_t end, int thread)
 {
     const upsample_job *j = arg;
     const upsample_state *s = j->s;
-    const float *x = j->x + (int64_t)task * j->in[0] * j->in[1] * s->block;
-    int64_t row = j->in[1] * s->scale[1] * s->block, rows = j->in[0] * s->scale[0];
-    float *y = j->y + (int64_t)task * rows * row;
-    for (int64_t oy = 0; oy < rows; oy++, y += row)
-        if (s->linear)
-            linear_row(j, x, oy, y);
-        else if (oy % s->scale[0])
-            memcpy(y, y - row, (size_t)row * sizeof *y);
-        else
-            repeat_pixels(x + oy / s->scale[0] * j->in[1] * s->block, j->in[1], s->scale[1],
-                          s->block, y);
+    int64_t row = j->in[1] * s->scale[1] * s->block;
+    for (; first < end; first++) {
+        int64_t plane = first / j->in[0], at = first % j->in[0];
+        const float *x = j->x + plane * j->in[0] * j->in[1] * s->block;
+        float *y = j->y + first * s->scale[0] * row;
+        for (int64_t i = 0; i < s->scale[0]; i++, y += row)
+            if (s->linear)
+                linear_row(j, x, at * s->scale[0] + i, y);
+            else if (i > 0)
+                memcpy(y, y - row, (size_t)row * sizeof *y);
+            else
+                repeat_pixels(x + at * j->in[1] * s->block, j->in[1], s->scale[1], s->block, y);
+    }
 }
 
 static ort_status upsample_run(ort_call *call, ort_error *err)
@@ -131,7 +135,10 @@ static ort_status upsample_run(ort_call *call, ort_error *err)
     if (j.s->inner ? x->shape.dim[4] != j.s->block : x->shape.dim[1] % j.s->block != 0)
         return ort_error_set(err, ORT_ERROR_MODEL, "%lld channels aren't whole blocks of %lld",
                              (long long)x->shape.dim[1], (long long)j.s->block);
-    ort_call_parallel(call, (size_t)planes, task_upsample, &j);
+    int64_t floats = j.in[1] * j.s->scale[0] * j.s->scale[1] * j.s->block; /* out of a row */
+    ort_call_range(call, planes * j.in[0],
+                   ort_max_i64(1, ORT_ELEMENTWISE_GRAIN / ort_max_i64(1, floats)), task_upsample,
+                   &j);
     return ORT_OK;
 }
 
