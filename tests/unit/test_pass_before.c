@@ -141,6 +141,54 @@ static void behind_reshape(test_state *test)
     CHECK_CASES(cases, 1e-4);
 }
 
+#define EDGES "#i.i64=0,1,1,0,0,-1,1,0; #j.i64=1,1,0,0,1,-2,0,1; "
+#define BOTH_ENDS EDGES "g = (Gather t i); h = (Gather u j);"
+
+/* Rows of a table that edges repeat are multiplied first; in a session, with known sizes. */
+static void repeated_rows(test_state *test)
+{
+    static const char *const only[] = {"gather_products", "dead_nodes", NULL};
+    static const net_case cases[] = {
+        {"t:2,16; x:8,3; #w:19,4; " EDGES "g = (Gather t i); c = (Concat g x axis=1); "
+         "y = (MatMul c w); y", "MatMul Gather MatMul Add"},
+        {"t:2,16; u:2,16; x:8,3; z:8,2; #w:4,37; #b:4; " BOTH_ENDS
+         "c = (Concat x g h z axis=-1); y = (Gemm c w b transB=1); y",
+         "MatMul Gather MatMul Gather Concat Gemm Add Add"},
+        {"t:2,16; u:2,16; #w:32,4; #b:4; " BOTH_ENDS "c = (Concat g h axis=1); "
+         "y = (Gemm c w b); y", "MatMul Gather MatMul Gather Add Add"},
+        {"t:2,16; #w:16,4; " EDGES "g = (Gather t i); c = (Concat g axis=1); y = (MatMul c w); y",
+         "MatMul Gather Identity"},
+        /* few columns or rows, other readers, another axis, a Gemm that scales, unknown sizes */
+        {"t:2,8; x:8,3; #w:11,4; " EDGES "g = (Gather t i); c = (Concat g x axis=1); "
+         "y = (MatMul c w); y", "Gather Concat MatMul"},
+        {"t:5,16; x:8,3; #w:19,4; " EDGES "g = (Gather t i); c = (Concat g x axis=1); "
+         "y = (MatMul c w); y", "Gather Concat MatMul"},
+        {"t:2,16; x:8,3; #w:19,4; " EDGES "g = (Gather t i); c = (Concat g x axis=1); "
+         "y = (MatMul c w); y, g", "Gather Concat MatMul"},
+        {"t:2,16; x:8,3; #w:19,4; " EDGES "g = (Gather t i); c = (Concat g x axis=1); "
+         "y = (MatMul c w); y, c", "Gather Concat MatMul"},
+        {"t:16,2; x:3,8; #w:8,4; " EDGES "g = (Gather t i axis=1); h = (Transpose g perm=0,1); "
+         "c = (Concat h x axis=0); y = (Gemm c w alpha=0.5); y",
+         "Gather Transpose Concat Gemm"},
+        {"t:n,16; x:8,3; #w:19,4; #i.i64=0,0,0,0,-1,0,0,0; g = (Gather t i); "
+         "c = (Concat g x axis=1); y = (MatMul c w); y", "Gather Concat MatMul"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        net n;
+        CHECK(net_init(&n, NULL));
+        net_text(&n, cases[i].text);
+        ort_session *before = plain(&n);
+        CHECK(before && rewrite_with(&n, (ort_pass_options){.only = only,
+                                                            .growth_bytes = 1 << 20}) >= 0);
+        ort_session *after = plain(&n);
+        CHECK(after && net_agree(before, after, 1e-5));
+        CHECK_TEXT(net_ops(&n), cases[i].ops);
+        ort_session_free(before);
+        ort_session_free(after);
+        net_free(&n);
+    }
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -149,5 +197,6 @@ int main(void)
     RUN(test, behind_gemm);
     RUN(test, behind_relu);
     RUN(test, behind_reshape);
+    RUN(test, repeated_rows);
     return test->failures != 0;
 }
