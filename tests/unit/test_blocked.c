@@ -308,6 +308,43 @@ static void regions(test_state *test)
     ort_value_free(x);
 }
 
+/* Branches of channels that don't fill their blocks, put behind each other. */
+static void build_joins(net *n, const void *arg)
+{
+    const int64_t *channels = arg;
+    char text[3][8];
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(2, 3, 21, 19));
+    add_weights(n, "w0", 4, DIMS(40, 3, 3, 3));
+    add_weights(n, "w3", 4, DIMS(24, channels[0] + channels[1] + channels[2], 3, 3));
+    set_ints(n, net_node(n, "Conv", "x w0", "a"), "pads", DIMS(1, 1, 1, 1), 4);
+    net_node(n, "Relu", "a", "b");
+    for (int i = 0; i < 3; i++) {
+        snprintf(text[0], sizeof text[0], "v%d", i);
+        snprintf(text[1], sizeof text[1], "b v%d", i);
+        snprintf(text[2], sizeof text[2], "c%d", i);
+        add_weights(n, text[0], 4, DIMS(channels[i], 40, 3, 3));
+        set_ints(n, net_node(n, "Conv", text[1], text[2]), "pads", DIMS(1, 1, 1, 1), 4);
+    }
+    net_int(n, net_node(n, "Concat", "c0 c1 c2", "d"), "axis", 1);
+    net_node(n, "Conv", "d w3", "y");
+    net_output(n, "y");
+}
+
+static void joins(test_state *test)
+{
+    static const int64_t channels[][3] = {{8, 24, 40}, {17, 3, 33}, {5, 58, 16}, {16, 4, 7}};
+    ort_value *x = net_floats(4, DIMS(2, 3, 21, 19), -1, 0.0011f);
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        net n;
+        CHECK(on_all_tiers(build_joins, channels[i], x, 5));
+        ort_session *s = blocked(&n, build_joins, channels[i]);
+        CHECK(s && count_ops(s, "UnblockChannels") == 1 && !count_ops(s, "BlockChannels"));
+        ort_session_free(s);
+        net_free(&n);
+    }
+    ort_value_free(x);
+}
+
 /* One dimension, and a symbolic batch. */
 static void build_line(net *n, const void *arg)
 {
@@ -805,6 +842,7 @@ int main(void)
     RUN(&test, convolutions);
     RUN(&test, first_layers);
     RUN(&test, regions);
+    RUN(&test, joins);
     RUN(&test, lines);
     RUN(&test, columns);
     RUN(&test, unknown_extents);

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "graph/uses.h"
 #include "op/edit.h"
 #include "pass/facts/facts.h"
 #include "op/eval.h"
@@ -23,7 +24,7 @@ enum {
     UNKNOWN_EXTENT = 32,
 };
 static const double product_gain = 0.012, depthwise_gain = 0.15, spread_gain = 0.7,
-                    convert_cost = 1.5;
+                    convert_cost = 1.5, join_cost = 0.5;
 
 static bool is_plane(const ort_type *t)
 {
@@ -246,21 +247,35 @@ static bool serves_affine(const ort_graph *graph, const ort_blocked_choice *c,
            same_channels(ort_fact_type(graph, data), ort_fact_type(graph, node->outputs[0]));
 }
 
-static bool serves_concat(const ort_graph *graph, const ort_blocked_choice *c,
-                          const ort_node *node)
+/* Does somebody who computes with channels read it? Others would only get it out of the layout. */
+static bool is_computed_with(const ort_graph *graph, ort_id value)
 {
+    ort_readers readers = ort_readers_of(graph, value);
+    for (const ort_node *node; (node = ort_readers_next(&readers));)
+        if (is_conv(node) || ort_edit_is_any(node, "BatchNormalization|MaxPool|AveragePool|Relu"))
+            return true;
+    return false;
+}
+
+/* Whole blocks are put behind each other as they are; others are worth it for a computation. */
+static ort_blocked_role role_of_concat(const ort_graph *graph, const ort_blocked_choice *c,
+                                       const ort_node *node)
+{
+    bool whole = true;
     if (!ort_edit_is(node, ONNX, "Concat") || !is_plane(ort_fact_type(graph, node->outputs[0])))
-        return false;
+        return ORT_BLOCKED_NONE;
     int64_t axis = ort_node_attr_int(node, "axis");
     if (axis != 1 && axis != 1 - ort_fact_type(graph, node->outputs[0])->rank)
-        return false;
+        return ORT_BLOCKED_NONE;
     for (int i = 0; i < node->input_count; i++) {
         const ort_type *t = ort_fact_type(graph, node->inputs[i]);
-        if (!c->blocked[node->inputs[i]] ||
-            (i + 1 < node->input_count && t->dim[1].size % c->block))
-            return false;
+        if (!c->blocked[node->inputs[i]])
+            return ORT_BLOCKED_NONE;
+        whole = whole && (i + 1 == node->input_count || t->dim[1].size % c->block == 0);
     }
-    return true;
+    return whole                                          ? ORT_BLOCKED_CONCAT
+           : is_computed_with(graph, node->outputs[0]) ? ORT_BLOCKED_JOIN
+                                                          : ORT_BLOCKED_NONE;
 }
 
 /* The whole factor of an axis, told by `scales` or by `sizes` over a known extent; else 0. */
@@ -333,7 +348,7 @@ static ort_blocked_role role_of(const ort_graph *graph, const ort_blocked_choice
     if (c->blocked[node->inputs[0]] && ort_blocked_is_repeat(graph, node, factors) &&
         is_plane(ort_fact_type(graph, node->outputs[0])))
         return ORT_BLOCKED_RESIZE;
-    return serves_concat(graph, c, node) ? ORT_BLOCKED_CONCAT : ORT_BLOCKED_NONE;
+    return role_of_concat(graph, c, node);
 }
 
 bool ort_blocked_slot(ort_blocked_role role, int slot)
@@ -377,6 +392,8 @@ static double gain_of(const ort_graph *graph, const ort_blocked_choice *c, const
         if (ort_edit_input(node, 3) != ORT_ID_NONE && !c->blocked[node->inputs[3]])
             gain -= elements(ort_fact_type(graph, node->inputs[3])) * convert_cost;
     }
+    if (c->role[node->id] == ORT_BLOCKED_JOIN)
+        gain -= elements(ort_fact_type(graph, out)) * join_cost;
     if (c->uses[out] < graph->values.data[out]->use_count)
         gain -= elements(ort_fact_type(graph, out)) * convert_cost;
     return gain;

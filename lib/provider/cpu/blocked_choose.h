@@ -12,6 +12,7 @@ typedef enum ort_blocked_role {
     ORT_BLOCKED_SAME,   /* elementwise: the same operator on blocked tensors */
     ORT_BLOCKED_SCALE,  /* Mul or Add of a plane with one number per channel (squeeze-excite) */
     ORT_BLOCKED_CONCAT, /* along whole blocks of channels */
+    ORT_BLOCKED_JOIN,   /* Concat of blocks that aren't full */
     ORT_BLOCKED_AFFINE, /* by constants per channel: BatchNormalization, PRelu, Mul, Add, .. */
     ORT_BLOCKED_RESIZE, /* nearest, by whole factors */
 } ort_blocked_role;

@@ -104,6 +104,19 @@ static ort_status repeat_attr(ort_graph *graph, const ort_node *node, ort_attr *
     return ORT_OK;
 }
 
+static ort_status join_attr(ort_graph *graph, const ort_node *node, ort_attr *attr,
+                            ort_error *err)
+{
+    const int count = node->input_count;
+    int64_t *channels = ort_arena_array(&graph->model->arena, (size_t)count, sizeof *channels);
+    if (!channels)
+        return ort_error_memory(err, (size_t)count * sizeof *channels);
+    for (int i = 0; i < count; i++)
+        channels[i] = ort_fact_type(graph, node->inputs[i])->dim[1].size;
+    *attr = ort_attr_ints("channels", channels, count);
+    return ORT_OK;
+}
+
 /* What becomes of a node: its operator in our domain, NULL for its own, and attributes set anew. */
 typedef struct form {
     char text[64];
@@ -120,6 +133,12 @@ static ort_status form_of(layout *l, const ort_node *node, form *f, ort_error *e
     *f = (form){.inputs = node->input_count};
     if (role == ORT_BLOCKED_SAME || role == ORT_BLOCKED_CONCAT)
         return ORT_OK;
+    if (role == ORT_BLOCKED_JOIN) {
+        f->bare = true;
+        f->internal = "BlockedConcat";
+        f->extra_count = 1;
+        return join_attr(graph, node, f->extra, err);
+    }
     f->bare = role == ORT_BLOCKED_RESIZE || role == ORT_BLOCKED_AFFINE ||
               ort_blocked_is_mean(graph, node); /* the axes are all that a mean has */
     f->inputs = f->bare ? 1 : f->inputs;
