@@ -2,7 +2,8 @@
 """bench_shared.py - two threads against one where processors are shared.
 
 usage: bench_shared.py BENCH_PROGRAM MODELS_DIR... [--only GLOB] [--scene NAME] [--rounds N]
-                       [--ms MS] [--foreign PART] [--onnxruntime LIB.so] [--old BENCH_PROGRAM]
+                       [--ms MS] [--foreign PART] [--most ROUNDS] [--onnxruntime LIB.so]
+                       [--openvino LIB.so] [--old BENCH_PROGRAM]
 
 Two processors of this machine (the first two of the affinity mask), and on them
 
@@ -15,10 +16,18 @@ that rotates, while the processes of the others wait for their turn; what counts
 run, since a run that waits for a processor is what a user sees, and of the rounds the median of
 the ratios. A round in which processes of others took more than --foreign of the two processors (a
 twentieth) is repeated. --old: another build of the program, and the ratio new / old. Exit status 1
-when two threads are slower than one (ratio above 1.02) in `pair` or `hog`.
+when two threads are slower than one: in `pair` or `hog` by a ratio above 1.02, `alone` by the
+whole of its interval.
+
+`alone` goes on beyond its rounds, to at most --most, until the interval is narrower than 0.1. Each
+row of it says what the machine itself gives at the time: what two busy loops get done together as a
+multiple of what one does (virtual processors may share a core), and what part of its processors'
+time the host took. At its end stands what the second thread gains over all models of more than a
+millisecond.
 """
 import argparse
 import fnmatch
+import multiprocessing
 import os
 import pathlib
 import statistics
@@ -27,6 +36,8 @@ import sys
 import time
 
 LIMIT = 1.02
+WIDTH = 0.1     # of an interval that tells enough
+LEAST_MS = 1    # shorter runs have little to share
 PATIENCE = 40   # repeated rounds, for each that counts
 COPIES = {"pair": 2, "hog": 1, "alone": 1}
 
@@ -105,11 +116,45 @@ def timed_in_peace(workers, scene, milliseconds, most, patience):
         patience[0] -= 1
 
 
+def loop_for(seconds):
+    """How often a loop goes round in that time."""
+    count, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        count += 1
+    return count
+
+
+def machine_gain():
+    """What two processes of the same work get done beside each other, over what one does alone."""
+    with multiprocessing.Pool(2) as both:
+        both.map(loop_for, [0.01, 0.01], 1)
+        alone = both.map(loop_for, [0.1], 1)[0]
+        return sum(both.map(loop_for, [0.1, 0.1], 1)) / alone
+
+
+def stolen():
+    """Ticks that the host took from this machine, and all ticks, since it started."""
+    ticks = [int(t) for t in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+    return ticks[7], sum(ticks)
+
+
 def interval(values):
     """Of the median, at 95 %: order statistics of the binomial distribution."""
     ordered, count = sorted(values), len(values)
     skip = max(0, int((count - 1.96 * count ** 0.5) / 2))
     return ordered[skip], ordered[count - 1 - skip]
+
+
+def ratio(times, above, below):
+    if above not in times or below not in times:
+        return None
+    return [a / b for a, b in zip(times[above], times[below])]
+
+
+def is_narrow(times):
+    """Whether the interval of ours is known well enough."""
+    low, high = interval(ratio(times, ("ours", 2), ("ours", 1)))
+    return high - low < WIDTH
 
 
 def measure(options, sides, folder, scene):
@@ -128,7 +173,9 @@ def measure(options, sides, folder, scene):
     for key in keys:
         timed(workers[key], scene, options.ms)
     patience = [PATIENCE * options.rounds]
-    for number in range(options.rounds):
+    for number in range(options.most if scene == "alone" else options.rounds):
+        if number >= options.rounds and is_narrow(times):
+            break
         for key in keys[number % len(keys):] + keys[:number % len(keys)]:
             time.sleep(0.05)  # threads of a runtime may spin on after a run
             times[key].append(
@@ -141,13 +188,25 @@ def measure(options, sides, folder, scene):
     return times
 
 
-def ratio(times, above, below):
-    if above not in times or below not in times:
-        return None
-    return [a / b for a, b in zip(times[above], times[below])]
+def summary(sides, gains):
+    """What the second thread gains each side, over the models that all of them run."""
+    print()
+    for side in sides:
+        ratios = [gain[side] for gain in gains if len(gain) == len(sides)]
+        if ratios:
+            print(f"{side}: the second thread gains {1 / statistics.geometric_mean(ratios):.3f} in "
+                  f"the geometric mean of {len(ratios)} models of more than {LEAST_MS} ms")
 
 
-def report(name, scene, sides, times):
+def gains_of(sides, times):
+    """{side: its median of two threads over one}; {} for a model that is too short."""
+    if statistics.median(times.get(("ours", 1), [0])) < LEAST_MS:
+        return {}
+    return {side: statistics.median(ratio(times, (side, 2), (side, 1)))
+            for side in sides if (side, 2) in times}
+
+
+def report(name, scene, sides, times, machine=""):
     """Print one row; True when the gate holds."""
     good, cells = True, []
     for side in sides:
@@ -159,12 +218,13 @@ def report(name, scene, sides, times):
         median = statistics.median(ratios)
         cells += [f"{statistics.median(times[side, t]):.4g}" for t in (1, 2)]
         cells += [f"{median:.3f} ({low:.2f} to {high:.2f})"]
-        good = good and (side != "ours" or scene == "alone" or median <= LIMIT)
+        good = good and (side != "ours" or (low <= 1 if scene == "alone" else median <= LIMIT))
     for threads in (1, 2) if "old" in sides else ():
         ratios = ratio(times, ("ours", threads), ("old", threads))
         low, high = interval(ratios)
         cells += [f"{statistics.median(ratios):.3f} ({low:.2f} to {high:.2f})"]
-    print(f"| {name} | {scene} | " + " | ".join(cells) + (" |" if good else " | slower"))
+    print(f"| {name} | {scene} | " + " | ".join(cells) + f" |{machine}" +
+          ("" if good else " slower"))
     sys.stdout.flush()
     return good
 
@@ -178,7 +238,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--ms", type=int, default=300)
     parser.add_argument("--foreign", type=float, default=0.05)
+    parser.add_argument("--most", type=int, default=40)
     parser.add_argument("--onnxruntime")
+    parser.add_argument("--openvino")
     parser.add_argument("--old")
     options = parser.parse_args()
     processors = sorted(os.sched_getaffinity(0))[:2]
@@ -192,18 +254,26 @@ def main():
         sides["old"] = (options.old, "ours", "")
     if options.onnxruntime:
         sides["onnxruntime"] = (options.program, "onnxruntime", options.onnxruntime)
+    if options.openvino:
+        sides["openvino"] = (options.program, "openvino", options.openvino)
     heads = [f"{side}, {what}" for side in sides for what in ("1 thread", "2", "2 / 1 (95 %)")]
     heads += ["new / old, 1 thread", "2"] if options.old else []
     print("| model | scene | " + " | ".join(heads) + " |")
     print("| --- | --- |" + " --: |" * len(heads))
-    good = True
+    good, gains = True, []
     folders = [path for folder in options.folders for path in sorted(pathlib.Path(folder).iterdir())
                if (path / "model.onnx").exists()
                and any(fnmatch.fnmatch(path.name, glob) for glob in options.only.split())]
     for folder in folders:
         for scene in options.scene.split():
+            machine, before = "", stolen()
             times = measure(options, sides, str(folder), scene)
-            good = report(folder.name, scene, sides, times) and good
+            if scene == "alone":
+                taken, all_ticks = (now - then for now, then in zip(stolen(), before))
+                machine = f" {machine_gain():.2f}, {100 * taken / max(all_ticks, 1):.1f} % stolen"
+                gains.append(gains_of(sides, times))
+            good = report(folder.name, scene, sides, times, machine) and good
+    summary(sides, [gain for gain in gains if gain])
     return 0 if good else 1
 
 
