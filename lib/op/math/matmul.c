@@ -1,4 +1,5 @@
-/* matmul.c - MatMul, Gemm and their fused forms (com.microsoft FusedMatMul, FusedGemm).
+/* matmul.c - MatMul, Gemm and their fused forms (com.microsoft FusedMatMul, FusedGemm; Linear of
+ * sessions).
  *
  * All reduce to one problem: a batch of C = act(alpha * A * B + beta * C) with strides, described
  * once per set of shapes (op/shared/matmul_shape.h). f32 runs on packed panels; f16 and bf16 are
@@ -239,5 +240,8 @@ const ort_op ort_ops_matmul[] = {
      &gemm_impl, .variant = GEMM},
     {MS, "TransposeMatMul", 1, "A:T,B:T -> Y:T", "T:F,bf16", "alpha:f=1 transA:i=0 transB:i=0",
      PACKS, &matmul_impl},
+    /* C: a row of as many elements as columns. Made by provider/cpu/linear_layer.c. */
+    {ORT_INTERNAL, "Linear", 1, "A:T,B:T,C?:T -> Y:T", "T:f32", "activation:s", PACKS,
+     &matmul_impl},
     {0},
 };

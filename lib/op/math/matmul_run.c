@@ -151,7 +151,9 @@ static void add_c_f32(product *p, const ort_tensor *c, const ort_tensor *y)
         from = space;
     }
     ort_shape_broadcast_strides(&c->shape, &y->shape, stride);
-    if (stride[0] != 0 && stride[1] != 0) {
+    if (!p->state->gemm) { /* Linear: a row */
+        p->e.col_bias = from;
+    } else if (stride[0] != 0 && stride[1] != 0) {
         p->e.add = from;
         p->e.ldadd = stride[0];
     } else if (stride[0] != 0) {
