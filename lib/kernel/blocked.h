@@ -105,6 +105,12 @@ typedef struct ort_blocked_tiles {
     ort_blocked_out out;       /* output: y (and z) at (top, left); count is unused */
 } ort_blocked_tiles;
 
+/* Where a pixel of a wider row comes from: two pixels, and the weight of the second. */
+typedef struct ort_blocked_place {
+    int64_t low, high;
+    float part;
+} ort_blocked_place;
+
 typedef struct ort_blocked_kernels {
     int block, vector;
     int pixels; /* of the largest micro tile of conv that is two vectors wide */
@@ -129,6 +135,10 @@ typedef struct ort_blocked_kernels {
     /* Of one block, with x * scale[B] (NULL: x) for the sum; scale and bias in one rounding.
      * Nothing is accumulated, z isn't read; out->y may be x. */
     void (*affine)(const float *x, const float *scale, const ort_blocked_out *out);
+    /* A row of `count` pixels of one block, each mixed of those at its place in two rows, `down`
+     * the weight of the lower one. */
+    void (*mix_row)(const float *top, const float *bottom, float down,
+                    const ort_blocked_place *places, int64_t count, float *y);
     /* y = x * s and y = x + s, s[B] the same for every pixel. y may be x. */
     void (*mul)(const float *x, const float *s, int64_t count, float *y);
     void (*add)(const float *x, const float *s, int64_t count, float *y);

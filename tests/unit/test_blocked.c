@@ -603,7 +603,7 @@ static void open_extents(test_state *test)
     ort_value_free(x);
 }
 
-/* A head: a pixel repeated by whole factors, then fewer maps than a block holds. */
+/* A head: a pixel repeated by whole factors, or mixed, then fewer maps than a block holds. */
 static void build_head(net *n, const void *arg)
 {
     const char *const *how = arg;
@@ -619,7 +619,8 @@ static void build_head(net *n, const void *arg)
     ort_node *node = net_node(n, "Resize", "a - scales", "r");
     for (int i = 0; i < 2; i++) {
         static const char *const names[] = {"coordinate_transformation_mode", "nearest_mode"};
-        ort_attr attr = {.name = names[i], .type = ORT_ATTR_STRING};
+        bool linear = !strcmp(how[i], "linear");
+        ort_attr attr = {.name = linear ? "mode" : names[i], .type = ORT_ATTR_STRING};
         attr.s = (ort_string){how[i], strlen(how[i])};
         (void)!ort_node_set_attr(n->graph, node, &attr, NULL);
     }
@@ -633,16 +634,20 @@ static void heads(test_state *test)
     static const char *const how[][2] = {{"asymmetric", "floor"},
                                          {"half_pixel", "round_prefer_floor"},
                                          {"pytorch_half_pixel", "round_prefer_ceil"},
+                                         {"half_pixel", "linear"},
+                                         {"align_corners", "linear"},
+                                         {"asymmetric", "linear"},
                                          {"asymmetric", "ceil"}};
     ort_value *x = net_floats(4, DIMS(2, 3, 7, 9), -1, 0.0011f);
-    for (int i = 0; i < 4; i++) {
+    const int last = (int)(sizeof how / sizeof *how) - 1;
+    for (int i = 0; i <= last; i++) {
         net n;
         ort_error err = {0};
-        CHECK(on_all_tiers(build_head, how[i], x, i < 3 ? 4 : 2));
+        CHECK(on_all_tiers(build_head, how[i], x, i < last ? 4 : 2));
         CHECK(net_on(&n, "avx2", 1));
         build_head(&n, how[i]);
         ort_session *s = at_level(&n, 3, &err);
-        CHECK(s && count_ops(s, "BlockedUpsample") == (i < 3)); /* ceil takes another pixel */
+        CHECK(s && count_ops(s, "BlockedUpsample") == (i < last)); /* ceil takes another pixel */
         ort_session_free(s);
         net_free(&n);
     }

@@ -12,6 +12,7 @@
 typedef struct upsample_state {
     int64_t block, scale[2]; /* scale: of height and width, the last of scales */
     ort_ints scales;
+    const ort_blocked_kernels *k;
     bool inner; /* the block is an axis of its own */
     bool linear;
     enum { ASYMMETRIC, ALIGN_CORNERS, HALF_PIXEL } mode;
@@ -45,19 +46,16 @@ static ort_status upsample_prepare(ort_prep *p, ort_error *err)
     upsample_state *s = p->state;
     s->inner = ort_blocked_inner(p->node);
     s->block = ort_blocked_size(p->node, p->graph);
-    if (!ort_blocked_kernels_of(p->k, s->block))
+    s->k = ort_blocked_kernels_of(p->k, s->block);
+    if (!s->k)
         return ort_prep_fail(p, err, "blocks of %lld channels aren't known", (long long)s->block);
     s->scale[0] = s->scales.ptr[2];
     s->scale[1] = s->scales.ptr[3];
     return ORT_OK;
 }
 
-typedef struct place { /* of an output coordinate: two inputs and the weight of the second */
-    int64_t low, high;
-    float part;
-} place;
-
-static place place_of(const upsample_state *s, int axis, int64_t at, int64_t in)
+/* Of an output coordinate. */
+static ort_blocked_place place_of(const upsample_state *s, int axis, int64_t at, int64_t in)
 {
     int64_t scale = s->scale[axis], out = in * scale;
     float x = (float)at / (float)scale;
@@ -67,31 +65,39 @@ static place place_of(const upsample_state *s, int axis, int64_t at, int64_t in)
         x = ((float)at + 0.5f) / (float)scale - 0.5f;
     x = fminf(fmaxf(x, 0), (float)(in - 1));
     int64_t low = (int64_t)x;
-    return (place){low, ort_min_i64(low + 1, in - 1), x - (float)low};
+    return (ort_blocked_place){low, ort_min_i64(low + 1, in - 1), x - (float)low};
 }
 
 typedef struct upsample_job {
     const upsample_state *s;
+    const ort_blocked_place *places;
     int64_t in[2];
     const float *x;
     float *y;
 } upsample_job;
 
+/* Linear: the places of a row's pixels. */
+static ort_status upsample_shape(ort_shaping *sh, ort_error *err)
+{
+    const upsample_state *s = sh->state;
+    const int64_t in = sh->in[0]->shape.dim[3], out = in * s->scale[1];
+    if (!s->linear)
+        return ORT_OK;
+    ort_blocked_place *places = ort_arena_array(sh->arena, (size_t)out + 1, sizeof *places);
+    if (!places)
+        return ort_error_memory(err, (size_t)out * sizeof *places);
+    for (int64_t i = 0; i < out; i++)
+        places[i] = place_of(s, 1, i, in);
+    sh->plan_state = places;
+    return ORT_OK;
+}
+
 static void linear_row(const upsample_job *j, const float *x, int64_t oy, float *y)
 {
     const upsample_state *s = j->s;
-    int64_t block = s->block;
-    place v = place_of(s, 0, oy, j->in[0]);
-    const float *top = x + v.low * j->in[1] * block, *bottom = x + v.high * j->in[1] * block;
-    for (int64_t ox = 0; ox < j->in[1] * s->scale[1]; ox++, y += block) {
-        place h = place_of(s, 1, ox, j->in[1]);
-        for (int64_t c = 0; c < block; c++) {
-            float a = top[h.low * block + c], b = top[h.high * block + c];
-            float d = bottom[h.low * block + c], e = bottom[h.high * block + c];
-            y[c] = (a * (1 - h.part) + b * h.part) * (1 - v.part) +
-                   (d * (1 - h.part) + e * h.part) * v.part;
-        }
-    }
+    int64_t row = j->in[1] * s->block;
+    ort_blocked_place v = place_of(s, 0, oy, j->in[0]);
+    s->k->mix_row(x + v.low * row, x + v.high * row, v.part, j->places, j->in[1] * s->scale[1], y);
 }
 
 /* Each pixel of the row `times` times side by side; blocks are 8 or 16 channels. */
@@ -129,7 +135,7 @@ static void task_upsample(void *arg, int64_t first, int64_t end, int thread)
 static ort_status upsample_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *x = ort_call_in(call, 0);
-    upsample_job j = {call->state, {x->shape.dim[2], x->shape.dim[3]}, x->data,
+    upsample_job j = {call->state, call->plan_state, {x->shape.dim[2], x->shape.dim[3]}, x->data,
                       ort_call_out(call, 0)->data};
     int64_t planes = x->shape.dim[0] * x->shape.dim[1] / (j.s->inner ? 1 : j.s->block);
     if (j.s->inner ? x->shape.dim[4] != j.s->block : x->shape.dim[1] % j.s->block != 0)
@@ -144,7 +150,7 @@ static ort_status upsample_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl upsample_impl = {
     .state = sizeof(upsample_state), .bind = upsample_bind, .infer = upsample_infer,
-    .prepare = upsample_prepare, .run = upsample_run,
+    .prepare = upsample_prepare, .shape = upsample_shape, .run = upsample_run,
 };
 
 #define UPSAMPLE_ATTRS "coordinate_transformation_mode:s=asymmetric mode:s=nearest scales:is"

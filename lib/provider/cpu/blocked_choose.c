@@ -300,6 +300,8 @@ static int64_t repeat_factor(const ort_graph *graph, const ort_node *node, int a
 static bool repeats(const ort_node *node)
 {
     static const char place[] = "coordinate_transformation_mode", round[] = "nearest_mode";
+    if (!ort_node_attr_is(node, "mode", "nearest"))
+        return false;
     if (node->opset < 11) /* asymmetric and rounded down, without attributes */
         return true;
     if (ort_node_attr_is(node, place, "half_pixel") ||
@@ -309,14 +311,31 @@ static bool repeats(const ort_node *node)
     return ort_node_attr_is(node, place, "asymmetric") && ort_node_attr_is(node, round, "floor");
 }
 
-bool ort_blocked_is_repeat(const ort_graph *graph, const ort_node *node, int64_t factors[2])
+/* Where a linear pixel lies, in the words of BlockedUpsample; NULL: not where those know. */
+static const char *linear_place(const ort_node *node)
 {
+    static const char place[] = "coordinate_transformation_mode";
+    if (node->opset < 11)
+        return "asymmetric";
+    if (ort_node_has(node, "antialias") && ort_node_attr_int(node, "antialias"))
+        return NULL;
+    return ort_node_attr_is(node, place, "half_pixel") ||
+                   ort_node_attr_is(node, place, "pytorch_half_pixel") ? "half_pixel"
+           : ort_node_attr_is(node, place, "align_corners")            ? "align_corners"
+           : ort_node_attr_is(node, place, "asymmetric")               ? "asymmetric"
+                                                                       : NULL;
+}
+
+bool ort_blocked_grows(const ort_graph *graph, const ort_node *node, int64_t factors[2],
+                       const char **place)
+{
+    *place = NULL;
     if (!ort_edit_is_any(node, "Resize|Upsample") || node->input_count < 2 ||
-        !ort_node_attr_is(node, "mode", "nearest") ||
         ort_node_attr(node, "axes") || ort_fact_type(graph, node->inputs[0])->rank != 4 ||
         (ort_node_has(node, "keep_aspect_ratio_policy") &&
          !ort_node_attr_is(node, "keep_aspect_ratio_policy", "stretch")) ||
-        !repeats(node))
+        !(ort_node_attr_is(node, "mode", "linear") ? (*place = linear_place(node)) != NULL
+                                                   : repeats(node)))
         return false;
     for (int i = 0; i < 2; i++)
         factors[i] = repeat_factor(graph, node, 2 + i);
@@ -345,7 +364,8 @@ static ort_blocked_role role_of(const ort_graph *graph, const ort_blocked_choice
     if (serves_affine(graph, c, node))
         return ORT_BLOCKED_AFFINE;
     int64_t factors[2];
-    if (c->blocked[node->inputs[0]] && ort_blocked_is_repeat(graph, node, factors) &&
+    const char *place;
+    if (c->blocked[node->inputs[0]] && ort_blocked_grows(graph, node, factors, &place) &&
         is_plane(ort_fact_type(graph, node->outputs[0])))
         return ORT_BLOCKED_RESIZE;
     return role_of_concat(graph, c, node);

@@ -14,7 +14,7 @@ typedef enum ort_blocked_role {
     ORT_BLOCKED_CONCAT, /* along whole blocks of channels */
     ORT_BLOCKED_JOIN,   /* Concat of blocks that aren't full */
     ORT_BLOCKED_AFFINE, /* by constants per channel: BatchNormalization, PRelu, Mul, Add, .. */
-    ORT_BLOCKED_RESIZE, /* nearest, by whole factors */
+    ORT_BLOCKED_RESIZE, /* nearest or linear, by whole factors */
 } ort_blocked_role;
 
 typedef struct ort_blocked_choice {
@@ -35,8 +35,10 @@ const char *ort_blocked_stays(const ort_graph *graph, const ort_blocked_choice *
 bool ort_blocked_is_mean(const ort_graph *graph, const ort_node *node);
 /* Does this convolution read plain rows when nobody gives its input in the layout? */
 bool ort_blocked_reads_plain(const ort_graph *graph, const ort_node *conv);
-/* Is this a Resize that repeats each pixel `factors` times along the two spatial axes? */
-bool ort_blocked_is_repeat(const ort_graph *graph, const ort_node *node, int64_t factors[2]);
+/* Is this a Resize by whole factors along the two spatial axes? *place: where a linear one finds
+ * its pixels, in the words of BlockedUpsample; NULL: each pixel is repeated. */
+bool ort_blocked_grows(const ort_graph *graph, const ort_node *node, int64_t factors[2],
+                       const char **place);
 /* blocked_numbers.c: what a node changes by constants per channel alone; ORT_ID_NONE: another. */
 ort_id ort_blocked_affine_data(const ort_graph *graph, const ort_node *node);
 /* The lists that make a BlockedAffine of it, three at most; how many, 0: memory is exhausted. */

@@ -92,15 +92,29 @@ static void order_scale(const layout *l, const ort_node *node, ort_id *inputs)
     inputs[0] = plane;
 }
 
-static ort_status repeat_attr(ort_graph *graph, const ort_node *node, ort_attr *attr,
-                              ort_error *err)
+/* What becomes of a node: its operator in our domain, NULL for its own, and attributes set anew. */
+typedef struct form {
+    char text[64];
+    const char *internal;
+    ort_attr extra[3];
+    int extra_count, inputs; /* inputs that stay */
+    bool bare;               /* none of the node's own attributes stay */
+} form;
+
+/* Of a BlockedUpsample: its scales, and what a linear one needs. */
+static ort_status grow_attrs(ort_graph *graph, const ort_node *node, form *f, ort_error *err)
 {
     int64_t *scales = ort_arena_array(&graph->model->arena, 4, sizeof *scales);
+    const char *place;
     if (!scales)
         return ort_error_memory(err, 4 * sizeof *scales);
     scales[0] = scales[1] = 1;
-    ort_blocked_is_repeat(graph, node, scales + 2);
-    *attr = ort_attr_ints("scales", scales, 4);
+    ort_blocked_grows(graph, node, scales + 2, &place);
+    f->extra[f->extra_count++] = ort_attr_ints("scales", scales, 4);
+    if (place) {
+        f->extra[f->extra_count++] = ort_attr_string("mode", "linear");
+        f->extra[f->extra_count++] = ort_attr_string("coordinate_transformation_mode", place);
+    }
     return ORT_OK;
 }
 
@@ -116,15 +130,6 @@ static ort_status join_attr(ort_graph *graph, const ort_node *node, ort_attr *at
     *attr = ort_attr_ints("channels", channels, count);
     return ORT_OK;
 }
-
-/* What becomes of a node: its operator in our domain, NULL for its own, and attributes set anew. */
-typedef struct form {
-    char text[64];
-    const char *internal;
-    ort_attr extra[3];
-    int extra_count, inputs; /* inputs that stay */
-    bool bare;               /* none of the node's own attributes stay */
-} form;
 
 static ort_status form_of(layout *l, const ort_node *node, form *f, ort_error *err)
 {
@@ -145,10 +150,8 @@ static ort_status form_of(layout *l, const ort_node *node, form *f, ort_error *e
     f->internal = role == ORT_BLOCKED_RESIZE   ? "BlockedUpsample"
                   : role == ORT_BLOCKED_AFFINE ? "BlockedAffine"
                                                : "BlockedGlobalAveragePool";
-    if (role == ORT_BLOCKED_RESIZE) {
-        f->extra_count = 1;
-        return repeat_attr(graph, node, f->extra, err);
-    }
+    if (role == ORT_BLOCKED_RESIZE)
+        return grow_attrs(graph, node, f, err);
     if (role == ORT_BLOCKED_AFFINE) {
         f->extra_count = ort_blocked_affine_attrs(graph, node, f->extra);
         return f->extra_count ? ORT_OK : ort_error_memory(err, sizeof f->extra);
