@@ -10,15 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/budget.h"
 #include "base/checked.h"
+#include "base/huge.h"
 
 struct ort_arena_block {
     ort_arena_block *next; /* older block */
     size_t capacity, used; /* bytes after the header */
-    size_t pad;            /* keeps the payload aligned to 16 on 64-bit machines */
+    size_t touched;        /* bytes from the block's start in huge pages that are there; 0: none */
 };
 
 enum {
@@ -26,7 +26,6 @@ enum {
     LARGEST_BLOCK = 1 << 20,
     NATURAL_ALIGNMENT = 16,
     SLAB_CHUNK = 32 << 10,
-    HUGE_PAGE = 2 << 20,
     HUGE_FROM = 512 << 10, /* bytes in use: a huge page takes about as long to clear */
     FIRST_HUGE_BLOCK = 4 << 20,
     LARGEST_HUGE_BLOCK = 64 << 20,
@@ -37,10 +36,10 @@ static char *payload(ort_arena_block *block)
     return (char *)(block + 1);
 }
 
-/* A page fault for 2 MB instead of one for 4 KB: most of the time of packing weights otherwise. */
+/* A block in huge pages where these are cheap (huge.h). */
 static ort_arena_block *add_huge_block(ort_arena *arena, size_t wanted)
 {
-    size_t total, usual = 2 * arena->used_bytes / HUGE_PAGE * HUGE_PAGE;
+    size_t total, usual = 2 * arena->used_bytes / ORT_HUGE_PAGE * ORT_HUGE_PAGE;
     void *memory;
     if (usual < FIRST_HUGE_BLOCK)
         usual = FIRST_HUGE_BLOCK;
@@ -51,15 +50,29 @@ static ort_arena_block *add_huge_block(ort_arena *arena, size_t wanted)
     if (!ort_add_size(wanted, sizeof(ort_arena_block), &total) ||
         !ort_account_charge(arena->account, total))
         return NULL;
-    if (posix_memalign(&memory, HUGE_PAGE, total)) {
+    if (posix_memalign(&memory, ORT_HUGE_PAGE, total)) {
         ort_account_refund(arena->account, total);
         return NULL;
     }
-    (void)madvise(memory, total / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+    bool huge = ort_huge_ask(memory, total) && ort_huge_touch(memory, total);
     ort_arena_block *block = memory;
-    *block = (ort_arena_block){.next = arena->head, .capacity = wanted};
+    *block = (ort_arena_block){.next = arena->head, .capacity = wanted,
+                               .touched = huge ? ORT_HUGE_PAGE : 0};
     arena->head = block;
     return block;
+}
+
+/* Huge pages up to `end`, counted from the block's start: none of them is in use before. */
+static void touch_block(ort_arena_block *block, size_t end)
+{
+    size_t total = sizeof *block + block->capacity;
+    while (block->touched > 0 && block->touched < end) {
+        assert(sizeof *block + block->used <= block->touched && end <= total);
+        if (!ort_huge_touch((char *)block + block->touched, total - block->touched))
+            block->touched = 0;
+        else
+            block->touched += ORT_HUGE_PAGE;
+    }
 }
 
 static void join_account(ort_arena *arena)
@@ -96,7 +109,7 @@ static ort_arena_block *add_block(ort_arena *arena, size_t wanted)
         return NULL;
     }
     block->capacity = capacity;
-    block->used = 0;
+    block->used = block->touched = 0;
     block->next = arena->head;
     arena->head = block;
     return block;
@@ -126,6 +139,7 @@ void *ort_arena_alloc_aligned(ort_arena *arena, size_t bytes, size_t alignment, 
             return NULL;
         offset = aligned_offset(block, alignment);
     }
+    touch_block(block, sizeof *block + offset + bytes);
     arena->used_bytes += offset - block->used + bytes;
     block->used = offset + bytes;
     void *p = payload(block) + offset;

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/huge.h"
 
 void *ort_memory_new(size_t bytes)
 {
@@ -17,7 +18,7 @@ void *ort_memory_new(size_t bytes)
     if (posix_memalign(&memory, large ? ORT_MEMORY_LARGE : 64, bytes ? bytes : 64))
         return NULL;
     if (large)
-        (void)madvise(memory, bytes / ORT_MEMORY_LARGE * ORT_MEMORY_LARGE, MADV_HUGEPAGE);
+        (void)ort_huge_ask(memory, bytes);
     return memory;
 }
 

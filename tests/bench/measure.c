@@ -125,7 +125,7 @@ static bool start(const settings *set, int which, const char *folder, int thread
     return answer(c, s, ready) && ask(c, s, "first", first);
 }
 
-/* Read what lies in the folder: start-up is that of files in the page cache, for whoever is first. */
+/* Read what lies in the folder: start-up is that of files in the page cache, whoever is first. */
 static void warm_files(const char *folder)
 {
     static char buffer[1 << 20];

@@ -1,0 +1,40 @@
+/* huge.c - see huge.h. */
+#define _GNU_SOURCE 1
+#include "base/huge.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "base/log.h"
+
+enum { SLOW_NS = 3000000 };
+
+static atomic_bool slow; /* one of this process was */
+
+bool ort_huge_ask(void *memory, size_t bytes)
+{
+    assert((uintptr_t)memory % ORT_HUGE_PAGE == 0);
+    if (atomic_load_explicit(&slow, memory_order_relaxed))
+        return false;
+#ifdef MADV_HUGEPAGE
+    return madvise(memory, bytes / ORT_HUGE_PAGE * ORT_HUGE_PAGE, MADV_HUGEPAGE) == 0;
+#else
+    return false;
+#endif
+}
+
+bool ort_huge_touch(void *page, size_t rest)
+{
+    uint64_t begin = ort_clock_ns();
+    *(volatile char *)page = 0;
+    if (ort_clock_ns() - begin < SLOW_NS)
+        return true;
+    atomic_store_explicit(&slow, true, memory_order_relaxed);
+#ifdef MADV_NOHUGEPAGE
+    if (rest > ORT_HUGE_PAGE)
+        (void)madvise((char *)page + ORT_HUGE_PAGE, rest - ORT_HUGE_PAGE, MADV_NOHUGEPAGE);
+#endif
+    return false;
+}
