@@ -198,10 +198,12 @@ static ort_status scatter_run(ort_call *call, ort_error *err)
     ort_shape_strides(&data->shape, job.stride);
     job.length = indices->shape.dim[rank - 1];
     job.rows = ort_tensor_count(indices) / job.length;
-    if (axis == rank - 1)
-        ort_call_range(call, job.rows, ort_max_i64(FEW_UPDATES / job.length, 1), rows_task, &job);
-    else
+    if (axis == rank - 1) { /* rows of types below a byte share their bytes: one task */
+        int64_t rows = job.bytes ? ort_max_i64(FEW_UPDATES / job.length, 1) : job.rows;
+        ort_call_range(call, job.rows, rows, rows_task, &job);
+    } else {
         share_columns(&job, columns_task);
+    }
     return ORT_OK;
 }
 
