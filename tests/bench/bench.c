@@ -154,7 +154,7 @@ static bool parse(int argc, char **argv, settings *set)
            set->launches <= MAX_LAUNCHES && set->limit_s > 0;
 }
 
-/* All models with each number of threads; how many rows have different outputs. */
+/* All models with each number of threads; how many rows have different outputs, -1: no models. */
 static int measure_all(const settings *set, char **dirs, int dir_count)
 {
     static measure list[MAX_MODELS];
@@ -162,7 +162,9 @@ static int measure_all(const settings *set, char **dirs, int dir_count)
     size_t count = list_models(set, dirs, dir_count, folders);
     progress p = {.total = count * (size_t)set->thread_count, .begin_ms = harness_now_ms()};
     int different = 0;
-    for (int t = 0; t < set->thread_count; t++) {
+    if (count == 0)
+        fprintf(stderr, "bench: no folder with a model here, or none that fits --only\n");
+    for (int t = 0; t < set->thread_count && count > 0; t++) {
         machine_times before = print_load(set->threads[t]);
         for (size_t k = 0; k < count; k++)
             measure_folder(set, folders[k], set->threads[t], &p, &list[k]);
@@ -171,7 +173,7 @@ static int measure_all(const settings *set, char **dirs, int dir_count)
         for (size_t k = 0; k < count; k++)
             different += list[k].differs;
     }
-    return different;
+    return count ? different : -1;
 }
 
 int main(int argc, char **argv)
@@ -197,7 +199,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     print_head(&set);
     int different = measure_all(&set, argv + optind, argc - optind);
-    if (different)
+    if (different > 0)
         printf("%d rows have different outputs\n", different);
     return different != 0;
 }

@@ -112,6 +112,9 @@ END
     run --separate-stderr bench --only '@(chain_*|other)'
     [ "$status" -eq 0 ]
     [[ $stderr == *"1/1 chain_too "* && $stderr != *"chain "* ]]
+    run --separate-stderr bench --only nobody
+    [ "$status" -eq 1 ]
+    [[ $stderr == *"none that fits --only"* ]]
 }
 
 @test "a terminal shows the model at hand and the time left" {

@@ -16,8 +16,8 @@ that rotates, while the processes of the others wait for their turn; what counts
 run, since a run that waits for a processor is what a user sees, and of the rounds the median of
 the ratios. A round in which processes of others took more than --foreign of the two processors (a
 twentieth) is repeated. --old: another build of the program, and the ratio new / old. Exit status 1
-when two threads are slower than one: in `pair` or `hog` by a ratio above 1.02, `alone` by the
-whole of its interval.
+when nothing fits --only, a model fails here, or two threads are slower than one: in `pair` or `hog`
+by a ratio above 1.02, `alone` by the whole of its interval.
 
 `alone` goes on beyond its rounds, to at most --most, until the interval is narrower than 0.1. Each
 row of it says what the machine itself gives at the time: what two busy loops get done together as a
@@ -152,8 +152,11 @@ def ratio(times, above, below):
 
 
 def is_narrow(times):
-    """Whether the interval of ours is known well enough."""
-    low, high = interval(ratio(times, ("ours", 2), ("ours", 1)))
+    """Whether the interval of ours is known well enough, or can't be."""
+    ratios = ratio(times, ("ours", 2), ("ours", 1))
+    if not ratios:
+        return True
+    low, high = interval(ratios)
     return high - low < WIDTH
 
 
@@ -170,6 +173,8 @@ def measure(options, sides, folder, scene):
             print(f"{folder}: {side}: {error}", file=sys.stderr)
             workers.pop((side, 1), None)
     keys = list(workers)
+    if not keys:
+        return times
     for key in keys:
         timed(workers[key], scene, options.ms)
     patience = [PATIENCE * options.rounds]
@@ -200,7 +205,7 @@ def summary(sides, gains):
 
 def gains_of(sides, times):
     """{side: its median of two threads over one}; {} for a model that is too short."""
-    if statistics.median(times.get(("ours", 1), [0])) < LEAST_MS:
+    if statistics.median(times.get(("ours", 1)) or [0]) < LEAST_MS:
         return {}
     return {side: statistics.median(ratio(times, (side, 2), (side, 1)))
             for side in sides if (side, 2) in times}
@@ -213,6 +218,7 @@ def report(name, scene, sides, times, machine=""):
         ratios = ratio(times, (side, 2), (side, 1))
         if not ratios:
             cells += ["-"] * 3
+            good = good and side != "ours"  # nothing is compared
             continue
         low, high = interval(ratios)
         median = statistics.median(ratios)
@@ -221,10 +227,13 @@ def report(name, scene, sides, times, machine=""):
         good = good and (side != "ours" or (low <= 1 if scene == "alone" else median <= LIMIT))
     for threads in (1, 2) if "old" in sides else ():
         ratios = ratio(times, ("ours", threads), ("old", threads))
+        if not ratios:
+            cells.append("-")
+            continue
         low, high = interval(ratios)
         cells += [f"{statistics.median(ratios):.3f} ({low:.2f} to {high:.2f})"]
     print(f"| {name} | {scene} | " + " | ".join(cells) + f" |{machine}" +
-          ("" if good else " slower"))
+          ("" if good else " slower, or failed"))
     sys.stdout.flush()
     return good
 
@@ -264,6 +273,9 @@ def main():
     folders = [path for folder in options.folders for path in sorted(pathlib.Path(folder).iterdir())
                if (path / "model.onnx").exists()
                and any(fnmatch.fnmatch(path.name, glob) for glob in options.only.split())]
+    if not folders:
+        print("bench-shared: no model's name fits --only", file=sys.stderr)
+        return 1
     for folder in folders:
         for scene in options.scene.split():
             machine, before = "", stolen()
