@@ -29,4 +29,11 @@ static inline bool ort_kernel_may_share(const void *in, size_t in_size, const vo
            ort_kernel_apart(in, n * in_size, out, n * out_size);
 }
 
+/* In a probe: the compiler forgets what it knows of a vector. */
+#if defined(__x86_64__)
+#define ORT_KERNEL_KEEP(v) "+v"(v)
+#else
+#define ORT_KERNEL_KEEP(v) "+w"(v)
+#endif
+
 #endif

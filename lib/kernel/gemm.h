@@ -54,10 +54,11 @@ typedef struct ort_tile_f64 {
     double alpha;
 } ort_tile_f64;
 
-/* Integer products modulo 2^32: C = A * B + add. One element of a and b is 32 bits that hold two
- * int16 of neighbouring k (ort_gemm_kernels.i16). k, lda and steps count such pairs. */
+/* Integer products modulo 2^32: C = A * B + add. An element of a and b holds a few integers of
+ * neighbouring k (ort_gemm_kernels.i16 and .bytes). k, lda and steps count elements. */
 typedef struct ort_tile_i32 {
-    const int32_t *a, *b;
+    const int32_t *a;
+    const void *b;
     int64_t lda, b_step, b_panel;
     const int64_t *b_offset;
     int32_t *c;
@@ -115,19 +116,33 @@ typedef struct ort_nbits {
 typedef struct ort_gemm_kernels {
     int mr, nr;         /* f32 micro tile */
     int mr64, nr64;     /* f64 */
-    int mri, nri;       /* i16 */
+    int mri, nri;       /* i16 and bytes */
+    int word;           /* bytes: 2 or 4 of them, neighbours along k, are one element */
     int kc;             /* k per call that keeps one panel in the first-level cache */
 
     /* Multiply-adds in registers; returns the floating-point operations done. For measuring what
      * the machine can reach; *sink receives a number without meaning. */
     double (*multiply_adds)(int64_t rounds, float *sink);
+    /* The same of the instructions that `bytes` is made of. */
+    double (*byte_multiply_adds)(int64_t rounds, float *sink);
     void (*f32)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
     /* The bits that f32 gives on a B whose numbers all are float16 or bfloat16, read in that form
      * (panels of nr, no b_offset). Meant for m up to ORT_HALF_ROWS. */
     void (*f16)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
     void (*bf16)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
     void (*f64)(int64_t m, int64_t n, int64_t k, const ort_tile_f64 *tile);
+    /* Elements of both hold two int16, in 32 bits. */
     void (*i16)(int64_t m, int64_t n, int64_t k_pairs, const ort_tile_i32 *tile);
+    /* Unsigned bytes by signed ones, exactly. A word of B is `word` int8 in as many bytes; one of A
+     * has 32 bits, of `word` uint8 (4), or of int16 that hold such a byte (2). B is packed. */
+    void (*bytes)(int64_t m, int64_t n, int64_t k_words, const ort_tile_i32 *tile);
+    /* k bytes of a row of A to words for `bytes`, the last filled up with 0. Signed x is taken as
+     * the unsigned x + 128. */
+    void (*words_u8)(int64_t k, const void *x, bool is_signed, int32_t *out);
+    /* Byte (kk, j) of B = b[kk * row + j * column] to words in panels of nri columns, filled up
+     * with 0; the panels follow each other. Unsigned b is taken as the signed b - 128. */
+    void (*pack_bytes)(int64_t k, int64_t n, const void *b, int64_t row, int64_t column,
+                       bool is_signed, void *out);
 
     /* Element (kk, j) = b[kk * row + j * column]: k * n elements into panels of nr (nr64) columns,
      * panel stride k_total * nr; the last panel is zero padded. b is aligned for nothing. */
@@ -153,6 +168,13 @@ typedef struct ort_gemm_kernels {
     void (*widen_pairs_s16)(int64_t n, const void *x, const void *y, int64_t stride, bool is_signed,
                             int zero, int16_t *out);
     void (*requant)(int64_t n, const int32_t *acc, const ort_requant *r, void *out);
+    /* out[i] = (float)acc[i] * scale[i] + bias[i]; no bias: NULL. May be the same memory. */
+    void (*scale_i32)(int64_t n, const int32_t *acc, const float *scale, const float *bias,
+                      void *out);
+    /* acc[i] -= by * x[i], modulo 2^32. */
+    void (*subtract_i32)(int64_t n, int32_t by, const int32_t *x, int32_t *acc);
+    /* The sum of n bytes; signed x is taken as x + 128. */
+    int32_t (*sum_u8)(int64_t n, const void *x, bool is_signed);
     int nbits_lanes;
     /* Rows [j, j + lanes) of [n][row_words] into the words of one group; rows beyond n are 0. */
     void (*nbits4_pack)(int64_t n, int64_t row_words, const uint8_t *q, int64_t j, int32_t *words);

@@ -171,6 +171,12 @@ static inline vi vi_dot_i16(vi a, vi b, vi c)
     return _mm256_add_epi32(_mm256_madd_epi16(a, b), c);
 }
 
+/* VF_LANES pairs of int8 as int16. */
+static inline vi vi_from_pairs_s8(const uint16_t *p)
+{
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
 #define VD_LANES 4
 typedef __m256d vd;
 static inline __m256i vd_mask_n(int64_t n)

@@ -171,6 +171,12 @@ static inline vi vi_dot_i16(vi a, vi b, vi c)
     return _mm512_add_epi32(_mm512_madd_epi16(a, b), c);
 }
 
+/* VF_LANES pairs of int8 as int16. */
+static inline vi vi_from_pairs_s8(const uint16_t *p)
+{
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+
 #define VD_LANES 8
 typedef __m512d vd;
 static inline __mmask8 vd_mask_n(int64_t n) { return (__mmask8)((1u << n) - 1u); }

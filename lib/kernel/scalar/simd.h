@@ -172,6 +172,18 @@ SIMD vi vi_dot_i16(vi a, vi b, vi c)
     }
     return vi_wrap_add(r, c);
 }
+/* VF_LANES pairs of int8 as int16. */
+SIMD vi vi_from_pairs_s8(const uint16_t *p)
+{
+    int8_t bytes[2 * VF_LANES];
+    int16_t wide[2 * VF_LANES];
+    vi r;
+    memcpy(bytes, p, sizeof bytes);
+    for (int i = 0; i < 2 * VF_LANES; i++)
+        wide[i] = bytes[i];
+    memcpy(&r, wide, sizeof r);
+    return r;
+}
 SIMD vf vf_div(vf a, vf b) { return a / b; }
 SIMD vf vf_from_f16(const uint16_t *p) /* VF_LANES of them */
 {

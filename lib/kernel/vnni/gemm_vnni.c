@@ -1,5 +1,6 @@
-/* gemm_vnni.c - integer products of the AVX-512 VNNI tier: int16 pairs with a fused accumulation
- * (vpdpwssd), nibbles by bytes (vpdpbusd). Everything else is the AVX-512 tier's. */
+/* gemm_vnni.c - integer products of the AVX-512 VNNI tier: bytes by fours (vpdpbusd, which sums
+ * exactly), int16 pairs with a fused accumulation (vpdpwssd), nibbles by bytes (vpdpbusd).
+ * Everything else is the AVX-512 tier's. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -27,6 +28,11 @@
 #define T_FMA(x, b, c) _mm512_dpwssd_epi32(c, x, b)
 #include "kernel/gemm_tile.inc"
 
+#define GEMM_ROWS 14
+#define BYTES_WORD 4
+#define BYTES_DOT(x, b, c) _mm512_dpbusd_epi32(c, x, b)
+#include "kernel/bytes.inc"
+
 #define NIBBLE_WORDS INT64_MAX
 static inline vi vi_nibbles_begin(vi p) { return p; }
 static inline vi vi_nibbles_end(vi p, vi part)
@@ -44,5 +50,6 @@ static inline vi vi_nibbles(vi p, vi low, vi high, vi even, vi odd)
 void ort_gemm_plug_vnni(ort_gemm_kernels *table)
 {
     table->i16 = i16_run;
+    plug_bytes(table);
     table->nbits4_fixed = nbits4_fixed;
 }

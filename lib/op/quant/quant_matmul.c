@@ -1,9 +1,10 @@
 /* quant_matmul.c - products of 8-bit matrices: MatMulInteger, QLinearMatMul, and com.microsoft's
  * QGemm, MatMulIntegerToFloat and DynamicQuantizeMatMul.
  *
- * A table says which input holds what; one path runs them all: widen A, pack B (once when
- * constant), exact sums in int32, then a finish per output type: the sums themselves, scaled to
- * float, or requantized. QLinearMatMul of a float8 kind goes another way (quant_float8.c).
+ * A table says which input holds what; one path runs them all: pack B (once when constant), exact
+ * sums in int32, then a finish per output type: the sums themselves, scaled to float in their own
+ * place, or requantized. DynamicQuantizeMatMul reads A twice, for its range and as it quantizes the
+ * rows of the product. QLinearMatMul of a float8 kind goes another way (quant_float8.c).
  */
 #include <math.h>
 #include <string.h>
@@ -17,7 +18,7 @@ typedef struct slots { /* input of each operand, -1: none */
     int a, b, a_scale, b_scale, a_zero, b_zero, y_scale, y_zero, bias;
 } slots;
 
-enum { COLUMNS_MAX = 256 }; /* at least the columns of one tile of integer.c */
+enum { RANGE_FLOATS = 1 << 15 }; /* whose range is a task */
 
 typedef struct qmm_state {
     const slots *in;
@@ -31,7 +32,7 @@ typedef struct qmm_state {
 
 typedef struct qmm_plan {
     matmul_plan mm;
-    size_t rows, packed, bytes; /* workspace offsets; bytes: A quantized */
+    size_t rows, packed, ranges; /* workspace offsets */
 } qmm_plan;
 
 enum { INTEGER, QLINEAR, QGEMM, TO_FLOAT, DYNAMIC };
@@ -165,16 +166,16 @@ static ort_status qmm_shape(ort_shaping *s, ort_error *err)
     if (state->floats)
         return ort_qlinear_f8_shape(s, &plan->mm, err);
     size_t row_bytes, packed = 0, total;
-    if (!ort_integer_rows_bytes(plan->mm.m, plan->mm.k, &row_bytes) ||
+    if (!ort_integer_rows_bytes(s->k, plan->mm.m, plan->mm.k, &row_bytes) ||
         (!state->packed && !ort_integer_packed_bytes(s->k, plan->mm.k, plan->mm.n, &packed)))
         return ort_error_memory(err, SIZE_MAX);
     plan->rows = 0;
     plan->packed = ort_round_up(row_bytes, 64);
     if (!ort_add_size(plan->packed, ort_round_up(packed, 64), &total))
         return ort_error_memory(err, SIZE_MAX);
-    plan->bytes = total;
+    plan->ranges = total;
     if (state->dynamic)
-        total += (size_t)ort_tensor_count(a);
+        total += 2 * sizeof(float) * ort_task_count(ort_tensor_count(a), RANGE_FLOATS);
     s->workspace_bytes = total;
     s->thread_bytes = ort_integer_thread_bytes(s->k);
     return ORT_OK;
@@ -205,86 +206,148 @@ static float scale_at(const ort_tensor *t, int64_t i)
     return float_at(t, ort_tensor_count(t) == 1 ? 0 : i % ort_tensor_count(t));
 }
 
-/* The factor of each column of one row, without the output's scale. */
+/* What sums of one row are multiplied with, and what is added to them. */
+typedef struct finish_row {
+    float scale[ORT_INTEGER_COLUMNS], bias[ORT_INTEGER_COLUMNS];
+    int32_t whole[ORT_INTEGER_COLUMNS]; /* bias in int32 */
+} finish_row;
+
+/* Do all rows have one factor? */
+static bool is_shared(const ort_tensor *t)
+{
+    return !t || ort_tensor_count(t) == 1;
+}
+
+/* The factor of each column of one row. */
 static void row_scales(const finish_job *f, int64_t row, int64_t column, int64_t n, float *scale)
 {
     float a = scale_at(f->a_scale, row) * f->dynamic_scale * f->state->alpha;
-    for (int64_t j = 0; j < n; j++)
-        scale[j] = a * scale_at(f->b_scale, column + j);
-}
-
-static void finish_float(const finish_job *f, const float *scale, int64_t row, int64_t column,
-                         int64_t n, const int32_t *sums, float *y)
-{
-    bool whole = f->bias && f->bias->dtype == ORT_DTYPE_INT32;
-    for (int64_t j = 0; j < n; j++) {
-        int64_t at = f->bias ? row * f->bias_row + (column + j) * f->bias_column : 0;
-        int32_t sum = sums[j];
-        if (whole)
-            sum = (int32_t)((uint32_t)sum + (uint32_t)((const int32_t *)f->bias->data)[at]);
-        float v = (float)sum * scale[j];
-        y[j] = f->bias && !whole ? v + float_at(f->bias, at) : v;
-    }
-}
-
-static void finish_half(const finish_job *f, const float *scale, int64_t row, int64_t column,
-                        int64_t n, const int32_t *sums, int64_t at)
-{
-    float y[COLUMNS_MAX];
-    finish_float(f, scale, row, column, n, sums, y);
-    ort_tensor_from_f32(y, f->y, at, n);
-}
-
-static void finish_bytes(const finish_job *f, float *scale, int64_t row, int64_t column, int64_t n,
-                         const int32_t *sums, char *y)
-{
-    int32_t bias[COLUMNS_MAX];
-    float out = scale_at(f->y_scale, row);
-    ort_zeros zeros = ort_zeros_of(f->y_zero);
-    bool is_signed = f->y->dtype == ORT_DTYPE_INT8;
-    for (int64_t j = 0; j < n; j++)
-        scale[j] /= out;
-    if (f->bias)
+    bool floats = f->b_scale && f->b_scale->dtype == ORT_DTYPE_FLOAT;
+    if (floats && ort_tensor_count(f->b_scale) == f->n)
         for (int64_t j = 0; j < n; j++)
-            bias[j] = ((const int32_t *)f->bias->data)[row * f->bias_row +
-                                                       (column + j) * f->bias_column];
-    ort_requant r = {.bias = f->bias ? bias : NULL, .scale = scale, .per_column = true,
-                     .zero = ort_zero_at(&zeros, row), .lo = is_signed ? -128 : 0,
-                     .hi = is_signed ? 127 : 255};
-    f->k->gemm.requant(n, sums, &r, y);
+            scale[j] = a * ((const float *)f->b_scale->data)[column + j];
+    else
+        for (int64_t j = 0; j < n; j++)
+            scale[j] = a * scale_at(f->b_scale, column + j);
+    float out = scale_at(f->y_scale, row);
+    for (int64_t j = 0; j < n && f->y_scale; j++)
+        scale[j] /= out;
 }
 
+static void row_bias(const finish_job *f, int64_t row, int64_t column, int64_t n, finish_row *r)
+{
+    int64_t at = row * f->bias_row + column * f->bias_column;
+    if (f->bias->dtype == ORT_DTYPE_INT32)
+        for (int64_t j = 0; j < n; j++)
+            r->whole[j] = ((const int32_t *)f->bias->data)[at + j * f->bias_column];
+    else
+        for (int64_t j = 0; j < n; j++)
+            r->bias[j] = float_at(f->bias, at + j * f->bias_column);
+}
+
+static void finish_one(const finish_job *f, const finish_row *r, int64_t row, int64_t at, int64_t n,
+                       int32_t *sums)
+{
+    const ort_gemm_kernels *g = &f->k->gemm;
+    bool whole = f->bias && f->bias->dtype == ORT_DTYPE_INT32;
+    if (f->y->dtype == ORT_DTYPE_INT8 || f->y->dtype == ORT_DTYPE_UINT8) {
+        ort_zeros zeros = ort_zeros_of(f->y_zero);
+        bool is_signed = f->y->dtype == ORT_DTYPE_INT8;
+        ort_requant q = {.bias = whole ? r->whole : NULL, .scale = r->scale, .per_column = true,
+                         .zero = ort_zero_at(&zeros, row), .lo = is_signed ? -128 : 0,
+                         .hi = is_signed ? 127 : 255};
+        g->requant(n, sums, &q, (char *)f->y->data + at);
+        return;
+    }
+    if (whole)
+        g->subtract_i32(n, -1, r->whole, sums);
+    g->scale_i32(n, sums, r->scale, f->bias && !whole ? r->bias : NULL, sums);
+    if (f->y->dtype != ORT_DTYPE_FLOAT)
+        ort_tensor_from_f32((const float *)(const void *)sums, f->y, at, n);
+}
+
+/* Sums become what the output holds; floats in their own place. */
 static void finish_tile(void *arg, int64_t row, int64_t column, int64_t m, int64_t n,
-                        const int32_t *sums, int64_t ld)
+                        int32_t *sums, int64_t ld)
 {
     const finish_job *f = arg;
-    float scale[COLUMNS_MAX];
+    finish_row r;
+    bool scaled = false, biased = false;
     for (int64_t i = 0; i < m; i++, sums += ld) {
         int64_t at = f->offset + (row + i) * f->n + column, a_row = (row + i) % f->row_period;
-        if (f->y->dtype == ORT_DTYPE_INT32) {
-            memcpy((int32_t *)f->y->data + at, sums, (size_t)n * sizeof *sums);
-            continue;
-        }
-        row_scales(f, a_row, column, n, scale);
-        if (f->y->dtype == ORT_DTYPE_FLOAT)
-            finish_float(f, scale, a_row, column, n, sums, (float *)f->y->data + at);
-        else if (f->y->dtype == ORT_DTYPE_FLOAT16)
-            finish_half(f, scale, a_row, column, n, sums, at);
-        else
-            finish_bytes(f, scale, a_row, column, n, sums, (char *)f->y->data + at);
+        if (!scaled)
+            row_scales(f, a_row, column, n, r.scale);
+        if (f->bias && !biased)
+            row_bias(f, a_row, column, n, &r);
+        scaled = is_shared(f->a_scale) && is_shared(f->y_scale);
+        biased = f->bias_row == 0;
+        finish_one(f, &r, a_row, at, n, sums);
     }
 }
 
-/* DynamicQuantizeLinear of A into u8 bytes. */
-static int quantize_dynamic(const ort_call *call, const ort_tensor *a, uint8_t *bytes, float *scale)
+typedef struct range_job {
+    const ort_call *call;
+    const float *x;
+    float *low, *high; /* per task */
+} range_job;
+
+static void task_range(void *arg, int64_t first, int64_t end, int thread)
+{
+    const range_job *j = arg;
+    int64_t task = first / RANGE_FLOATS;
+    j->call->k->math.min_max(j->x + first, (size_t)(end - first), &j->low[task], &j->high[task]);
+}
+
+/* DynamicQuantizeLinear of A: its scale; the zero point. `space` has two floats for each task. */
+static int dynamic_range(const ort_call *call, const ort_tensor *a, float *space, float *scale)
 {
     int64_t count = ort_tensor_count(a);
+    size_t tasks = ort_task_count(count, RANGE_FLOATS);
+    range_job j = {call, a->data, space, space + tasks};
     float low = 0.0f, high = 0.0f;
-    if (count > 0)
-        call->k->math.min_max(a->data, (size_t)count, &low, &high);
-    int zero = ort_dynamic_range(low, high, scale);
-    call->k->math.quantize_u8(a->data, bytes, (size_t)count, *scale, zero);
-    return zero;
+    ort_call_range(call, count, RANGE_FLOATS, task_range, &j);
+    for (size_t i = 0; i < tasks; i++) {
+        low = fminf(low, j.low[i]);
+        high = fmaxf(high, j.high[i]);
+    }
+    return ort_dynamic_range(low, high, scale);
+}
+
+/* Where the inputs of a run lie; A's zero point when it is quantized here. */
+static void set_up(const ort_call *call, finish_job *f, ort_integer_product *p, uint8_t *zero)
+{
+    const qmm_state *state = call->state;
+    const qmm_plan *plan = call->plan_state;
+    const slots *in = state->in;
+    const ort_tensor *a = ort_call_in(call, in->a);
+    char *space = call->workspace;
+#define SLOT(name) (in->name >= 0 ? ort_call_in(call, in->name) : NULL)
+    f->a_scale = SLOT(a_scale);
+    f->b_scale = SLOT(b_scale);
+    f->y_scale = f->y->dtype == ORT_DTYPE_FLOAT ? NULL : SLOT(y_scale);
+    f->y_zero = SLOT(y_zero);
+    f->bias = SLOT(bias);
+    p->a_zero = ort_zeros_of(SLOT(a_zero));
+#undef SLOT
+    f->row_period =
+        a->shape.rank > 1 ? a->shape.dim[a->shape.rank - (state->mm.trans_a ? 1 : 2)] : 1;
+    if (f->bias) {
+        int64_t stride[ORT_MAX_RANK];
+        ort_shape_broadcast_strides(&f->bias->shape, &f->y->shape, stride);
+        f->bias_column = plan->mm.n > 1 || f->y->shape.rank > 0 ? stride[f->y->shape.rank - 1] : 0;
+        f->bias_row = f->y->shape.rank > 1 ? stride[f->y->shape.rank - 2] : 0;
+    }
+    p->space = space + plan->rows;
+    if (state->dynamic) {
+        *zero = (uint8_t)dynamic_range(call, a, (float *)(void *)(space + plan->ranges),
+                                       &f->dynamic_scale);
+        p->scale = f->dynamic_scale;
+        p->a_zero = (ort_zeros){zero, false, 1};
+    } else {
+        p->a = ort_bytes_of(a, plan->mm.a_row, plan->mm.a_col);
+    }
+    if (f->y->dtype != ORT_DTYPE_INT32)
+        p->finish = finish_tile;
 }
 
 static ort_status qmm_run(ort_call *call, ort_error *err)
@@ -292,57 +355,38 @@ static ort_status qmm_run(ort_call *call, ort_error *err)
     const qmm_state *state = call->state;
     const qmm_plan *plan = call->plan_state;
     const matmul_plan *mm = &plan->mm;
-    const slots *in = state->in;
-    const ort_tensor *a = ort_call_in(call, in->a), *b = ort_call_in(call, in->b);
-    char *space = call->workspace;
+    const ort_tensor *a = ort_call_in(call, state->in->a), *b = ort_call_in(call, state->in->b);
     finish_job f = {.state = state, .k = call->k, .y = ort_call_out(call, 0), .n = mm->n,
                     .dynamic_scale = 1.0f};
+    ort_integer_product p = {.m = mm->m, .n = mm->n, .depth = mm->k, .ld = mm->n, .arg = &f};
+    uint8_t zero;
     if (!f.y || ort_tensor_count(f.y) == 0)
         return ORT_OK;
     if (state->floats)
         return ort_qlinear_f8_run(call, mm, err);
-#define SLOT(name) (in->name >= 0 ? ort_call_in(call, in->name) : NULL)
-    f.a_scale = SLOT(a_scale);
-    f.b_scale = SLOT(b_scale);
-    f.y_scale = SLOT(y_scale);
-    f.y_zero = SLOT(y_zero);
-    f.bias = SLOT(bias);
-    ort_zeros a_zero = ort_zeros_of(SLOT(a_zero)), b_zero = ort_zeros_of(SLOT(b_zero));
-#undef SLOT
-    f.row_period =
-        a->shape.rank > 1 ? a->shape.dim[a->shape.rank - (state->mm.trans_a ? 1 : 2)] : 1;
-    if (f.bias) {
-        int64_t stride[ORT_MAX_RANK];
-        ort_shape_broadcast_strides(&f.bias->shape, &f.y->shape, stride);
-        f.bias_column = mm->n > 1 || f.y->shape.rank > 0 ? stride[f.y->shape.rank - 1] : 0;
-        f.bias_row = f.y->shape.rank > 1 ? stride[f.y->shape.rank - 2] : 0;
-    }
-    ort_bytes rows = ort_bytes_of(a, mm->a_row, mm->a_col), columns = ort_bytes_of(b, mm->b_row,
-                                                                                   mm->b_col);
-    uint8_t dynamic_zero;
-    if (state->dynamic) {
-        rows.data = space + plan->bytes;
-        rows.is_signed = false;
-        dynamic_zero = (uint8_t)quantize_dynamic(call, a, (uint8_t *)space + plan->bytes,
-                                                 &f.dynamic_scale);
-        a_zero = (ort_zeros){&dynamic_zero, false, 1};
-    }
-    const char *a_data = rows.data, *b_data = columns.data;
+    set_up(call, &f, &p, &zero);
+    bool direct = f.y->dtype == ORT_DTYPE_INT32 || f.y->dtype == ORT_DTYPE_FLOAT;
+    ort_bytes columns = ort_bytes_of(b, mm->b_row, mm->b_col);
+    ort_zeros b_zero = ort_zeros_of(state->in->b_zero >= 0 ? ort_call_in(call, state->in->b_zero)
+                                                           : NULL);
     for (int64_t i = 0; i < mm->batch; i++) {
-        int64_t b_at = matmul_offset(mm, mm->b_batch, i);
-        const char *packed = (const char *)state->packed;
-        rows.data = a_data + matmul_offset(mm, mm->a_batch, i);
-        ort_integer_rows(call, mm->m, mm->k, &rows, &a_zero, space + plan->rows);
-        if (packed) {
-            packed += (size_t)(b_at / ort_max_i64(mm->k * mm->n, 1)) * state->packed_bytes;
-        } else {
-            columns.data = b_data + b_at;
-            ort_integer_pack(call->k, mm->k, mm->n, &columns, &b_zero, space + plan->packed);
-            packed = space + plan->packed;
+        int64_t a_at = matmul_offset(mm, mm->a_batch, i), b_at = matmul_offset(mm, mm->b_batch, i);
+        p.packed = (char *)call->workspace + plan->packed;
+        if (state->dynamic)
+            p.floats = (const float *)a->data + a_at;
+        else
+            p.a.data = (const char *)a->data + a_at;
+        if (state->packed) {
+            p.packed = (const char *)state->packed +
+                       (size_t)(b_at / ort_max_i64(mm->k * mm->n, 1)) * state->packed_bytes;
+        } else if (i == 0 || b_at != matmul_offset(mm, mm->b_batch, i - 1)) {
+            columns.data = (const char *)b->data + b_at;
+            ort_integer_pack_now(call, mm->k, mm->n, &columns, &b_zero,
+                                 (char *)call->workspace + plan->packed);
         }
         f.offset = i * mm->m * mm->n;
-        ort_integer_multiply(call, mm->m, mm->n, mm->k, space + plan->rows, packed, finish_tile,
-                             &f);
+        p.sums = direct ? (int32_t *)f.y->data + f.offset : NULL;
+        ort_integer_multiply(call, &p);
     }
     return ORT_OK;
 }

@@ -1,14 +1,22 @@
-/* integer.c - widening, packing and the threaded integer product. */
-#pragma GCC optimize("O3") /* vectorize the packing */
-
+/* integer.c - packing of bytes, and the threaded integer product.
+ *
+ * A task is a block of rows by a block of columns whose panels of B fit the second-level cache. It
+ * takes one micro tile of rows at a time over the whole depth, so that sums stay in the first-level
+ * cache until they are finished.
+ */
 #include "op/shared/integer.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/cpu.h"
 
-enum { TILE_ROWS = 84, TILE_COLUMNS = 256, WIDEN_ROWS = 32 };
+enum { ROW_BYTES = 64 << 10, /* of A that one task prepares */
+       PACK_BYTES = 64 << 10,
+       ONES = 256,           /* words of a row of ones */
+       SMALL_WORK = 1 << 19, /* multiply-adds that are worth another thread */
+       QUANTIZED = 512 };    /* floats that are quantized before they are widened */
 
 ort_bytes ort_bytes_of(const ort_tensor *t, int64_t row, int64_t column)
 {
@@ -23,101 +31,226 @@ ort_zeros ort_zeros_of(const ort_tensor *t)
     return (ort_zeros){count ? t->data : NULL, t->dtype == ORT_DTYPE_INT8, count};
 }
 
-static int64_t pairs_of(int64_t depth)
+/* ---- B: a head, the sums and zero points of its columns, panels */
+
+typedef struct packed_head {
+    int32_t shifted; /* not all zero points are 0 */
+    int32_t unused[15];
+} packed_head;
+
+/* Where the parts of B lie. */
+typedef struct packed_parts {
+    const packed_head *head;
+    const int32_t *sum, *zero; /* per column */
+    const char *panels;
+} packed_parts;
+
+static int64_t words_of(const ort_kernels *k, int64_t depth)
 {
-    return (depth + 1) / 2;
+    return (depth + k->gemm.word - 1) / k->gemm.word;
 }
 
-bool ort_integer_rows_bytes(int64_t m, int64_t depth, size_t *bytes)
+/* Columns in whole panels. */
+static int64_t padded(const ort_kernels *k, int64_t n)
 {
-    int64_t count;
-    return ort_mul_i64(m, pairs_of(depth), &count) && ort_mul_size((size_t)count, 4, bytes);
+    return (n + k->gemm.nri - 1) / k->gemm.nri * k->gemm.nri;
+}
+
+static size_t column_bytes(const ort_kernels *k, int64_t n)
+{
+    return ort_round_up((size_t)padded(k, n) * sizeof(int32_t), 64);
+}
+
+/* Bytes of a panel. */
+static int64_t panel_bytes(const ort_kernels *k, int64_t depth)
+{
+    return words_of(k, depth) * k->gemm.word * k->gemm.nri;
+}
+
+static packed_parts parts_of(const ort_kernels *k, int64_t n, const void *packed)
+{
+    const char *at = (const char *)packed + sizeof(packed_head);
+    size_t bytes = column_bytes(k, n);
+    return (packed_parts){packed, (const int32_t *)(const void *)at,
+                          (const int32_t *)(const void *)(at + bytes), at + 2 * bytes};
 }
 
 bool ort_integer_packed_bytes(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes)
 {
-    int64_t nr = k->gemm.nri, columns, count;
-    return ort_add_i64(n, nr - 1, &columns) &&
-           ort_mul_i64(columns / nr * nr, pairs_of(depth), &count) &&
-           ort_mul_size((size_t)count, 4, bytes);
+    int64_t columns, deep, count;
+    size_t head = sizeof(packed_head) + 128;
+    if (!ort_add_i64(n, k->gemm.nri, &columns) || !ort_add_i64(depth, 4 + 8, &deep) ||
+        !ort_mul_i64(columns, deep, &count) || !ort_add_size((size_t)count, head, bytes))
+        return false;
+    *bytes = sizeof(packed_head) + 2 * column_bytes(k, n) +
+             (size_t)(padded(k, n) / k->gemm.nri * panel_bytes(k, depth));
+    return true;
 }
 
-static int byte_at(const ort_bytes *b, int64_t index)
+static int shifted_zero(const ort_zeros *zeros, bool is_signed, int64_t j)
 {
-    return b->is_signed ? ((const int8_t *)b->data)[index] : ((const uint8_t *)b->data)[index];
+    return ort_zero_at(zeros, j) - (is_signed ? 0 : 128);
 }
 
-static void widen_rows(const ort_kernels *k, int64_t first, int64_t last, int64_t depth,
-                       const ort_bytes *a, const ort_zeros *zeros, int16_t *rows)
+/* Sums of b - zb of whole panels: the product with a row of ones. */
+static void sum_columns(const ort_kernels *k, int64_t depth, int64_t n, const char *panels,
+                        const int32_t *zero, int32_t *sum)
 {
-    int64_t pairs = pairs_of(depth);
-    for (int64_t i = first; i < last; i++) {
-        int16_t *to = rows + i * 2 * pairs;
-        int zero = ort_zero_at(zeros, i);
-        if (a->column == 1)
-            k->gemm.widen_s16(depth, (const char *)a->data + i * a->row, a->is_signed, zero, to);
-        else
-            for (int64_t kk = 0; kk < depth; kk++)
-                to[kk] = (int16_t)(byte_at(a, i * a->row + kk * a->column) - zero);
-        if (depth % 2)
-            to[depth] = 0;
+    int32_t ones[ONES];
+    const int64_t words = words_of(k, depth), nr = k->gemm.nri;
+    for (int i = 0; i < ONES; i++)
+        ones[i] = k->gemm.word == 4 ? 0x01010101 : 0x00010001;
+    ort_tile_i32 t = {.a = ones, .b_step = nr, .b_panel = words * nr, .c = sum, .ldc = n};
+    for (int64_t k0 = 0; k0 == 0 || k0 < words; k0 += ONES) {
+        t.b = panels + k0 * nr * k->gemm.word;
+        t.add = k0 ? sum : NULL;
+        t.ldadd = n;
+        k->gemm.bytes(1, n, ort_min_i64(ONES, words - k0), &t);
     }
+    k->gemm.subtract_i32(n, (int32_t)(uint32_t)depth, zero, sum);
 }
 
-typedef struct widen_job {
+typedef struct pack_job {
     const ort_kernels *k;
-    int64_t depth;
-    const ort_bytes *a;
-    const ort_zeros *zeros;
-    int16_t *rows;
-} widen_job;
+    int64_t depth, n;
+    const ort_bytes *b;
+    const packed_parts *to;
+} pack_job;
 
-static void task_widen(void *arg, int64_t first, int64_t end, int thread)
+/* Columns [first, end), first at a panel. Zero points are there. */
+static void task_pack(void *arg, int64_t first, int64_t end, int thread)
 {
-    const widen_job *j = arg;
-    widen_rows(j->k, first, end, j->depth, j->a, j->zeros, j->rows);
+    const pack_job *j = arg;
+    const ort_kernels *k = j->k;
+    char *panels = (char *)(uintptr_t)j->to->panels;
+    int32_t *sum = (int32_t *)(uintptr_t)j->to->sum;
+    panels += first / k->gemm.nri * panel_bytes(k, j->depth);
+    k->gemm.pack_bytes(j->depth, end - first, (const char *)j->b->data + first * j->b->column,
+                       j->b->row, j->b->column, j->b->is_signed, panels);
+    sum_columns(k, j->depth, padded(k, end - first), panels, j->to->zero + first, sum + first);
 }
 
-void ort_integer_rows(const ort_call *call, int64_t m, int64_t depth, const ort_bytes *a,
-                      const ort_zeros *zeros, void *rows)
+/* All but the panels and their sums. */
+static void fill_zeros(const ort_kernels *k, int64_t n, const ort_bytes *b, const ort_zeros *zeros,
+                       char *packed)
 {
-    widen_job j = {call->k, depth, a, zeros, rows};
-    ort_call_range(call, m, WIDEN_ROWS, task_widen, &j);
+    int32_t *zero = (int32_t *)(void *)(packed + sizeof(packed_head) + column_bytes(k, n));
+    packed_head head = {0};
+    memset(packed, 0, sizeof head + 2 * column_bytes(k, n));
+    for (int64_t j = 0; j < n; j++) {
+        zero[j] = shifted_zero(zeros, b->is_signed, j);
+        head.shifted |= zero[j] != 0;
+    }
+    memcpy(packed, &head, sizeof head);
 }
-
-enum { PACK_COLUMNS = 64 }; /* at least nri */
-
-/* Two rows of B, or one and zeros, into a row of pairs. */
-#define PACK_ROWS(type)                                                                            \
-    do {                                                                                           \
-        const type *first = (const type *)b->data + at;                                            \
-        const type *second = both ? first + b->row : first;                                        \
-        for (int64_t j = 0; j < width; j++) {                                                      \
-            out[2 * j] = (int16_t)(first[j * b->column] - zero[j]);                                \
-            out[2 * j + 1] = both ? (int16_t)(second[j * b->column] - zero[j]) : 0;                \
-        }                                                                                          \
-    } while (0)
 
 void ort_integer_pack(const ort_kernels *k, int64_t depth, int64_t n, const ort_bytes *b,
                       const ort_zeros *zeros, void *packed)
 {
-    int64_t nr = k->gemm.nri;
-    int16_t *out = packed;
-    assert(nr <= PACK_COLUMNS);
-    for (int64_t j0 = 0; j0 < n; j0 += nr) {
-        int64_t width = ort_min_i64(nr, n - j0);
-        int zero[PACK_COLUMNS];
-        for (int64_t j = 0; j < width; j++)
-            zero[j] = ort_zero_at(zeros, j0 + j);
-        for (int64_t kk = 0; kk < depth; kk += 2, out += 2 * nr) {
-            int64_t at = kk * b->row + j0 * b->column;
-            bool both = kk + 1 < depth;
-            if (b->is_signed)
-                PACK_ROWS(int8_t);
-            else
-                PACK_ROWS(uint8_t);
-            memset(out + 2 * width, 0, (size_t)(nr - width) * 2 * sizeof *out);
-        }
+    packed_parts to = parts_of(k, n, packed);
+    pack_job j = {k, depth, n, b, &to};
+    fill_zeros(k, n, b, zeros, packed);
+    if (n > 0)
+        task_pack(&j, 0, n, 0);
+}
+
+void ort_integer_pack_now(const ort_call *call, int64_t depth, int64_t n, const ort_bytes *b,
+                          const ort_zeros *zeros, void *packed)
+{
+    packed_parts to = parts_of(call->k, n, packed);
+    pack_job j = {call->k, depth, n, b, &to};
+    fill_zeros(call->k, n, b, zeros, packed);
+    int64_t panels = ort_max_i64(PACK_BYTES / ort_max_i64(panel_bytes(call->k, depth), 1), 1);
+    ort_call_range(call, n, panels * call->k->gemm.nri, task_pack, &j);
+}
+
+/* ---- A */
+
+/* Rows a multiple of 2 KiB apart share too few sets of the first-level cache. */
+static int64_t row_words(const ort_kernels *k, int64_t depth)
+{
+    int64_t words = words_of(k, depth);
+    return words > 0 && words * 4 % 2048 == 0 ? words + 16 : words;
+}
+
+bool ort_integer_rows_bytes(const ort_kernels *k, int64_t m, int64_t depth, size_t *bytes)
+{
+    int64_t words, count;
+    return ort_add_i64(depth, 64, &words) && /* and the row's sum */
+           ort_mul_i64(m, row_words(k, depth) + 1, &count) &&
+           ort_mul_size((size_t)count, sizeof(int32_t), bytes);
+}
+
+/* Are the rows of A words as they lie? */
+static bool in_place(const ort_kernels *k, const ort_integer_product *p)
+{
+    const ort_bytes *a = &p->a;
+    bool near = p->m > 8 && a->row % 2048 == 0;
+    return k->gemm.word == 4 && !p->floats && !a->is_signed && a->column == 1 && !near &&
+           p->depth % 4 == 0 && a->row % 4 == 0 && (uintptr_t)a->data % 4 == 0;
+}
+
+typedef struct rows_job {
+    const ort_kernels *k;
+    const ort_integer_product *p;
+    int32_t *words; /* NULL: rows stay where they are */
+    int64_t lda;
+    int32_t *sums;  /* of rows; NULL: not needed */
+} rows_job;
+
+static void quantize_row(const ort_kernels *k, const ort_integer_product *p, int64_t i,
+                         int32_t *out)
+{
+    const float *x = p->floats + i * p->depth;
+    int zero = ort_zero_at(&p->a_zero, 0);
+    uint8_t bytes[QUANTIZED];
+    if (k->gemm.word == 4) {
+        out[words_of(k, p->depth) - 1] = 0;
+        k->math.quantize_u8(x, (uint8_t *)out, (size_t)p->depth, p->scale, zero);
+        return;
+    }
+    for (int64_t at = 0; at < p->depth; at += QUANTIZED) {
+        int64_t count = ort_min_i64(QUANTIZED, p->depth - at);
+        k->math.quantize_u8(x + at, bytes, (size_t)count, p->scale, zero);
+        k->gemm.words_u8(count, bytes, false, out + at / k->gemm.word);
+    }
+}
+
+static void gather_row(const ort_kernels *k, const ort_integer_product *p, const uint8_t *x,
+                       int32_t *out)
+{
+    uint8_t bytes[QUANTIZED];
+    for (int64_t at = 0; at < p->depth; at += QUANTIZED) {
+        int64_t count = ort_min_i64(QUANTIZED, p->depth - at);
+        for (int64_t i = 0; i < count; i++)
+            bytes[i] = x[(at + i) * p->a.column];
+        k->gemm.words_u8(count, bytes, p->a.is_signed, out + at / k->gemm.word);
+    }
+}
+
+/* The sum of a row's words, whatever they hold. */
+static int32_t sum_words(const ort_kernels *k, int64_t depth, const int32_t *words)
+{
+    int64_t bytes = words_of(k, depth) * 4; /* those of int16 are 0 where they are high */
+    return k->gemm.sum_u8(bytes, words, false);
+}
+
+static void task_rows(void *arg, int64_t first, int64_t end, int thread)
+{
+    const rows_job *j = arg;
+    const ort_integer_product *p = j->p;
+    for (int64_t i = first; i < end; i++) {
+        const uint8_t *x = p->floats ? NULL : (const uint8_t *)p->a.data + i * p->a.row;
+        int32_t *to = j->words ? j->words + i * j->lda : NULL;
+        if (to && p->floats)
+            quantize_row(j->k, p, i, to);
+        else if (to && p->a.column == 1)
+            j->k->gemm.words_u8(p->depth, x, p->a.is_signed, to);
+        else if (to)
+            gather_row(j->k, p, x, to);
+        if (j->sums)
+            j->sums[i] = to ? sum_words(j->k, p->depth, to)
+                            : j->k->gemm.sum_u8(p->depth, x, false);
     }
 }
 
@@ -125,44 +258,103 @@ void ort_integer_pack(const ort_kernels *k, int64_t depth, int64_t n, const ort_
 
 size_t ort_integer_thread_bytes(const ort_kernels *k)
 {
-    return TILE_ROWS * TILE_COLUMNS * sizeof(int32_t);
+    return (size_t)(k->gemm.mri + 1) * ORT_INTEGER_COLUMNS * sizeof(int32_t);
 }
 
 typedef struct integer_job {
     const ort_call *call;
-    int64_t m, n, pairs, row_tasks;
-    const int32_t *rows, *packed;
-    ort_integer_finish *finish;
-    void *arg;
+    const ort_integer_product *p;
+    packed_parts b;
+    const int32_t *a, *row_sums;
+    int64_t lda, words;
+    int64_t rows, columns, row_tasks; /* of a task */
 } integer_job;
+
+/* Micro tiles of rows by the columns of a task. */
+static void multiply_rows(const integer_job *j, int64_t row, int64_t m, int64_t column, int64_t n,
+                          const int32_t *add, int32_t *sums, int64_t ld)
+{
+    const ort_integer_product *p = j->p;
+    const ort_gemm_kernels *g = &j->call->k->gemm;
+    const bool a_zeros = p->a_zero.count > 1;
+    ort_tile_i32 t = {.a = j->a + row * j->lda, .lda = j->lda, .b_step = g->nri,
+                      .b = j->b.panels + column * j->words * g->word,
+                      .b_panel = j->words * g->nri, .c = sums, .ldc = ld, .add = add};
+    g->bytes(m, n, j->words, &t);
+    for (int64_t i = 0; i < m && (a_zeros || j->row_sums); i++) {
+        if (j->row_sums)
+            g->subtract_i32(n, j->row_sums[row + i], j->b.zero + column, sums + i * ld);
+        if (a_zeros)
+            g->subtract_i32(n, ort_zero_at(&p->a_zero, row + i) + (p->a.is_signed ? 128 : 0),
+                            j->b.sum + column, sums + i * ld);
+    }
+    if (p->finish)
+        p->finish(p->arg, row, column, m, n, sums, ld);
+}
 
 static void task_multiply(void *arg, size_t task, int thread)
 {
     const integer_job *j = arg;
-    const ort_gemm_kernels *g = &j->call->k->gemm;
-    int64_t row = (int64_t)task % j->row_tasks * TILE_ROWS;
-    int64_t column = (int64_t)task / j->row_tasks * TILE_COLUMNS;
-    int64_t m = ort_min_i64(TILE_ROWS, j->m - row), n = ort_min_i64(TILE_COLUMNS, j->n - column);
-    int32_t *sums = ort_call_scratch(j->call, thread);
-    ort_tile_i32 t = {.lda = j->pairs, .b_step = g->nri, .b_panel = j->pairs * g->nri, .c = sums,
-                      .ldc = TILE_COLUMNS, .ldadd = TILE_COLUMNS};
-    for (int64_t k0 = 0; k0 == 0 || k0 < j->pairs; k0 += g->kc) {
-        t.a = j->rows + row * j->pairs + k0;
-        t.b = j->packed + column * j->pairs + k0 * g->nri;
-        t.add = k0 ? sums : NULL;
-        g->i16(m, n, ort_min_i64(g->kc, j->pairs - k0), &t);
+    const ort_integer_product *p = j->p;
+    int64_t i0 = (int64_t)task % j->row_tasks * j->rows, mr = j->call->k->gemm.mri;
+    int64_t column = (int64_t)task / j->row_tasks * j->columns;
+    int64_t end = ort_min_i64(i0 + j->rows, p->m), n = ort_min_i64(j->columns, p->n - column);
+    int32_t *scratch = ort_call_scratch(j->call, thread);
+    int32_t *add = scratch + mr * ORT_INTEGER_COLUMNS;
+    int zero = ort_zero_at(&p->a_zero, 0) + (p->a.is_signed ? 128 : 0);
+    const bool shifts = p->a_zero.count <= 1 && zero != 0;
+    if (shifts) {
+        memset(add, 0, (size_t)n * sizeof *add);
+        j->call->k->gemm.subtract_i32(n, zero, j->b.sum + column, add);
     }
-    j->finish(j->arg, row, column, m, n, sums, TILE_COLUMNS);
+    int64_t blocks = (end - i0 + mr - 1) / mr;
+    for (int64_t row = i0, block = 0, m; row < end; row += m, block++) {
+        m = (end - row + (blocks - block) - 1) / (blocks - block);
+        int32_t *sums = p->sums ? p->sums + row * p->ld + column : scratch;
+        multiply_rows(j, row, m, column, n, shifts ? add : NULL, sums,
+                      p->sums ? p->ld : ORT_INTEGER_COLUMNS);
+    }
 }
 
-void ort_integer_multiply(const ort_call *call, int64_t m, int64_t n, int64_t depth,
-                          const void *rows, const void *packed, ort_integer_finish *finish,
-                          void *arg)
+/* Blocks of columns that half of the second-level cache has room for, of rows as many as give each
+ * thread work. */
+static void cut(integer_job *j, int width)
 {
-    if (m <= 0 || n <= 0)
+    const ort_integer_product *p = j->p;
+    const ort_gemm_kernels *g = &j->call->k->gemm;
+    int64_t cache = (int64_t)ort_cpu_get()->l2_bytes / 2, panel = j->words * g->word * g->nri;
+    int64_t panels = ort_max_i64(cache / ort_max_i64(panel, 1), 2);
+    panels = ort_min_i64(panels, ORT_INTEGER_COLUMNS / g->nri);
+    int64_t wanted = 1 + (int64_t)((double)p->m * (double)p->n * (double)p->depth / SMALL_WORK);
+    wanted = width > 1 ? ort_min_i64(wanted, 4 * width) : 1;
+    int64_t all = (p->n + g->nri - 1) / g->nri, column_tasks = (all + panels - 1) / panels;
+    j->row_tasks = ort_min_i64((wanted + column_tasks - 1) / column_tasks,
+                               (p->m + g->mri - 1) / g->mri);
+    if (j->row_tasks * column_tasks < wanted)
+        column_tasks = ort_min_i64((wanted + j->row_tasks - 1) / j->row_tasks, all);
+    j->columns = (all + column_tasks - 1) / column_tasks * g->nri;
+    j->rows = (p->m + j->row_tasks - 1) / j->row_tasks;
+    j->row_tasks = (p->m + j->rows - 1) / j->rows;
+}
+
+void ort_integer_multiply(const ort_call *call, const ort_integer_product *p)
+{
+    if (p->m <= 0 || p->n <= 0)
         return;
-    integer_job j = {call, m, n, pairs_of(depth), (m + TILE_ROWS - 1) / TILE_ROWS, rows, packed,
-                     finish, arg};
-    int64_t column_tasks = (n + TILE_COLUMNS - 1) / TILE_COLUMNS;
+    const ort_kernels *k = call->k;
+    integer_job j = {.call = call, .p = p, .b = parts_of(k, p->n, p->packed),
+                     .words = words_of(k, p->depth)};
+    bool stays = p->depth == 0 || in_place(k, p);
+    j.lda = stays ? p->a.row / 4 : row_words(k, p->depth);
+    j.a = stays ? p->a.data : p->space;
+    int32_t *sums = (int32_t *)p->space + p->m * row_words(k, p->depth);
+    j.row_sums = j.b.head->shifted && p->depth > 0 ? sums : NULL;
+    if (!stays || j.row_sums) {
+        rows_job r = {k, p, stays ? NULL : p->space, j.lda, j.row_sums ? sums : NULL};
+        ort_call_range(call, p->m, ort_max_i64(ROW_BYTES / ort_max_i64(p->depth, 1), 1), task_rows,
+                       &r);
+    }
+    cut(&j, ort_pool_width(call->pool));
+    int64_t column_tasks = (p->n + j.columns - 1) / j.columns;
     ort_call_parallel(call, (size_t)(j.row_tasks * column_tasks), task_multiply, &j);
 }

@@ -1,8 +1,13 @@
 /* integer.h - exact products of 8-bit matrices, for every quantized operator.
  *
- * Bytes are widened to int16 with their zero point taken off, in pairs along k, and summed in
- * int32 (modulo 2^32): no saturation anywhere, any mix of signs and zero points. A tile of sums is
- * handed to a finish function while it is in cache.
+ * The kernels multiply unsigned bytes of A by signed bytes of B and sum in int32 (modulo 2^32): no
+ * saturation anywhere, any mix of signs and zero points. Bytes of the other sign are shifted by 128
+ * together with their zero point, and zero points are taken off the sums:
+ *
+ *     sum (a - za)(b - zb)  =  sum a b  -  za * sum (b - zb)  -  zb * sum a
+ *
+ * The sums of B's columns are made when it is packed, those of A's rows only where B has a zero
+ * point. Sums of some rows and columns are handed to a finish function while they are in cache.
  */
 #ifndef ORT_OP_SHARED_INTEGER_H
 #define ORT_OP_SHARED_INTEGER_H
@@ -34,22 +39,40 @@ static inline int ort_zero_at(const ort_zeros *z, int64_t i)
     return z->is_signed ? ((const int8_t *)z->data)[i] : ((const uint8_t *)z->data)[i];
 }
 
-/* Bytes of A[m][depth] widened, and of B[depth][n] packed; false on overflow. */
-bool ort_integer_rows_bytes(int64_t m, int64_t depth, size_t *bytes);
-bool ort_integer_packed_bytes(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes);
-/* Zero points of A are per row, of B per column. */
-void ort_integer_rows(const ort_call *call, int64_t m, int64_t depth, const ort_bytes *a,
-                      const ort_zeros *zeros, void *rows);
-void ort_integer_pack(const ort_kernels *k, int64_t depth, int64_t n, const ort_bytes *b,
-                      const ort_zeros *zeros, void *packed);
+/* Columns of sums that a finish function gets at most. */
+#define ORT_INTEGER_COLUMNS 256
 
 /* Sums of rows [row, row + m) and columns [column, column + n), with row stride ld. */
 typedef void ort_integer_finish(void *arg, int64_t row, int64_t column, int64_t m, int64_t n,
-                                const int32_t *sums, int64_t ld);
+                                int32_t *sums, int64_t ld);
+
+typedef struct ort_integer_product {
+    int64_t m, n, depth;
+    ort_bytes a;           /* [m][depth], read in place where the kernels can */
+    const float *floats;   /* NULL; or [m][depth], of which A is made by this scale and the one zero
+                            * point */
+    float scale;
+    ort_zeros a_zero;      /* one, or per row */
+    const void *packed;    /* B with its zero points, by ort_integer_pack */
+    void *space;           /* ort_integer_rows_bytes() */
+    int32_t *sums;         /* where all sums are to lie, with row stride ld; NULL: in scratch */
+    int64_t ld;
+    ort_integer_finish *finish; /* NULL: sums are all */
+    void *arg;
+} ort_integer_product;
+
+/* Bytes of the workspace for A[m][depth], and of B[depth][n] packed; false on overflow. */
+bool ort_integer_rows_bytes(const ort_kernels *k, int64_t m, int64_t depth, size_t *bytes);
+bool ort_integer_packed_bytes(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes);
+/* Zero points of B are one, or per column. `packed` is aligned to 64 bytes. */
+void ort_integer_pack(const ort_kernels *k, int64_t depth, int64_t n, const ort_bytes *b,
+                      const ort_zeros *zeros, void *packed);
+/* The same on the call's pool. */
+void ort_integer_pack_now(const ort_call *call, int64_t depth, int64_t n, const ort_bytes *b,
+                          const ort_zeros *zeros, void *packed);
+
 /* Scratch per thread that the product needs. */
 size_t ort_integer_thread_bytes(const ort_kernels *k);
-void ort_integer_multiply(const ort_call *call, int64_t m, int64_t n, int64_t depth,
-                          const void *rows, const void *packed, ort_integer_finish *finish,
-                          void *arg);
+void ort_integer_multiply(const ort_call *call, const ort_integer_product *p);
 
 #endif

@@ -1,0 +1,259 @@
+/* test_integer.c - products of bytes are exact modulo 2^32 on every tier, whatever the signs, zero
+ * points and layouts of their operands, and however many threads share them. */
+#include <stdlib.h>
+
+#include "base/pool.h"
+#include "op/shared/integer.h"
+#include "test.h"
+
+enum { THREADS = 3, GUARD = 64, MARK = 0x5a };
+
+typedef enum layout { ROWS, COLUMNS, SPREAD, LAYOUTS } layout;
+typedef enum zeros_kind { NO_ZERO, ONE_ZERO, MANY_ZEROS, ZEROS_KINDS } zeros_kind;
+
+typedef struct sizes {
+    int64_t m, n, k;
+} sizes;
+
+/* One row, tails of micro tiles, panels and words, rows 4 KiB apart, B beyond a cache, no depth. */
+static const sizes all[] = {{1, 1, 1}, {1, 300, 67}, {2, 33, 4}, {3, 7, 5}, {13, 31, 6},
+                            {14, 64, 64}, {15, 65, 129}, {29, 257, 34}, {9, 40, 4096},
+                            {43, 100, 2048}, {5, 600, 4100}, {85, 16, 3}, {4, 9, 0}};
+
+static unsigned state = 1;
+
+static unsigned draw(void)
+{
+    state = state * 1664525u + 1013904223u;
+    return state >> 8;
+}
+
+/* Mostly the ends of the range: sums are as large as they can be. */
+static uint8_t draw_byte(void)
+{
+    unsigned x = draw();
+    return x % 4 == 0 ? (uint8_t)(x >> 3) : x % 4 == 1 ? 0x80 : x % 4 == 2 ? 0xff : 0x7f;
+}
+
+typedef struct matrix {
+    uint8_t *memory, *zero_memory;
+    ort_bytes of;
+    ort_zeros zeros;
+} matrix;
+
+static int value_of(const ort_bytes *b, int64_t index)
+{
+    return b->is_signed ? ((const int8_t *)b->data)[index] : ((const uint8_t *)b->data)[index];
+}
+
+/* rows x columns bytes that begin at an odd address when spread. */
+static matrix make(int64_t rows, int64_t columns, layout how, bool is_signed, zeros_kind zeros,
+                   int64_t zero_count)
+{
+    int64_t row = how == ROWS ? columns : how == COLUMNS ? 1 : 3 * columns + 1;
+    int64_t column = how == ROWS ? 1 : how == COLUMNS ? rows : 3, count = rows * columns * 4 + 8;
+    matrix x = {.memory = malloc((size_t)count), .zero_memory = malloc((size_t)zero_count + 1)};
+    for (int64_t i = 0; x.memory && i < count; i++)
+        x.memory[i] = draw_byte();
+    for (int64_t i = 0; x.zero_memory && i < zero_count; i++)
+        x.zero_memory[i] = draw_byte();
+    x.of = (ort_bytes){x.memory + (how == SPREAD), is_signed, row, column};
+    x.zeros = (ort_zeros){zeros == NO_ZERO ? NULL : x.zero_memory, is_signed,
+                          zeros == MANY_ZEROS ? zero_count : 1};
+    return x;
+}
+
+static void drop(matrix *x)
+{
+    free(x->memory);
+    free(x->zero_memory);
+}
+
+/* The sums modulo 2^32, of 64 bits. */
+static int32_t *reference(const sizes *s, const matrix *a, const matrix *b)
+{
+    int32_t *sums = malloc((size_t)(s->m * s->n) * sizeof *sums);
+    for (int64_t i = 0; sums && i < s->m; i++)
+        for (int64_t j = 0; j < s->n; j++) {
+            int64_t sum = 0, za = ort_zero_at(&a->zeros, i), zb = ort_zero_at(&b->zeros, j);
+            for (int64_t kk = 0; kk < s->k; kk++)
+                sum += (value_of(&a->of, i * a->of.row + kk * a->of.column) - za) *
+                       (value_of(&b->of, kk * b->of.row + j * b->of.column) - zb);
+            sums[i * s->n + j] = (int32_t)(uint32_t)(uint64_t)sum;
+        }
+    return sums;
+}
+
+typedef struct place {
+    int32_t *to;
+    int64_t ld;
+} place;
+
+static void keep(void *arg, int64_t row, int64_t column, int64_t m, int64_t n, int32_t *sums,
+                 int64_t ld)
+{
+    const place *p = arg;
+    for (int64_t i = 0; i < m; i++)
+        memcpy(p->to + (row + i) * p->ld + column, sums + i * ld, (size_t)n * sizeof *sums);
+}
+
+typedef struct spaces {
+    char *rows, *packed;
+    void *thread;
+    int32_t *got;
+} spaces;
+
+static char *guarded(size_t bytes)
+{
+    char *p = aligned_alloc(64, (bytes + GUARD + 63) / 64 * 64);
+    if (p)
+        memset(p + bytes, MARK, GUARD);
+    return p;
+}
+
+static bool is_whole(const char *p, size_t bytes)
+{
+    for (size_t i = 0; i < GUARD; i++)
+        if (p[bytes + i] != MARK)
+            return false;
+    return true;
+}
+
+/* The product by one tier, its sums handed over or left in place; does it equal `expected`? */
+static bool agrees(const ort_kernels *k, ort_pool *pool, const sizes *s, const matrix *a,
+                   const matrix *b, const int32_t *expected, bool in_place)
+{
+    size_t rows = 0, packed = 0, count = (size_t)(s->m * s->n);
+    if (!ort_integer_rows_bytes(k, s->m, s->k, &rows) ||
+        !ort_integer_packed_bytes(k, s->k, s->n, &packed))
+        return false;
+    spaces p = {guarded(rows), guarded(packed), malloc(THREADS * ort_integer_thread_bytes(k)),
+                malloc(count * sizeof *expected)};
+    if (!p.rows || !p.packed || !p.thread || !p.got)
+        return false;
+    ort_call call = {.k = k, .pool = pool, .thread_space = p.thread,
+                     .thread_bytes = ort_integer_thread_bytes(k)};
+    place to = {p.got, s->n};
+    ort_integer_product q = {.m = s->m, .n = s->n, .depth = s->k, .a = a->of, .a_zero = a->zeros,
+                             .packed = p.packed, .space = p.rows, .ld = s->n,
+                             .sums = in_place ? p.got : NULL, .finish = in_place ? NULL : keep,
+                             .arg = &to};
+    if (in_place)
+        ort_integer_pack(k, s->k, s->n, &b->of, &b->zeros, p.packed);
+    else
+        ort_integer_pack_now(&call, s->k, s->n, &b->of, &b->zeros, p.packed);
+    ort_integer_multiply(&call, &q);
+    bool same = !memcmp(p.got, expected, count * sizeof *expected) && is_whole(p.rows, rows) &&
+                is_whole(p.packed, packed);
+    free(p.rows);
+    free(p.packed);
+    free(p.thread);
+    free(p.got);
+    return same;
+}
+
+static bool on_every_tier(ort_pool *pool, const sizes *s, const matrix *a, const matrix *b)
+{
+    int32_t *expected = reference(s, a, b);
+    bool good = expected != NULL;
+    for (int i = 0; good && ort_kernel_tier_at(i); i++) {
+        if (!ort_kernel_tier_at(i)->has())
+            continue;
+        const ort_kernels *k = ort_kernels_get(ort_kernel_tier_at(i)->name);
+        good = agrees(k, NULL, s, a, b, expected, true) &&
+               agrees(k, pool, s, a, b, expected, false);
+    }
+    free(expected);
+    return good;
+}
+
+/* Every size with every mix of signs; layouts and zero points take turns, so that each pair of them
+ * comes about. */
+static void every_mix(test_state *test)
+{
+    ort_pool *pool = ort_pool_new(THREADS, false);
+    int turn = 0;
+    CHECK(pool);
+    for (size_t i = 0; pool && i < sizeof all / sizeof *all; i++)
+        for (int signs = 0; signs < 4; signs++)
+            for (int kind = 0; kind < ZEROS_KINDS * ZEROS_KINDS; kind++, turn++) {
+                const sizes *s = &all[i];
+                matrix a = make(s->m, s->k, (layout)(turn % LAYOUTS), signs & 1,
+                                (zeros_kind)(kind % ZEROS_KINDS), s->m);
+                matrix b = make(s->k, s->n, (layout)(turn / LAYOUTS % LAYOUTS), signs & 2,
+                                (zeros_kind)(kind / ZEROS_KINDS), s->n);
+                CHECK(a.memory && b.memory && a.zero_memory && b.zero_memory);
+                CHECK(on_every_tier(pool, s, &a, &b));
+                drop(&a);
+                drop(&b);
+            }
+    ort_pool_free(pool);
+}
+
+/* Sums of the largest products, beyond 2^31. */
+static void extremes(test_state *test)
+{
+    const sizes s = {3, 34, 70000};
+    for (int signs = 0; signs < 4; signs++)
+        for (int high = 0; high < 2; high++) {
+            matrix a = make(s.m, s.k, ROWS, signs & 1, ONE_ZERO, 1);
+            matrix b = make(s.k, s.n, ROWS, signs & 2, ONE_ZERO, 1);
+            CHECK(a.memory && b.memory);
+            memset(a.memory, signs & 1 ? 0x80 : high ? 0xff : 0, (size_t)(s.m * s.k));
+            memset(b.memory, signs & 2 ? 0x80 : high ? 0xff : 0, (size_t)(s.k * s.n));
+            *a.zero_memory = signs & 1 ? 0x7f : high ? 0 : 0xff;
+            *b.zero_memory = signs & 2 ? (high ? 0 : 0x7f) : high ? 0 : 0xff;
+            CHECK(on_every_tier(NULL, &s, &a, &b));
+            drop(&a);
+            drop(&b);
+        }
+}
+
+/* Floats that are quantized on the way give the sums of their codes. */
+static void floats(test_state *test)
+{
+    const sizes s = {17, 50, 1037};
+    matrix a = make(s.m, s.k, ROWS, false, ONE_ZERO, 1);
+    matrix b = make(s.k, s.n, ROWS, true, NO_ZERO, 1);
+    float *x = malloc((size_t)(s.m * s.k) * sizeof *x);
+    int32_t *expected = reference(&s, &a, &b), got[17 * 50];
+    CHECK(a.memory && b.memory && x && expected);
+    const float scale = 0.25f;
+    for (int64_t i = 0; i < s.m * s.k; i++)
+        x[i] = scale * (float)(a.memory[i] - ort_zero_at(&a.zeros, 0));
+    for (int i = 0; ort_kernel_tier_at(i); i++) {
+        if (!ort_kernel_tier_at(i)->has())
+            continue;
+        const ort_kernels *k = ort_kernels_get(ort_kernel_tier_at(i)->name);
+        size_t rows = 0, packed = 0;
+        CHECK(ort_integer_rows_bytes(k, s.m, s.k, &rows) &&
+              ort_integer_packed_bytes(k, s.k, s.n, &packed));
+        char *row_space = guarded(rows), *pack = guarded(packed);
+        void *thread = malloc(ort_integer_thread_bytes(k));
+        CHECK(row_space && pack && thread);
+        ort_call call = {.k = k, .thread_space = thread,
+                         .thread_bytes = ort_integer_thread_bytes(k)};
+        ort_integer_pack(k, s.k, s.n, &b.of, &b.zeros, pack);
+        ort_integer_product q = {.m = s.m, .n = s.n, .depth = s.k, .floats = x, .scale = scale,
+                                 .a_zero = a.zeros, .packed = pack, .space = row_space,
+                                 .sums = got, .ld = s.n};
+        ort_integer_multiply(&call, &q);
+        CHECK(!memcmp(got, expected, sizeof got));
+        free(row_space);
+        free(pack);
+        free(thread);
+    }
+    free(x);
+    free(expected);
+    drop(&a);
+    drop(&b);
+}
+
+int main(void)
+{
+    test_state test = {0};
+    RUN(&test, every_mix);
+    RUN(&test, extremes);
+    RUN(&test, floats);
+    return test.failures != 0;
+}
