@@ -157,7 +157,7 @@ typedef struct ort_env_options {
     int spin_us;          /* longest spin between loops, microseconds; -1: ORT_DEFAULT_SPIN_US */
     const char *isa;      /* "scalar", "avx2", "avx512", "vnni"; NULL: the machine's best */
     bool keep_denormals;  /* default: denormals are flushed in float arithmetic */
-    bool math_strict;     /* no Winograd: sums of products as the specification writes them */
+    bool math_strict;     /* sums of products as the specification writes them: no Winograd */
     /* What a run may take with its results, and what loading, checking, rewriting a model or making
      * a session may take beside the weights of its files. 0: no limit of runs and of what sessions
      * hold for them, and one of loading, checking and rewriting that keeps them below 1 GB for a

@@ -285,6 +285,7 @@ static ort_pass_options pass_options(const creation *c, int most)
                               .target = c->env->k,
                               .growth_bytes = ORT_PASS_SESSION_GROWTH,
                               .keep_denormals = c->env->options.keep_denormals,
+                              .math_strict = c->env->options.math_strict,
                               .log = &c->env->log,
                               .report = report_pass,
                               .report_arg = c->session};

@@ -140,7 +140,8 @@ static bool allowed(const ort_pass_options *options, const ort_pass *pass)
     bool chosen = options->only ? listed(options->only, pass->name) : pass->level <= options->level;
     if (!pass->level)
         return !options->portable || options->only || options->level > 0;
-    return chosen && !listed(options->disable, pass->name);
+    return chosen && !listed(options->disable, pass->name) &&
+           !(options->math_strict && pass->reassociates);
 }
 
 const ort_pass *ort_pass_selected(const ort_pass_options *options, int n)

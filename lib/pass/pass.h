@@ -36,6 +36,7 @@ struct ort_pass {
     /* It takes nodes away, joins moves of data or changes what is only chosen among: no result of
      * the model is rounded another way, so verification asks for the same bits. */
     bool exact;
+    bool reassociates; /* sums of products: left out where math is strict */
     const char *doc;
     /* One sweep over the graph; *changes counts rewrites. NULL: the rows of `rewrites` are all. */
     ort_status (*apply)(ort_pass_context *context, int *changes, ort_error *err);
@@ -72,6 +73,7 @@ typedef struct ort_pass_options {
     const ort_log *log;
     bool portable, contrib; /* of ort_pass_context */
     bool keep_denormals;    /* of the environment: what is folded is what a run would compute */
+    bool math_strict;       /* of the environment: no pass that reassociates */
     /* What the main graph's inputs are when nobody feeds them, which passes don't see
      * (graph/defaults.h); or NULL. */
     const struct ort_hidden_defaults *hidden;

@@ -189,6 +189,27 @@ static void repeated_rows(test_state *test)
     }
 }
 
+/* Strict math sums products as they are written. */
+static void strict_sums(test_state *test)
+{
+    for (int strict = 0; strict < 2; strict++) {
+        net n;
+        ort_env_options options;
+        ort_env_options_init(&options);
+        options.math_strict = strict;
+        CHECK(net_init(&n, &options));
+        net_text(&n, "t:2,16; x:8,3; #w:19,4; " EDGES "g = (Gather t i); "
+                     "c = (Concat g x axis=1); y = (MatMul c w); y");
+        ort_session *session = net_session(&n, NULL, NULL);
+        int joined = 0;
+        for (int i = 0; session && i < session->program->step_count; i++)
+            joined += !strcmp(session->program->steps[i].op->name, "Concat");
+        CHECK(session && joined == strict);
+        ort_session_free(session);
+        net_free(&n);
+    }
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -198,5 +219,6 @@ int main(void)
     RUN(test, behind_relu);
     RUN(test, behind_reshape);
     RUN(test, repeated_rows);
+    RUN(test, strict_sums);
     return test->failures != 0;
 }

@@ -5,7 +5,7 @@
  *
  * where W1, W2, W3 are the rows of W that meet t, u and x. A graph has several edges for each node,
  * so most products are saved, and the Concat. In a session alone: a file keeps its form. Sums are
- * rounded in another order.
+ * rounded in another order, so not where math is strict.
  */
 #include "base/checked.h"
 #include "base/error.h"
@@ -208,6 +208,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_gather_products = {
     .name = "gather_products",
     .level = 2,
+    .reassociates = true,
     .doc = "rows that are gathered several times each are multiplied before",
     .apply = apply,
 };
