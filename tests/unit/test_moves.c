@@ -332,6 +332,69 @@ static void scatters(test_state *test)
     }
 }
 
+enum { CACHE_ROWS = 3, CACHE_LENGTH = 7, CACHE_BLOCKS = 2 };
+
+/* A cache of [3][2][7] or [3][7][block] elements of 4 bits, an update of `n` of its 7 entries. */
+static void scatter_nibbles(test_state *test, ort_env *env, ort_dtype dtype, int64_t n, int axis)
+{
+    const int64_t block = axis == 2 ? 1 : 5, blocks = axis == 2 ? CACHE_BLOCKS : 1;
+    const ort_attribute_spec attributes[] = {
+        {.name = "axis", .kind = 'i', .i = axis},
+        {.name = "mode", .kind = 's', .s = "circular"}};
+    ort_value *in[3] = {NULL}, *out = NULL;
+    for (int k = 0; k < 2; k++) {
+        const int64_t length = k ? n : CACHE_LENGTH;
+        const int64_t shape[3] = {CACHE_ROWS, axis == 2 ? blocks : length,
+                                  axis == 2 ? length : block};
+        CHECK(ort_value_new_tensor(dtype, 3, shape, &in[k], NULL) == ORT_OK);
+        for (int64_t i = 0; i < ort_value_count(in[k]); i++)
+            ort_packed_set(ort_value_data(in[k]), (size_t)i, 4, (unsigned)draw(16));
+    }
+    CHECK(ort_value_new_tensor(ORT_DTYPE_INT64, 1, (int64_t[]){CACHE_ROWS}, &in[2], NULL) ==
+          ORT_OK);
+    int64_t *at = ort_value_data(in[2]), wrong = 0, count = ort_value_count(in[0]);
+    for (int b = 0; b < CACHE_ROWS; b++)
+        at[b] = draw(CACHE_LENGTH);
+    CHECK(ort_op_run(env, "", "TensorScatter", 24, attributes, 2, in, 3, &out, 1, NULL) == ORT_OK);
+    for (int64_t i = 0; out && i < count; i++) {
+        int64_t entry = i / block % CACHE_LENGTH, row = i / block / CACHE_LENGTH;
+        int64_t from = (entry - at[row / blocks] + CACHE_LENGTH) % CACHE_LENGTH;
+        ort_value *source = from < n ? in[1] : in[0];
+        int64_t k = from < n ? (row * n + from) * block + i % block : i;
+        wrong += ort_packed_get(ort_value_data(out), (size_t)i, 4) !=
+                 ort_packed_get(ort_value_data(source), (size_t)k, 4);
+    }
+    CHECK(out && wrong == 0);
+    for (int i = 0; i < 3; i++)
+        ort_value_free(in[i]);
+    ort_value_free(out);
+}
+
+/* Elements that share bytes: TensorScatter writes them one by one at odd places. ScatterElements
+ * and ScatterND have no such types in any version. */
+static void nibbles(test_state *test)
+{
+    static const ort_dtype nibble_types[] = {ORT_DTYPE_INT4, ORT_DTYPE_UINT4, ORT_DTYPE_FLOAT4E2M1};
+    static const char *const plain[] = {"ScatterElements", "ScatterND"};
+    ort_env *env = NULL;
+    CHECK(ort_env_new(NULL, &env, NULL) == ORT_OK);
+    for (int t = 0; t < 3; t++) {
+        for (int64_t n = 1; n <= CACHE_LENGTH; n++)
+            for (int axis = 1; axis <= 2; axis++)
+                scatter_nibbles(test, env, nibble_types[t], n, axis);
+        ort_value *in[3] = {NULL}, *out = NULL;
+        for (int i = 0; i < 3; i++)
+            CHECK(ort_value_new_tensor(i == 1 ? ORT_DTYPE_INT64 : nibble_types[t], 2,
+                                       (int64_t[]){3, 1}, &in[i], NULL) == ORT_OK);
+        memset(ort_value_data(in[1]), 0, 3 * sizeof(int64_t));
+        for (int i = 0; i < 2; i++)
+            CHECK(ort_op_run(env, "", plain[i], 18, NULL, 0, in, 3, &out, 1, NULL) != ORT_OK);
+        for (int i = 0; i < 3; i++)
+            ort_value_free(in[i]);
+    }
+    ort_env_free(env);
+}
+
 /* Rows of every size from a byte on, taken from both ends of a table. */
 static void gathered_rows(test_state *test)
 {
@@ -375,6 +438,7 @@ int main(void)
     RUN(&test, combinations);
     RUN(&test, unpooling);
     RUN(&test, scatters);
+    RUN(&test, nibbles);
     RUN(&test, gathered_rows);
     return test.failures ? 1 : 0;
 }

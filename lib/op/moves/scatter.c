@@ -55,7 +55,7 @@ typedef struct scatter_job {
     const scatter_state *state;
     ort_tensor *out;
     const ort_tensor *indices, *updates;
-    int64_t bytes;                 /* of an element; 0: elements share bytes */
+    int64_t bytes;                 /* of an element; 0: strings */
     ort_binary_fn *sum;            /* of floats, or NULL */
     int64_t rows, length, columns; /* of updates; columns of one task */
     int64_t stride[ORT_MAX_RANK];  /* of the output */
@@ -198,7 +198,7 @@ static ort_status scatter_run(ort_call *call, ort_error *err)
     ort_shape_strides(&data->shape, job.stride);
     job.length = indices->shape.dim[rank - 1];
     job.rows = ort_tensor_count(indices) / job.length;
-    if (axis == rank - 1) { /* rows of types below a byte share their bytes: one task */
+    if (axis == rank - 1) { /* strings: one task */
         int64_t rows = job.bytes ? ort_max_i64(FEW_UPDATES / job.length, 1) : job.rows;
         ort_call_range(call, job.rows, rows, rows_task, &job);
     } else {
