@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../harness.h"
+#include "base/cpu.h"
 #include "runtime.h"
 
 enum slot {
@@ -106,7 +107,8 @@ static bool read_names(runtime *r, peer *p)
 bool runtime_saturates(void)
 {
 #ifdef __x86_64__
-    return !__builtin_cpu_supports("avx512vnni") && !__builtin_cpu_supports("avxvnni");
+    /* Not by __builtin_cpu_supports, which asks the processor at every start: both sides' start. */
+    return !ort_cpu_get()->avx512_vnni && !ort_cpu_get()->avx_vnni;
 #else
     return false;
 #endif
