@@ -60,6 +60,7 @@ static void detect_features(ort_cpu *c)
     c->avx2 = ymm && avx && fma && f16c && bit(b, 5);
     c->avx512 = c->avx2 && zmm && bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31);
     c->avx512_vnni = c->avx512 && bit(cx, 11);
+    c->avx512_vbmi = c->avx512 && bit(cx, 1);
     c->avx512_fp16 = c->avx512 && bit(d, 23);
     c->amx_bf16 = tiles && bit(d, 22) && bit(d, 24);
     c->amx_int8 = tiles && bit(d, 25) && bit(d, 24);

@@ -9,6 +9,7 @@ typedef struct ort_cpu {
     bool avx2;        /* AVX2, FMA and F16C, enabled by the system */
     bool avx512;      /* AVX-512 F, BW, DQ, VL, enabled by the system */
     bool avx512_vnni;
+    bool avx512_vbmi;
     bool avx_vnni;
     bool avx512_bf16;
     bool avx512_fp16;

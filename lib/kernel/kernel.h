@@ -3,8 +3,8 @@
  * Kernels take raw pointers and counts in elements; they know no tensor, thread, allocation or
  * error. The scalar tier fills the whole table; each better tier overrides what it has. Groups:
  * gemm.h (matrix products, convolution, depthwise, pooling, integer products), vmath.h (elementwise
- * functions, reductions, softmax, normalization, conversions) and blocked.h (convolution and
- * pooling in the blocked channel layout).
+ * functions, reductions, softmax, normalization, conversions), codes.h (8-bit codes) and blocked.h
+ * (convolution and pooling in the blocked channel layout).
  */
 #ifndef ORT_KERNEL_KERNEL_H
 #define ORT_KERNEL_KERNEL_H
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "kernel/blocked.h"
+#include "kernel/codes.h"
 #include "kernel/gemm.h"
 #include "kernel/vmath.h"
 
@@ -21,6 +22,7 @@ typedef struct ort_kernels {
     const char *isa; /* "scalar", "avx2", "avx512" */
     ort_gemm_kernels gemm;
     ort_vmath_kernels math;
+    ort_code_kernels codes;
     ort_blocked_kernels blocked8, blocked16;
     int block; /* 8 or 16: the block of channels that this tier is best at */
 } ort_kernels;
@@ -30,6 +32,7 @@ typedef struct ort_kernel_tier {
     bool (*has)(void);                 /* can this machine run it? */
     void (*plug_gemm)(ort_gemm_kernels *table);   /* overrides over the tier below */
     void (*plug_math)(ort_vmath_kernels *table);
+    void (*plug_codes)(ort_code_kernels *table);
     void (*plug_blocked)(ort_blocked_kernels *of8, ort_blocked_kernels *of16);
     int block;
 } ort_kernel_tier;

@@ -1,184 +1,140 @@
-/* quant_elementwise.c - com.microsoft's 8-bit operators that are not products: QLinearAdd,
- * QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearConcat, QLinearGlobalAveragePool,
- * QLinearAveragePool.
+/* quant_elementwise.c - operators on 8-bit codes, element by element: QLinearAdd, QLinearMul,
+ * QLinearSigmoid, QLinearLeakyRelu, QLinearConcat, and any function of one code (LookUp).
  *
- * Functions of one byte are tables of 256 bytes. The others go through float in blocks that stay
- * in cache.
+ * What depends on one code alone is a table of 256 codes, made when the step is prepared. Tables
+ * are computed on the scalar tier: they are the same on all.
  */
-#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/shared/pool_shape.h"
-#include "tensor/scalar.h"
+#include "op/quant/quant_codes.h"
+#include "op/shared/bcast_block.h"
 
-enum { BLOCK = 2048, GRAIN = 1 << 15 };
-
-/* Of what need_single let pass. */
-static float scale_of(const ort_tensor *t)
-{
-    float scale = 0;
-    ort_tensor_one_f32(t, &scale);
-    return scale;
-}
-
-static int zero_of(const ort_tensor *t)
-{
-    int64_t zero = 0;
-    ort_tensor_one_i64(t, &zero);
-    return (int)zero;
-}
-
-/* Scales and zero points that a node reads as one number must have one element. */
-static ort_status need_single(const ort_shaping *s, const int *inputs, int count, ort_error *err)
-{
-    for (int i = 0; i < count; i++) {
-        const ort_tensor *t = inputs[i] < s->in_count ? s->in[inputs[i]] : NULL;
-        if (t && ort_tensor_count(t) != 1)
-            return ort_error_set(err, ORT_ERROR_MODEL,
-                                 "input %d (a scale or zero point) has %lld elements, needs 1",
-                                 inputs[i], (long long)ort_tensor_count(t));
-    }
-    return ORT_OK;
-}
-
-static void dequantize(const ort_kernels *k, ort_dtype dtype, const void *x, float *y, int64_t n,
-                       float scale, int zero)
-{
-    if (dtype == ORT_DTYPE_INT8)
-        k->math.dequantize_s8(x, y, (size_t)n, scale, zero);
-    else
-        k->math.dequantize_u8(x, y, (size_t)n, scale, zero);
-}
-
-static void quantize(const ort_kernels *k, ort_dtype dtype, const float *x, void *y, int64_t n,
-                     float scale, int zero)
-{
-    if (dtype == ORT_DTYPE_INT8)
-        k->math.quantize_s8(x, y, (size_t)n, scale, zero);
-    else
-        k->math.quantize_u8(x, y, (size_t)n, scale, zero);
-}
+enum {
+    GRAIN = 1 << 15,
+    TABLE_PAYS = 1024, /* codes that meet one other */
+};
 
 /* ---- QLinearAdd, QLinearMul: A, scale, zero, B, scale, zero, scale, zero */
 
 static ort_status binary_shape(ort_shaping *s, ort_error *err)
 {
     static const int single[] = {1, 2, 4, 5, 6, 7};
-    return need_single(s, single, 6, err);
+    const ort_shape *in[] = {&s->in[0]->shape, &s->in[3]->shape};
+    ort_bcast *plan = ort_arena_alloc(s->arena, sizeof *plan);
+    if (!plan)
+        return ort_error_memory(err, sizeof *plan);
+    ort_bcast_make(plan, &s->out[0]->shape, in, 2);
+    s->plan_state = plan;
+    return ort_codes_need_single(s, single, 6, err);
 }
-
-typedef struct binary_job {
-    const ort_kernels *k;
-    const ort_tensor *a, *b;
-    ort_tensor *y;
-    bool multiply;
-    float a_scale, b_scale, y_scale;
-    int a_zero, b_zero, y_zero;
-    int64_t inner, a_inner, b_inner; /* elements along the last axis, and their strides: 0 or 1 */
-    int64_t a_stride[ORT_MAX_RANK], b_stride[ORT_MAX_RANK];
-} binary_job;
 
 /* The roundings are those of onnxruntime's kernels, which are all that defines these operators;
  * sums and products of bytes end in exact halves often enough that others show. With integers a, b:
  *   Add: round(fma(a, ra, fma(b, rb, fixed))), ra and rb the ratios of the scales to y's, fixed =
  *        y_zero - (ra * a_zero + rb * b_zero); with a single a, the other way round;
- *   Mul: round((a - a_zero) * (b - b_zero) * ratio + y_zero), nothing fused.
- * `left` and `right` hold the integers as floats, one where the stride is 0, and right gets the
- * result. */
-static void add_block(const binary_job *j, float *left, float *right, size_t n)
+ *   Mul: round((a - a_zero) * (b - b_zero) * ratio + y_zero), nothing fused. */
+typedef struct binary_job {
+    const ort_code_kernels *codes;
+    const ort_bcast *plan;
+    const uint8_t *a, *b;
+    uint8_t *y;
+    bool multiply, a_stands, b_stands; /* a, b: one element along the innermost axis */
+    ort_byte_sum sum;
+    ort_byte_product product;
+} binary_job;
+
+/* n elements of both, side by side. */
+static void binary_apply(const binary_job *j, const uint8_t *a, const uint8_t *b, uint8_t *y,
+                         int64_t n)
 {
-    const ort_vmath_kernels *math = &j->k->math;
-    float a_ratio = j->a_scale / j->y_scale, b_ratio = j->b_scale / j->y_scale;
-    float a_part = a_ratio * (float)j->a_zero, b_part = b_ratio * (float)j->b_zero;
-    float fixed = (float)j->y_zero - (a_part + b_part);
-    if (!j->a_inner) {
-        math->scale_bias_row(left, left, 1, a_ratio, fixed);
-        math->scale_bias_row(right, right, n, b_ratio, left[0]);
-    } else if (!j->b_inner) {
-        math->scale_bias_row(right, right, 1, b_ratio, fixed);
-        math->scale_bias_row(left, right, n, a_ratio, right[0]);
+    if (j->multiply) {
+        j->codes->multiply(a, b, y, (size_t)n, &j->product);
+    } else if (j->a_stands) {
+        ort_byte_sum turned = {j->sum.b_ratio, j->sum.a_ratio, j->sum.fixed, j->sum.is_signed};
+        j->codes->add(b, a, y, (size_t)n, &turned);
     } else {
-        math->scale_bias_row(right, right, n, b_ratio, fixed);
-        math->axpy(right, left, n, a_ratio);
+        j->codes->add(a, b, y, (size_t)n, &j->sum);
     }
 }
 
-static void mul_block(const binary_job *j, float *left, float *right, size_t n)
+/* What each code gives with the one that stands: a table. */
+static void binary_table(const binary_job *j, const uint8_t *spread, uint8_t table[256])
 {
-    ort_binary_fn *const *binary = j->k->math.binary;
-    float ratio = j->a_scale * j->b_scale / j->y_scale, zero = (float)j->y_zero;
-    ort_form form = !j->a_inner ? ORT_FORM_SV : !j->b_inner ? ORT_FORM_VS : ORT_FORM_VV;
-    binary[ORT_BINARY_MUL](left, right, right, n, form);
-    binary[ORT_BINARY_MUL](right, &ratio, right, n, ORT_FORM_VS);
-    binary[ORT_BINARY_ADD](right, &zero, right, n, ORT_FORM_VS);
+    uint8_t every[256];
+    for (int i = 0; i < 256; i++)
+        every[i] = (uint8_t)i;
+    binary_apply(j, j->a_stands ? spread : every, j->a_stands ? every : spread, table, 256);
 }
 
-static void binary_run_block(const binary_job *j, int64_t a, int64_t b, int64_t y, int64_t n)
-{
-    float left[BLOCK], right[BLOCK];
-    int64_t left_count = j->a_inner ? n : 1, right_count = j->b_inner || !j->a_inner ? n : 1;
-    dequantize(j->k, j->a->dtype, (const char *)j->a->data + a, left, left_count, 1.0f,
-               j->multiply ? j->a_zero : 0);
-    dequantize(j->k, j->b->dtype, (const char *)j->b->data + b, right, j->b_inner ? n : 1, 1.0f,
-               j->multiply ? j->b_zero : 0);
-    if (!j->b_inner)
-        for (int64_t i = 1; i < right_count; i++)
-            right[i] = right[0];
-    (j->multiply ? mul_block : add_block)(j, left, right, (size_t)n);
-    quantize(j->k, j->y->dtype, right, (char *)j->y->data + y, n, 1.0f, 0);
-}
-
-static void task_binary(void *arg, int64_t first, int64_t end, int thread)
+static void binary_segment(void *arg, int64_t out, const int64_t *in, int64_t n)
 {
     const binary_job *j = arg;
-    const ort_shape *s = &j->y->shape;
-    for (int64_t row = first; row < end; row++) {
-        int64_t a = 0, b = 0, rest = row;
-        for (int d = s->rank - 2; d >= 0; d--) {
-            a += rest % s->dim[d] * j->a_stride[d];
-            b += rest % s->dim[d] * j->b_stride[d];
-            rest /= s->dim[d];
-        }
-        for (int64_t i = 0; i < j->inner; i += BLOCK)
-            binary_run_block(j, a + i * j->a_inner, b + i * j->b_inner, row * j->inner + i,
-                             ort_min_i64(BLOCK, j->inner - i));
+    const uint8_t *a = j->a + in[0], *b = j->b + in[1];
+    uint8_t spread[ORT_BCAST_BLOCK], table[256];
+    if (!j->a_stands && !j->b_stands) {
+        binary_apply(j, a, b, j->y + out, n);
+        return;
+    }
+    memset(spread, j->a_stands ? *a : *b, (size_t)ort_min_i64(n, sizeof spread));
+    if (n >= TABLE_PAYS) {
+        binary_table(j, spread, table);
+        j->codes->look_up(j->a_stands ? b : a, j->y + out, (size_t)n, table);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += ORT_BCAST_BLOCK)
+        binary_apply(j, j->a_stands ? spread : a + i, j->a_stands ? b + i : spread, j->y + out + i,
+                     ort_min_i64(ORT_BCAST_BLOCK, n - i));
+}
+
+static void binary_blocks(const binary_job *j, int64_t first, int64_t end)
+{
+    char a_space[ORT_BCAST_SPACE(1)], b_space[ORT_BCAST_SPACE(1)];
+    ort_bcast_operand a, b;
+    ort_bcast_operand_begin(&a, j->plan, 0, j->a, 1, a_space);
+    ort_bcast_operand_begin(&b, j->plan, 1, j->b, 1, b_space);
+    for (int64_t n = 0; first < end; first += n) {
+        n = ort_min_i64(end - first, ORT_BCAST_BLOCK);
+        const uint8_t *left = ort_bcast_operand_block(&a, first, n);
+        binary_apply(j, left, ort_bcast_operand_block(&b, first, n), j->y + first, n);
     }
 }
 
-static void task_binary_flat(void *arg, int64_t first, int64_t end, int thread)
+static void binary_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const binary_job *j = arg;
-    for (int64_t i = first; i < end; i += BLOCK)
-        binary_run_block(j, i, i, i, ort_min_i64(BLOCK, end - i));
+    if (j->plan->flat)
+        binary_apply(j, j->a + first, j->b + first, j->y + first, end - first);
+    else if (ort_bcast_has_short_runs(j->plan))
+        binary_blocks(j, first, end);
+    else
+        ort_bcast_walk(j->plan, first, end - first, binary_segment, arg);
+}
+
+static void binary_numbers(binary_job *j, const ort_codes *a, const ort_codes *b,
+                           const ort_codes *y)
+{
+    float a_ratio = a->scale / y->scale, b_ratio = b->scale / y->scale;
+    float a_part = a_ratio * (float)a->zero, b_part = b_ratio * (float)b->zero;
+    j->sum = (ort_byte_sum){a_ratio, b_ratio, (float)y->zero - (a_part + b_part), y->is_signed};
+    j->product = (ort_byte_product){a->zero, b->zero, a->scale * b->scale / y->scale,
+                                    (float)y->zero, y->is_signed};
 }
 
 static ort_status binary_run(ort_call *call, bool multiply)
 {
-    binary_job j = {.k = call->k, .a = ort_call_in(call, 0), .b = ort_call_in(call, 3),
-                    .y = ort_call_out(call, 0), .multiply = multiply};
-    if (!j.y || ort_tensor_count(j.y) == 0)
+    ort_tensor *y = ort_call_out(call, 0);
+    const ort_bcast *plan = call->plan_state;
+    if (!y || plan->total == 0)
         return ORT_OK;
-    j.a_scale = scale_of(ort_call_in(call, 1));
-    j.b_scale = scale_of(ort_call_in(call, 4));
-    j.y_scale = scale_of(ort_call_in(call, 6));
-    j.a_zero = zero_of(ort_call_in(call, 2));
-    j.b_zero = zero_of(ort_call_in(call, 5));
-    j.y_zero = zero_of(ort_call_in(call, 7));
-    const ort_shape *s = &j.y->shape;
-    ort_shape flat = {1, {ort_tensor_count(j.y)}};
-    if (ort_shape_equal(&j.a->shape, &j.b->shape)) { /* one row */
-        j.inner = flat.dim[0];
-        j.a_inner = j.b_inner = 1;
-        ort_call_range(call, j.inner, GRAIN, task_binary_flat, &j);
-        return ORT_OK;
-    }
-    ort_shape_broadcast_strides(&j.a->shape, s, j.a_stride);
-    ort_shape_broadcast_strides(&j.b->shape, s, j.b_stride);
-    j.inner = s->rank ? s->dim[s->rank - 1] : 1;
-    j.a_inner = s->rank && j.a_stride[s->rank - 1] ? 1 : 0;
-    j.b_inner = s->rank && j.b_stride[s->rank - 1] ? 1 : 0;
-    ort_call_range(call, flat.dim[0] / j.inner, ort_max_i64(GRAIN / j.inner, 1), task_binary, &j);
+    ort_codes a = ort_codes_of(call, y->dtype, 1, 2), b = ort_codes_of(call, y->dtype, 4, 5);
+    ort_codes to = ort_codes_of(call, y->dtype, 6, 7);
+    binary_job j = {.codes = &call->k->codes, .plan = plan, .a = ort_call_in(call, 0)->data,
+                    .b = ort_call_in(call, 3)->data, .y = y->data, .multiply = multiply,
+                    .a_stands = plan->stride[0][plan->rank - 1] == 0,
+                    .b_stands = plan->stride[1][plan->rank - 1] == 0};
+    binary_numbers(&j, &a, &b, &to);
+    ort_call_range(call, plan->total, GRAIN, binary_task, &j);
     return ORT_OK;
 }
 
@@ -196,56 +152,86 @@ static ort_status mul_run(ort_call *call, ort_error *err)
 static ort_status table_shape(ort_shaping *s, ort_error *err)
 {
     static const int single[] = {1, 2, 3, 4};
-    return need_single(s, single, 4, err);
+    return ort_codes_need_single(s, single, 4, err);
 }
 
 typedef struct table_job {
-    const uint8_t *x;
+    const ort_code_kernels *codes;
+    const uint8_t *x, *table; /* by the input's bits */
     uint8_t *y;
-    uint8_t table[256]; /* by the input's bits */
 } table_job;
 
-static void task_table(void *arg, int64_t first, int64_t end, int thread)
+static void table_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const table_job *j = arg;
-    for (int64_t i = first; i < end; i++)
-        j->y[i] = j->table[j->x[i]];
+    j->codes->look_up(j->x + first, j->y + first, (size_t)(end - first), j->table);
 }
 
-static void table_run(ort_call *call, ort_unary function, float a)
+static void table_apply(ort_call *call, const uint8_t *table)
 {
     const ort_tensor *x = ort_call_in(call, 0);
     ort_tensor *y = ort_call_out(call, 0);
-    uint8_t every[256];
-    float values[256];
     if (!y)
         return;
-    table_job j = {x->data, y->data, {0}};
-    for (int i = 0; i < 256; i++)
-        every[i] = (uint8_t)i;
-    dequantize(call->k, x->dtype, every, values, 256, scale_of(ort_call_in(call, 1)),
-               zero_of(ort_call_in(call, 2)));
-    call->k->math.unary[function](values, values, 256, a, 0.0f);
-    quantize(call->k, y->dtype, values, j.table, 256, scale_of(ort_call_in(call, 3)),
-             zero_of(ort_call_in(call, 4)));
-    ort_call_range(call, ort_tensor_count(x), GRAIN, task_table, &j);
+    table_job j = {&call->k->codes, x->data, table, y->data};
+    ort_call_range(call, ort_tensor_count(x), GRAIN, table_task, &j);
 }
 
-static ort_status sigmoid_run(ort_call *call, ort_error *err)
+typedef struct table_state {
+    float alpha;
+    bool known; /* made when the step was prepared */
+    uint8_t table[256];
+} table_state;
+
+static const ort_bind leaky_bind[] = {ORT_BIND(table_state, alpha), {0}};
+
+static void fill_table(const ort_codes *from, const ort_codes *to, ort_unary function, float a,
+                       uint8_t *table)
 {
-    table_run(call, ORT_UNARY_SIGMOID, 0.0f);
+    const ort_kernels *k = ort_kernels_get("scalar");
+    float values[256];
+    ort_codes_values(from, values);
+    k->math.unary[function](values, values, 256, a, 0.0f);
+    ort_codes_quantize(k, to, values, table, 256);
+}
+
+static ort_unary function_of(const ort_node *node)
+{
+    return node->op->variant ? ORT_UNARY_LEAKY_RELU : ORT_UNARY_SIGMOID;
+}
+
+static ort_status table_prepare(ort_prep *p, ort_error *err)
+{
+    table_state *state = p->state;
+    ort_codes from, to;
+    ort_dtype dtype = ort_prep_dtype(p, 0);
+    bool is_known = ort_codes_known(p, dtype, 1, 2, &from);
+    state->known = ort_codes_known(p, dtype, 3, 4, &to) && is_known;
+    if (state->known)
+        fill_table(&from, &to, function_of(p->node), state->alpha, state->table);
     return ORT_OK;
 }
 
-typedef struct leaky_state {
-    float alpha;
-} leaky_state;
-
-static const ort_bind leaky_bind[] = {ORT_BIND(leaky_state, alpha), {0}};
-
-static ort_status leaky_run(ort_call *call, ort_error *err)
+static ort_status table_run(ort_call *call, ort_error *err)
 {
-    table_run(call, ORT_UNARY_LEAKY_RELU, ((const leaky_state *)call->state)->alpha);
+    const table_state *state = call->state;
+    ort_dtype dtype = ort_call_in(call, 0)->dtype;
+    uint8_t table[256];
+    if (state->known) {
+        table_apply(call, state->table);
+        return ORT_OK;
+    }
+    ort_codes from = ort_codes_of(call, dtype, 1, 2), to = ort_codes_of(call, dtype, 3, 4);
+    fill_table(&from, &to, function_of(call->node), state->alpha, table);
+    table_apply(call, table);
+    return ORT_OK;
+}
+
+/* ---- LookUp: X, table */
+
+static ort_status look_up_run(ort_call *call, ort_error *err)
+{
+    table_apply(call, ort_call_in(call, 1)->data);
     return ORT_OK;
 }
 
@@ -295,218 +281,78 @@ static ort_status concat_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+typedef struct concat_part {
+    const uint8_t *x;
+    int64_t first, run; /* place and bytes in a line of the output */
+    bool same;          /* codes stay what they are */
+    uint8_t table[256];
+} concat_part;
+
 static ort_status concat_shape(ort_shaping *s, ort_error *err)
 {
     for (int i = 0; i < s->in_count; i++) {
         const int one[] = {i};
         if (i < 2 || (i - 2) % 3)
-            ORT_TRY(need_single(s, one, 1, err));
+            ORT_TRY(ort_codes_need_single(s, one, 1, err));
     }
+    s->workspace_bytes = (size_t)s->in_count / 3 * sizeof(concat_part);
     return ORT_OK;
+}
+
+typedef struct concat_job {
+    const ort_code_kernels *codes;
+    const concat_part *parts;
+    int count;
+    int64_t line;
+    uint8_t *y;
+} concat_job;
+
+static void concat_task(void *arg, int64_t first, int64_t end, int thread)
+{
+    const concat_job *j = arg;
+    int64_t outer = first / j->line, at = first % j->line;
+    for (int i = 0; first < end; i = i + 1 < j->count ? i + 1 : 0) {
+        const concat_part *p = &j->parts[i];
+        int64_t skip = at - p->first, n = ort_min_i64(p->run - skip, end - first);
+        if (skip >= p->run)
+            continue;
+        const uint8_t *from = p->x + outer * p->run + skip;
+        if (p->same)
+            memcpy(j->y + first, from, (size_t)n);
+        else
+            j->codes->look_up(from, j->y + first, (size_t)n, p->table);
+        first += n;
+        at += n;
+        if (at == j->line) {
+            at = 0;
+            outer++;
+        }
+    }
 }
 
 static ort_status concat_run(ort_call *call, ort_error *err)
 {
     ort_tensor *y = ort_call_out(call, 0);
-    float out_scale = scale_of(ort_call_in(call, 0));
-    int out_zero = zero_of(ort_call_in(call, 1));
     if (!y || ort_tensor_count(y) == 0)
         return ORT_OK;
-    int64_t axis = ((const concat_state *)call->state)->axis;
+    int64_t axis = ((const concat_state *)call->state)->axis, offset = 0;
     int at = (int)(axis < 0 ? axis + y->shape.rank : axis);
-    int64_t outer = ort_shape_count_range(&y->shape, 0, at), offset = 0;
-    int64_t line = ort_shape_count_range(&y->shape, at, y->shape.rank);
+    ort_codes to = ort_codes_of(call, y->dtype, 0, 1);
+    concat_part *parts = call->workspace;
+    concat_job j = {&call->k->codes, parts, 0, 0, y->data};
     for (int i = 2; i + 2 < call->in_count; i += 3) {
         const ort_tensor *x = ort_call_in(call, i);
-        int64_t run = ort_shape_count_range(&x->shape, at, x->shape.rank);
-        uint8_t every[256], table[256];
-        float values[256];
-        for (int b = 0; b < 256; b++)
-            every[b] = (uint8_t)b;
-        dequantize(call->k, x->dtype, every, values, 256, scale_of(ort_call_in(call, i + 1)),
-                   zero_of(ort_call_in(call, i + 2)));
-        quantize(call->k, y->dtype, values, table, 256, out_scale, out_zero);
-        for (int64_t o = 0; o < outer; o++) {
-            uint8_t *to = (uint8_t *)y->data + o * line + offset;
-            const uint8_t *from = (const uint8_t *)x->data + o * run;
-            for (int64_t b = 0; b < run; b++)
-                to[b] = table[from[b]];
-        }
-        offset += run;
+        concat_part *p = &parts[j.count];
+        ort_codes from = ort_codes_of(call, x->dtype, i + 1, i + 2);
+        p->x = x->data;
+        p->first = offset;
+        p->run = ort_shape_count_range(&x->shape, at, x->shape.rank);
+        p->same = ort_codes_table(&from, &to, p->table);
+        offset += p->run;
+        j.count += p->run > 0;
     }
-    return ORT_OK;
-}
-
-/* ---- average pools: X, scale, zero, scale, zero; sums are exact integers */
-
-typedef struct global_state {
-    bool channels_last;
-} global_state;
-
-static const ort_bind global_bind[] = {ORT_BIND(global_state, channels_last), {0}};
-
-static ort_status global_infer(ort_infer *x, ort_error *err)
-{
-    if (!ort_infer_in_ranked(x, 0))
-        return ORT_OK;
-    const ort_type *t = &x->in[0]->type;
-    if (t->rank < 3)
-        return ort_infer_fail(x, err, "the input has rank %d, pooling needs 3 and more", t->rank);
-    bool last = ort_node_attr_int(x->node, "channels_last") != 0;
-    ort_dim out[ORT_MAX_RANK];
-    for (int d = 0; d < t->rank; d++)
-        out[d] = d == 0 || d == (last ? t->rank - 1 : 1) ? t->dim[d] : ort_dim_of(1);
-    ort_infer_set_shape(x, 0, t->rank, out);
-    return ORT_OK;
-}
-
-typedef struct mean_job {
-    const ort_tensor *x;
-    ort_tensor *y;
-    int64_t channels, count, step; /* elements of a plane and the distance between them */
-    float factor;
-    int x_zero, y_zero;
-} mean_job;
-
-static void put_byte(ort_tensor *y, int64_t at, float value, int zero)
-{
-    bool is_signed = y->dtype == ORT_DTYPE_INT8;
-    float low = is_signed ? -128.0f : 0.0f, high = is_signed ? 127.0f : 255.0f;
-    float q = rintf(value) + (float)zero;
-    q = q < low ? low : q > high ? high : q;
-    ((uint8_t *)y->data)[at] = (uint8_t)(int)q;
-}
-
-static int64_t sum_bytes(const ort_tensor *x, int64_t first, int64_t count, int64_t step)
-{
-    int64_t sum = 0;
-    if (x->dtype == ORT_DTYPE_INT8)
-        for (int64_t i = 0; i < count; i++)
-            sum += ((const int8_t *)x->data)[first + i * step];
-    else
-        for (int64_t i = 0; i < count; i++)
-            sum += ((const uint8_t *)x->data)[first + i * step];
-    return sum;
-}
-
-static void task_mean(void *arg, size_t task, int thread)
-{
-    const mean_job *j = arg;
-    for (int64_t c = 0; c < j->channels; c++) {
-        int64_t base = (int64_t)task * j->channels * j->count;
-        int64_t first = j->step == 1 ? base + c * j->count : base + c;
-        int64_t sum = sum_bytes(j->x, first, j->count, j->step) - j->count * j->x_zero;
-        put_byte(j->y, (int64_t)task * j->channels + c, (float)sum * j->factor, j->y_zero);
-    }
-}
-
-static ort_status global_run(ort_call *call, ort_error *err)
-{
-    const ort_tensor *x = ort_call_in(call, 0);
-    ort_tensor *y = ort_call_out(call, 0);
-    if (!y || ort_tensor_count(y) == 0)
-        return ORT_OK;
-    bool last = ((const global_state *)call->state)->channels_last;
-    mean_job j = {.x = x, .y = y, .x_zero = zero_of(ort_call_in(call, 2)),
-                  .y_zero = zero_of(ort_call_in(call, 4))};
-    j.channels = x->shape.dim[last ? x->shape.rank - 1 : 1];
-    j.count = ort_tensor_count(x) / ort_max_i64(x->shape.dim[0] * j.channels, 1);
-    j.step = last ? j.channels : 1;
-    j.factor = scale_of(ort_call_in(call, 1)) /
-               ((float)j.count * scale_of(ort_call_in(call, 3)));
-    ort_call_parallel(call, (size_t)x->shape.dim[0], task_mean, &j);
-    return ORT_OK;
-}
-
-static ort_status average_infer(ort_infer *x, ort_error *err)
-{
-    bool last = ort_node_attr_int(x->node, "channels_last") != 0;
-    return ort_window_infer_pool(x, last ? 1 : 2, last, err);
-}
-
-static const ort_bind average_bind[] = {
-    ORT_BIND_AS(pool_state, include_pad, "count_include_pad"),
-    ORT_BIND(pool_state, channels_last), {0}};
-
-static ort_status average_prepare(ort_prep *p, ort_error *err)
-{
-    pool_state *state = p->state;
-    return ort_window_read(p->node, &state->spec, err);
-}
-
-static ort_status average_shape(ort_shaping *s, ort_error *err)
-{
-    const pool_state *state = s->state;
-    const ort_tensor *x = s->in[0];
-    pool_plan *p = ort_arena_alloc(s->arena, sizeof *p);
-    if (!p)
-        return ort_error_memory(err, sizeof *p);
-    s->plan_state = p;
-    ORT_TRY(table_shape(s, err));
-    if (x->shape.rank < 3)
-        return ort_error_set(err, ORT_ERROR_MODEL,
-                             "the input has rank %d, pooling needs 3 and more", x->shape.rank);
-    int first = state->channels_last ? 1 : 2;
-    ORT_TRY(ort_window_resolve(&state->spec, x->shape.rank - 2, x->shape.dim + first, NULL, &p->w,
-                               err));
-    ort_window_to_3d(&p->w);
-    if (p->w.rank != 3)
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
-                             "pooling over %d spatial axes isn't implemented, only up to 3",
-                             p->w.rank);
-    return ORT_OK;
-}
-
-/* One output of one plane whose elements lie `step` apart from `base` on. */
-static float average_at(const pool_state *state, const pool_plan *p, const ort_tensor *x,
-                        int64_t base, int64_t step, const int64_t *o, int zero)
-{
-    const ort_window *w = &p->w;
-    int64_t sum = 0, count = 0;
-    for (int64_t kz = 0; kz < w->kernel[0]; kz++)
-        for (int64_t ky = 0; ky < w->kernel[1]; ky++)
-            for (int64_t kx = 0; kx < w->kernel[2]; kx++) {
-                int64_t k[3] = {kz, ky, kx}, at[3];
-                bool inside = true, padded = true;
-                for (int d = 0; d < 3; d++) {
-                    at[d] = o[d] * w->stride[d] + k[d] * w->dilation[d] - w->begin[d];
-                    inside = inside && at[d] >= 0 && at[d] < w->in[d];
-                    padded = padded && at[d] < w->in[d] + w->end[d];
-                }
-                count += inside || (padded && state->include_pad);
-                if (inside)
-                    sum +=
-                        sum_bytes(x, base + ((at[0] * w->in[1] + at[1]) * w->in[2] + at[2]) * step,
-                                  1, 1) -
-                        zero;
-            }
-    return count ? (float)sum / (float)count : 0.0f;
-}
-
-static ort_status average_run(ort_call *call, ort_error *err)
-{
-    const pool_state *state = call->state;
-    const pool_plan *p = call->plan_state;
-    const ort_tensor *x = ort_call_in(call, 0);
-    ort_tensor *y = ort_call_out(call, 0);
-    if (!y || ort_tensor_count(y) == 0)
-        return ORT_OK;
-    bool last = state->channels_last;
-    int64_t channels = x->shape.dim[last ? x->shape.rank - 1 : 1];
-    int64_t in = p->w.in[0] * p->w.in[1] * p->w.in[2],
-            out = p->w.out[0] * p->w.out[1] * p->w.out[2];
-    float factor = scale_of(ort_call_in(call, 1)) / scale_of(ort_call_in(call, 3));
-    int x_zero = zero_of(ort_call_in(call, 2)), y_zero = zero_of(ort_call_in(call, 4));
-    for (int64_t plane = 0; plane < x->shape.dim[0] * channels; plane++) {
-        int64_t n = plane / channels, c = plane % channels, i = 0, o[3];
-        int64_t from = last ? n * in * channels + c : plane * in, step = last ? channels : 1;
-        int64_t to = last ? n * out * channels + c : plane * out;
-        for (o[0] = 0; o[0] < p->w.out[0]; o[0]++)
-            for (o[1] = 0; o[1] < p->w.out[1]; o[1]++)
-                for (o[2] = 0; o[2] < p->w.out[2]; o[2]++, i++)
-                    put_byte(y, to + i * step,
-                             average_at(state, p, x, from, step, o, x_zero) * factor, y_zero);
-    }
+    j.line = offset;
+    ort_call_range(call, ort_tensor_count(y), GRAIN, concat_task, &j);
     return ORT_OK;
 }
 
@@ -519,47 +365,38 @@ static const ort_op_impl mul_impl = {
     .rule = "broadcast 0,3", .shape = binary_shape, .run = mul_run, .numbers = 0xf6,
 };
 static const ort_op_impl sigmoid_impl = {
-    .rule = "same", .shape = table_shape, .run = sigmoid_run,
+    .state = sizeof(table_state),
+    .rule = "same", .prepare = table_prepare, .shape = table_shape, .run = table_run,
     .numbers = 0x1e,
 };
 static const ort_op_impl leaky_impl = {
-    .state = sizeof(leaky_state), .bind = leaky_bind,
-    .rule = "same", .shape = table_shape, .run = leaky_run,
+    .state = sizeof(table_state), .bind = leaky_bind,
+    .rule = "same", .prepare = table_prepare, .shape = table_shape, .run = table_run,
     .numbers = 0x1e,
+};
+static const ort_op_impl look_up_impl = {
+    .rule = "[..] [256] -> [..]", .run = look_up_run,
 };
 static const ort_op_impl concat_impl = {
     .state = sizeof(concat_state), .bind = concat_bind,
     .infer = concat_infer, .prepare = concat_prepare, .shape = concat_shape, .run = concat_run,
     .numbers = 3,
 };
-static const ort_op_impl global_impl = {
-    .state = sizeof(global_state), .bind = global_bind,
-    .infer = global_infer, .shape = table_shape, .run = global_run,
-    .numbers = 0x1e,
-};
-static const ort_op_impl average_impl = {
-    .state = sizeof(pool_state), .bind = average_bind,
-    .infer = average_infer, .prepare = average_prepare, .shape = average_shape, .run = average_run,
-    .numbers = 0x1e,
-};
 
 #define BINARY_SIG                                                                                 \
     "A:T,A_scale:f32,A_zero_point?:T,B:T,B_scale:f32,B_zero_point?:T,C_scale:f32,C_zero_point?:T " \
     "-> C:T"
 #define UNARY_SIG "X:T,X_scale:f32,X_zero_point?:T,Y_scale:f32,Y_zero_point?:T -> Y:T"
-#define POOL_SIG "X:T,x_scale:f32,x_zero_point?:T,y_scale:f32,y_zero_point?:T -> Y:T"
 
 const ort_op ort_ops_quant_elementwise[] = {
     {MS, "QLinearAdd", 1, BINARY_SIG, "T:u8,i8", "", ORT_TRAIT_ELEMENTWISE, &add_impl},
     {MS, "QLinearMul", 1, BINARY_SIG, "T:u8,i8", "", ORT_TRAIT_ELEMENTWISE, &mul_impl},
     {MS, "QLinearSigmoid", 1, UNARY_SIG, "T:u8,i8", "", ORT_TRAIT_ELEMENTWISE, &sigmoid_impl},
     {MS, "QLinearLeakyRelu", 1, UNARY_SIG, "T:u8,i8", "alpha:f=0.01", ORT_TRAIT_ELEMENTWISE,
-     &leaky_impl},
+     &leaky_impl, .variant = 1},
     {MS, "QLinearConcat", 1, "Y_scale:TF,Y_zero_point:T8,inputs**:TV -> Y:T8",
      "T8:u8,i8 TF:f32 TV:u8,i8,f32", "axis:i!", 0, &concat_impl},
-    {MS, "QLinearGlobalAveragePool", 1, POOL_SIG, "T:u8,i8", "channels_last:i=0", 0, &global_impl},
-    {MS, "QLinearAveragePool", 1, POOL_SIG, "T:u8,i8",
-     "auto_pad:s=NOTSET ceil_mode:i=0 channels_last:i=0 count_include_pad:i=0 kernel_shape:is! "
-     "pads:is strides:is", 0, &average_impl},
+    {ORT_INTERNAL, "LookUp", 1, "X:T,table:T2 -> Y:T2", "T:u8,i8 T2:u8,i8", "", ORT_TRAIT_INPLACE,
+     &look_up_impl},
     {0},
 };

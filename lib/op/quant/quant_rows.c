@@ -1,9 +1,8 @@
 /* quant_rows.c - operators of com.microsoft on quantized rows: QLinearSoftmax, QLinearWhere,
  * GatherBlockQuantized.
  *
- * 8-bit values pass through tables of 256 entries where one is enough (QLinearWhere), else through
- * float. Blocks of GatherBlockQuantized lie along one axis, each with a scale and maybe a zero
- * point.
+ * 8-bit values pass through tables of 256 entries. Blocks of GatherBlockQuantized lie along one
+ * axis, each with a scale and maybe a zero point.
  */
 #include <math.h>
 #include <string.h>
@@ -12,73 +11,166 @@
 #include "base/num.h"
 #include "op/number.h"
 #include "op/op.h"
+#include "op/quant/quant_codes.h"
+#include "op/shared/bcast.h"
 
-/* Both after ort_call_need_numbers. */
-static float scale_at(const ort_call *call, int input)
-{
-    double scale = 0;
-    ort_tensor_one_f64(ort_call_in(call, input), &scale);
-    return (float)scale;
-}
+enum { GRAIN = 1 << 15, PIECE = 256 };
 
-static int zero_at(const ort_call *call, int input)
-{
-    int64_t zero = 0;
-    ort_tensor_one_i64(ort_call_in(call, input), &zero);
-    return (int)zero;
-}
-
-static uint8_t quantize(float v, float scale, int zero, bool is_signed)
-{
-    float q = rintf(v / scale) + (float)zero, low = is_signed ? -128.0f : 0.0f;
-    q = q > low ? q : low;
-    q = q < low + 255 ? q : low + 255;
-    return (uint8_t)(int)q;
-}
-
-static int code_of(uint8_t bits, bool is_signed)
-{
-    return is_signed ? (int8_t)bits : bits;
-}
-
-/* ---- QLinearSoftmax */
+/* ---- QLinearSoftmax
+ *
+ * Exponentials of the 256 differences to the largest code are whole multiples of 2^-47. So their
+ * sum is exact whatever its order, and a probability is rounded as if it were computed in double.
+ */
 
 typedef struct softmax_state {
     int64_t opset, axis;
     bool has_axis;
+    const struct exponentials *known; /* made when the step was prepared, or NULL */
 } softmax_state;
 
 static const ort_bind softmax_bind[] = {
     ORT_BIND(softmax_state, opset), ORT_BIND(softmax_state, axis, ORT_MAYBE),
     ORT_BIND_HAS(softmax_state, has_axis, "axis"), {0}};
 
+typedef struct exponentials {
+    ort_byte_exps exps;
+    double values[256]; /* the same numbers */
+} exponentials;
+
+static void fill_exponentials(float scale, exponentials *e)
+{
+    for (int i = 0; i < 256; i++) {
+        uint64_t whole = (uint64_t)llrint(exp((double)scale * (i - 255)) * 0x1p47);
+        e->exps.whole[i] = whole;
+        e->values[i] = (double)whole;
+        for (int p = 0; p < ORT_BYTE_PLANES; p++)
+            e->exps.planes[p][i] = (uint8_t)(whole >> 8 * p);
+    }
+}
+
+static bool has_exponentials(float scale)
+{
+    return scale >= 0 && isfinite(scale);
+}
+
+static ort_status softmax_prepare(ort_prep *p, ort_error *err)
+{
+    softmax_state *state = p->state;
+    ort_codes codes;
+    if (!ort_codes_known(p, ort_prep_dtype(p, 0), 1, 2, &codes) || !has_exponentials(codes.scale))
+        return ORT_OK;
+    exponentials *e = ort_arena_alloc(p->arena, sizeof *e);
+    if (!e)
+        return ort_error_memory(err, sizeof *e);
+    fill_exponentials(codes.scale, e);
+    state->known = e;
+    return ORT_OK;
+}
+
 typedef struct softmax_walk {
+    const ort_call *call;
+    const exponentials *e;
     const uint8_t *x;
     uint8_t *y;
     int64_t extent, inner;
-    float x_scale, y_scale;
-    int x_zero, y_zero;
+    int used; /* entries of the tables, the last ones: the others are below half a code */
     bool is_signed;
+    ort_codes to;
 } softmax_walk;
 
-static void softmax_task(void *arg, size_t task, int thread)
+/* A row's exponentials for `n` entries of them, quantized. */
+static void quantize_exponentials(const softmax_walk *w, const double *values, double factor,
+                                  uint8_t *codes, int64_t n)
+{
+    float p[PIECE];
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int k = 0; k < 8; k++)
+            p[i + k] = (float)(values[i + k] * factor);
+    for (; i < n; i++)
+        p[i] = (float)(values[i] * factor);
+    ort_codes_quantize(w->call->k, &w->to, p, codes, n);
+}
+
+/* Each element on its own: of rows that are shorter than the table. */
+static void softmax_short(const softmax_walk *w, const uint8_t *x, uint8_t *y, int top,
+                          double factor)
+{
+    const double *values = w->e->values + (255 - top);
+    for (int64_t i = 0; i < w->extent; i += PIECE) {
+        int64_t n = ort_min_i64(PIECE, w->extent - i);
+        double v[PIECE];
+        for (int64_t k = 0; k < n; k++)
+            v[k] = values[x[i + k] ^ (w->is_signed ? 128 : 0)];
+        quantize_exponentials(w, v, factor, y + i, n);
+    }
+}
+
+static void softmax_row(const softmax_walk *w, const uint8_t *x, uint8_t *y)
+{
+    const ort_code_kernels *kernels = &w->call->k->codes;
+    int top = kernels->largest(x, (size_t)w->extent, w->is_signed), unused = 256 - w->used;
+    uint8_t codes[512] = {0}, turned[256];
+    double sum = 0;
+    for (int64_t i = 0; i < w->extent; i += 1 << 16) /* what 64 bits hold */
+        sum += (double)kernels->exp_sum(x + i, (size_t)ort_min_i64(1 << 16, w->extent - i), top,
+                                      w->is_signed, &w->e->exps);
+    if (w->extent < w->used) {
+        softmax_short(w, x, y, top, 1 / sum);
+        return;
+    }
+    memset(codes, w->to.zero, (size_t)unused);
+    quantize_exponentials(w, w->e->values + unused, 1 / sum, codes + unused, w->used);
+    const uint8_t *table = codes + (255 - top);
+    if (w->is_signed) {
+        memcpy(turned, table + 128, 128);
+        memcpy(turned + 128, table, 128);
+        table = turned;
+    }
+    kernels->look_up(x, y, (size_t)w->extent, table);
+}
+
+/* Rows whose elements lie apart are copied first. */
+static void softmax_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const softmax_walk *w = arg;
-    int64_t o = (int64_t)task / w->inner, i = (int64_t)task % w->inner;
-    const uint8_t *x = w->x + o * w->extent * w->inner + i;
-    uint8_t *y = w->y + o * w->extent * w->inner + i;
-    int top = -128;
-    double sum = 0;
-    for (int64_t k = 0; k < w->extent; k++) {
-        int code = code_of(x[k * w->inner], w->is_signed);
-        top = code > top ? code : top;
+    for (; first < end; first++) {
+        int64_t at = first / w->inner * w->extent * w->inner + first % w->inner;
+        if (w->inner == 1) {
+            softmax_row(w, w->x + at, w->y + at);
+            continue;
+        }
+        uint8_t *row = ort_call_scratch(w->call, thread);
+        for (int64_t k = 0; k < w->extent; k++)
+            row[k] = w->x[at + k * w->inner];
+        softmax_row(w, row, row);
+        for (int64_t k = 0; k < w->extent; k++)
+            w->y[at + k * w->inner] = row[k];
     }
-    for (int64_t k = 0; k < w->extent; k++)
-        sum += exp((double)w->x_scale * (code_of(x[k * w->inner], w->is_signed) - top));
-    for (int64_t k = 0; k < w->extent; k++) {
-        double p = exp((double)w->x_scale * (code_of(x[k * w->inner], w->is_signed) - top)) / sum;
-        y[k * w->inner] = quantize((float)p, w->y_scale, w->y_zero, w->is_signed);
+}
+
+/* From which entry on probabilities, the sum being 1 or more, may reach half a code. */
+static int used_entries(const exponentials *e, float y_scale)
+{
+    int low = 0, high = 255;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (e->values[middle] * 0x1p-47 < 0.499 * (double)y_scale)
+            low = middle + 1;
+        else
+            high = middle;
     }
+    return 256 - low;
+}
+
+static ort_status softmax_shape(ort_shaping *s, ort_error *err)
+{
+    const softmax_state *state = s->state;
+    const ort_shape *x = &s->in[0]->shape;
+    for (int d = 0; d < x->rank; d++)
+        s->thread_bytes = (size_t)ort_max_i64(x->dim[d], (int64_t)s->thread_bytes);
+    s->workspace_bytes = state->known ? 0 : sizeof(exponentials);
+    return ORT_OK;
 }
 
 static ort_status softmax_run(ort_call *call, ort_error *err)
@@ -87,38 +179,87 @@ static ort_status softmax_run(ort_call *call, ort_error *err)
     const softmax_state *state = call->state;
     bool flat = state->opset < 13; /* all dims from the axis on */
     int64_t axis = state->has_axis ? state->axis : flat ? 1 : -1;
-    softmax_walk w = {.x = x->data, .y = ort_call_out(call, 0)->data,
-                      .is_signed = x->dtype == ORT_DTYPE_INT8, .inner = 1};
+    softmax_walk w = {.call = call, .e = state->known, .x = x->data,
+                      .y = ort_call_out(call, 0)->data, .is_signed = x->dtype == ORT_DTYPE_INT8,
+                      .inner = 1};
     axis += axis < 0 ? x->shape.rank : 0;
     ORT_TRY(ort_call_need_numbers(call, (int[]){1, 2, 3, 4}, 4, err));
     if (axis < 0 || axis >= x->shape.rank)
         return ort_call_fail(call, err, "the axis is outside its input");
-    w.x_scale = scale_at(call, 1);
-    w.y_scale = scale_at(call, 3);
-    w.y_zero = zero_at(call, 4);
+    ort_codes from = ort_codes_of(call, x->dtype, 1, 2);
+    if (!has_exponentials(from.scale))
+        return ort_call_fail(call, err, "the scale of its input is no positive number");
+    w.to = ort_codes_of(call, x->dtype, 3, 4);
     w.extent = flat ? ort_shape_count_range(&x->shape, (int)axis, x->shape.rank)
                     : x->shape.dim[axis];
     if (!flat)
         w.inner = ort_shape_count_range(&x->shape, (int)axis + 1, x->shape.rank);
+    if (!w.e) {
+        fill_exponentials(from.scale, call->workspace);
+        w.e = call->workspace;
+    }
+    w.used = used_entries(w.e, w.to.scale);
     int64_t rows = w.extent > 0 ? ort_tensor_count(x) / w.extent : 0;
-    ort_call_parallel(call, (size_t)rows, softmax_task, &w);
+    ort_call_range(call, rows, ort_max_i64(GRAIN / ort_max_i64(w.extent, 1), 1), softmax_task, &w);
     return ORT_OK;
 }
 
 static const ort_op_impl softmax_impl = {
     .state = sizeof(softmax_state), .bind = softmax_bind,
-    .rule = "same", .run = softmax_run, .numbers = 0x1e,
+    .rule = "same", .prepare = softmax_prepare, .shape = softmax_shape, .run = softmax_run,
+    .numbers = 0x1e,
 };
 
 /* ---- QLinearWhere */
 
-static void fill_table(const ort_call *call, int scale, int zero, bool is_signed, uint8_t *table)
+typedef struct where_job {
+    const ort_code_kernels *codes;
+    ort_bcast plan;
+    const uint8_t *c, *in[2]; /* in[0] where c is true */
+    uint8_t *z;
+    bool same[2];             /* codes stay what they are */
+    uint8_t table[2][256];
+} where_job;
+
+/* n codes of a branch, or the one that stands for all of them, as codes of the result. */
+static const uint8_t *branch_codes(const where_job *j, int branch, int64_t at, int64_t n,
+                                   uint8_t *space)
 {
-    float from = scale_at(call, scale), to = scale_at(call, 7);
-    int from_zero = zero_at(call, zero), to_zero = zero_at(call, 8);
-    for (int i = 0; i < 256; i++)
-        table[i] = quantize(from * (float)(code_of((uint8_t)i, is_signed) - from_zero), to, to_zero,
-                            is_signed);
+    const uint8_t *from = j->in[branch] + at;
+    if (j->plan.stride[1 + branch][j->plan.rank - 1] == 0)
+        memset(space, j->table[branch][*from], (size_t)n);
+    else if (j->same[branch])
+        return from;
+    else
+        j->codes->look_up(from, space, (size_t)n, j->table[branch]);
+    return space;
+}
+
+static void where_segment(void *arg, int64_t out, const int64_t *in, int64_t n)
+{
+    const where_job *j = arg;
+    int last = j->plan.rank - 1;
+    uint8_t space[2][PIECE];
+    for (int64_t i = 0; i < n; i += PIECE) {
+        const int64_t count = ort_min_i64(PIECE, n - i);
+        const int64_t at[2] = {in[1] + i * j->plan.stride[1][last],
+                               in[2] + i * j->plan.stride[2][last]};
+        if (j->plan.stride[0][last] == 0) {
+            int branch = j->c[in[0]] ? 0 : 1;
+            memcpy(j->z + out + i, branch_codes(j, branch, at[branch], count, space[0]),
+                   (size_t)count);
+        } else {
+            j->codes->choose(j->c + in[0] + i, branch_codes(j, 0, at[0], count, space[0]),
+                             branch_codes(j, 1, at[1], count, space[1]), j->z + out + i,
+                             (size_t)count);
+        }
+    }
+}
+
+static void where_task(void *arg, int64_t first, int64_t end, int thread)
+{
+    const where_job *j = arg;
+    ort_bcast_walk(&j->plan, first, end - first, where_segment, arg);
 }
 
 static ort_status where_run(ort_call *call, ort_error *err)
@@ -126,26 +267,16 @@ static ort_status where_run(ort_call *call, ort_error *err)
     const ort_tensor *c = ort_call_in(call, 0), *x = ort_call_in(call, 1);
     const ort_tensor *y = ort_call_in(call, 4);
     ort_tensor *z = ort_call_out(call, 0);
-    int64_t strides[3][ORT_MAX_RANK], count = ort_tensor_count(z);
-    uint8_t from_x[256], from_y[256];
-    const ort_tensor *in[3] = {c, x, y};
+    const ort_shape *shapes[3] = {&c->shape, &x->shape, &y->shape};
+    where_job j = {.codes = &call->k->codes, .c = c->data, .in = {x->data, y->data},
+                   .z = z->data};
     ORT_TRY(ort_call_need_numbers(call, (int[]){2, 3, 5, 6, 7, 8}, 6, err));
-    fill_table(call, 2, 3, x->dtype == ORT_DTYPE_INT8, from_x);
-    fill_table(call, 5, 6, x->dtype == ORT_DTYPE_INT8, from_y);
-    for (int k = 0; k < 3; k++)
-        ort_shape_broadcast_strides(&in[k]->shape, &z->shape, strides[k]);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t rest = i, at[3] = {0, 0, 0};
-        for (int d = z->shape.rank - 1; d >= 0; d--) {
-            int64_t step = rest % z->shape.dim[d];
-            rest /= z->shape.dim[d];
-            for (int k = 0; k < 3; k++)
-                at[k] += step * strides[k][d];
-        }
-        ((uint8_t *)z->data)[i] = ((const uint8_t *)c->data)[at[0]]
-                                      ? from_x[((const uint8_t *)x->data)[at[1]]]
-                                      : from_y[((const uint8_t *)y->data)[at[2]]];
-    }
+    ort_codes from_x = ort_codes_of(call, x->dtype, 2, 3);
+    ort_codes from_y = ort_codes_of(call, x->dtype, 5, 6), to = ort_codes_of(call, x->dtype, 7, 8);
+    j.same[0] = ort_codes_table(&from_x, &to, j.table[0]);
+    j.same[1] = ort_codes_table(&from_y, &to, j.table[1]);
+    ort_bcast_make(&j.plan, &z->shape, shapes, 3);
+    ort_call_range(call, j.plan.total, GRAIN, where_task, &j);
     return ORT_OK;
 }
 

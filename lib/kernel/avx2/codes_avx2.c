@@ -1,0 +1,130 @@
+/* codes_avx2.c - kernels of 8-bit codes of the AVX2 tier. */
+#include "kernel/codes.h"
+
+#include <string.h>
+
+#include "kernel/avx2/simd.h"
+#include "kernel/contract.h"
+
+typedef __m256i vb;
+
+SIMD vb vb_load(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
+SIMD void vb_store(uint8_t *p, vb a) { _mm256_storeu_si256((__m256i *)(void *)p, a); }
+
+SIMD void byte_pack(uint8_t *y, const vi *v, bool is_signed)
+{
+    vb low = _mm256_packs_epi32(v[0], v[1]), high = _mm256_packs_epi32(v[2], v[3]);
+    vb both = is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+    vb order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    vb_store(y, _mm256_permutevar8x32_epi32(both, order));
+}
+
+#include "kernel/codes.inc"
+
+/* A row of 16 entries is looked up by the low half of a code. Rows are exclusive-ored with the one
+ * before them, so that those up to the code's own give its entry; a code less 16 for each row is
+ * negative behind it, where a shuffle gives 0. The upper half of the table is looked up by codes
+ * less 128. */
+typedef struct byte_rows {
+    __m128i row[16];
+} byte_rows;
+
+static byte_rows rows_of(const uint8_t *table)
+{
+    byte_rows r;
+    for (int k = 0; k < 16; k++) {
+        __m128i row = _mm_loadu_si128((const __m128i *)(const void *)(table + 16 * k));
+        r.row[k] = k % 8 ? _mm_xor_si128(row, _mm_loadu_si128((const __m128i *)(const void *)(
+                                                  table + 16 * (k - 1))))
+                         : row;
+    }
+    return r;
+}
+
+SIMD vb entries(const byte_rows *r, vb x)
+{
+    vb low = x, high = _mm256_xor_si256(x, _mm256_set1_epi8(-128)), y = _mm256_setzero_si256();
+    const vb step = _mm256_set1_epi8(16);
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; k++) {
+        vb a = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(r->row[k]), low);
+        vb b = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(r->row[8 + k]), high);
+        y = _mm256_xor_si256(y, _mm256_xor_si256(a, b));
+        low = _mm256_subs_epi8(low, step);
+        high = _mm256_subs_epi8(high, step);
+    }
+    return y;
+}
+
+static void look_up(const uint8_t *x, uint8_t *y, size_t n, const uint8_t *table)
+{
+    size_t i = 0;
+    assert(ort_kernel_may_share(x, 1, y, 1, n));
+    if (n >= 128) {
+        byte_rows r = rows_of(table);
+        for (; i + 32 <= n; i += 32)
+            vb_store(y + i, entries(&r, vb_load(x + i)));
+    }
+    for (; i < n; i++)
+        y[i] = table[x[i]];
+}
+
+static void choose(const uint8_t *c, const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n)
+{
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        vb no = _mm256_cmpeq_epi8(vb_load(c + i), _mm256_setzero_si256());
+        vb_store(y + i, _mm256_blendv_epi8(vb_load(a + i), vb_load(b + i), no));
+    }
+    for (; i < n; i++)
+        y[i] = c[i] ? a[i] : b[i];
+}
+
+static int64_t sum(const uint8_t *x, size_t n, bool is_signed)
+{
+    const vb flip = _mm256_set1_epi8(is_signed ? -128 : 0);
+    vb s = _mm256_setzero_si256();
+    uint8_t lanes[32];
+    int64_t part[4];
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32)
+        s = _mm256_add_epi64(s, _mm256_sad_epu8(_mm256_xor_si256(vb_load(x + i), flip),
+                                                _mm256_setzero_si256()));
+    if (i < n) {
+        memset(lanes, is_signed ? 128 : 0, sizeof lanes);
+        memcpy(lanes, x + i, n - i);
+        s = _mm256_add_epi64(s, _mm256_sad_epu8(_mm256_xor_si256(vb_load(lanes), flip),
+                                                _mm256_setzero_si256()));
+    }
+    _mm256_storeu_si256((__m256i *)(void *)part, s);
+    return part[0] + part[1] + part[2] + part[3] - (is_signed ? 128 * (int64_t)n : 0);
+}
+
+static int largest(const uint8_t *x, size_t n, bool is_signed)
+{
+    const vb flip = _mm256_set1_epi8(is_signed ? -128 : 0);
+    vb most = _mm256_setzero_si256();
+    uint8_t lanes[32];
+    size_t i = 0;
+    int top = 0;
+    assert(n > 0);
+    for (; i + 32 <= n; i += 32)
+        most = _mm256_max_epu8(most, _mm256_xor_si256(vb_load(x + i), flip));
+    vb_store(lanes, most);
+    for (int k = 0; k < 32; k++)
+        top = lanes[k] > top ? lanes[k] : top;
+    for (; i < n; i++)
+        top = (x[i] ^ (is_signed ? 128 : 0)) > top ? x[i] ^ (is_signed ? 128 : 0) : top;
+    return top;
+}
+
+void ort_code_plug_avx2(ort_code_kernels *table)
+{
+    table->look_up = look_up;
+    table->choose = choose;
+    table->add = byte_add;
+    table->multiply = byte_multiply;
+    table->sum = sum;
+    table->add_rows = byte_add_rows;
+    table->largest = largest;
+}

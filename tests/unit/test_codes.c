@@ -1,0 +1,149 @@
+/* test_codes.c - the kernels of 8-bit codes of every tier this machine has, bit for bit those of
+ * the scalar tier, which is held against formulas. Counts run over all tail lengths; a guard
+ * element behind each output must stay. */
+#include <math.h>
+#include <string.h>
+
+#include "kernel/kernel.h"
+#include "test.h"
+
+#define MOST 700
+
+static struct {
+    const ort_code_kernels *reference, *tier;
+} under_test;
+static uint64_t state = 88172645463325252u;
+
+static uint64_t draw(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state >> 8;
+}
+
+static void fill(uint8_t *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (uint8_t)draw();
+}
+
+#define EACH_COUNT(n) for (size_t n = 1; n < MOST; n += n < 260 ? 1 : 109)
+
+static void tables(test_state *test)
+{
+    uint8_t x[MOST], a[MOST], want[MOST], got[MOST + 1], table[256];
+    EACH_COUNT(n)
+    {
+        fill(x, n);
+        fill(a, n);
+        fill(table, sizeof table);
+        got[n] = 77;
+        under_test.tier->look_up(x, got, n, table);
+        CHECK(got[n] == 77);
+        for (size_t i = 0; i < n; i++)
+            CHECK(got[i] == table[x[i]]);
+        for (size_t i = 0; i < n; i++)
+            want[i] = draw() % 2 ? (uint8_t)draw() : 0;
+        under_test.tier->choose(want, x, a, got, n);
+        CHECK(got[n] == 77);
+        for (size_t i = 0; i < n; i++)
+            CHECK(got[i] == (want[i] ? x[i] : a[i]));
+        under_test.reference->look_up(x, want, n, table);
+        under_test.tier->look_up(x, x, n, table); /* in place */
+        CHECK(!memcmp(x, want, n));
+    }
+}
+
+/* Ratios whose results end in exact halves, leave the range, and the range of int32. */
+static void binaries(test_state *test)
+{
+    static const float ratios[] = {0.5f, 0.0371f, 1.0f, 1e8f, -0.25f, INFINITY};
+    uint8_t a[MOST], b[MOST], want[MOST], got[MOST + 1];
+    EACH_COUNT(n)
+    {
+        ort_byte_sum s = {ratios[n % 6], ratios[n / 3 % 5], (float)(draw() % 300), n % 2};
+        ort_byte_product p = {(int)(draw() % 100), (int)(draw() % 128), ratios[n % 6] / 8,
+                              (float)(draw() % 100), n % 2};
+        fill(a, n);
+        fill(b, n);
+        got[n] = 77;
+        under_test.reference->add(a, b, want, n, &s);
+        under_test.tier->add(a, b, got, n, &s);
+        CHECK(got[n] == 77 && !memcmp(got, want, n));
+        for (size_t i = 0; n % 2 == 0 && s.a_ratio < 1 && i < n; i++) { /* unsigned ones, exactly */
+            double sum = (double)a[i] * (double)s.a_ratio + (double)b[i] * (double)s.b_ratio +
+                         (double)s.fixed;
+            CHECK(fabs((sum < 0 ? 0 : sum > 255 ? 255 : sum) - got[i]) < 0.5001);
+        }
+        under_test.reference->multiply(a, b, want, n, &p);
+        under_test.tier->multiply(a, b, got, n, &p);
+        CHECK(got[n] == 77 && !memcmp(got, want, n));
+        under_test.tier->multiply(a, b, a, n, &p);
+        CHECK(!memcmp(a, want, n));
+    }
+}
+
+static void sums(test_state *test)
+{
+    uint8_t x[3 * MOST];
+    int32_t want[MOST], got[MOST + 1];
+    EACH_COUNT(n)
+        for (int is_signed = 0; is_signed < 2; is_signed++) {
+            int64_t sum = 0;
+            int top = -128;
+            fill(x, 3 * n);
+            for (size_t i = 0; i < n; i++) {
+                int code = is_signed ? (int8_t)x[i] : x[i];
+                sum += code;
+                top = code > top ? code : top;
+                want[i] = got[i] = (int32_t)draw();
+            }
+            got[n] = 77;
+            CHECK(under_test.tier->sum(x, n, is_signed) == sum);
+            CHECK(under_test.tier->largest(x, n, is_signed) == top + (is_signed ? 128 : 0));
+            under_test.reference->add_rows(want, x, 2, n + 3, n, is_signed);
+            under_test.tier->add_rows(got, x, 2, n + 3, n, is_signed);
+            CHECK(got[n] == 77 && !memcmp(got, want, n * sizeof *want));
+        }
+}
+
+static void exponentials(test_state *test)
+{
+    static ort_byte_exps exps;
+    uint8_t x[MOST];
+    for (int i = 0; i < 256; i++) {
+        exps.whole[i] = draw() & (((uint64_t)1 << 48) - 1);
+        for (int p = 0; p < ORT_BYTE_PLANES; p++)
+            exps.planes[p][i] = (uint8_t)(exps.whole[i] >> 8 * p);
+    }
+    EACH_COUNT(n)
+        for (int is_signed = 0; is_signed < 2; is_signed++) {
+            uint64_t sum = 0;
+            fill(x, n);
+            for (size_t i = 0; i < n && n % 2; i++)
+                x[i] = (uint8_t)((x[i] % 60) ^ (is_signed ? 128 : 0));
+            int top = under_test.tier->largest(x, n, is_signed);
+            for (size_t i = 0; i < n; i++)
+                sum += exps.whole[(x[i] ^ (is_signed ? 128 : 0)) + 255 - top];
+            CHECK(under_test.tier->exp_sum(x, n, top, is_signed, &exps) == sum);
+        }
+}
+
+int main(void)
+{
+    test_state test = {0};
+    under_test.reference = &ort_kernels_get("scalar")->codes;
+    for (int i = 0; ort_kernel_tier_at(i); i++) {
+        const ort_kernels *k = ort_kernels_get(ort_kernel_tier_at(i)->name);
+        if (!k)
+            continue;
+        printf("# tier %s\n", k->isa);
+        under_test.tier = &k->codes;
+        RUN(&test, tables);
+        RUN(&test, binaries);
+        RUN(&test, sums);
+        RUN(&test, exponentials);
+    }
+    return test.failures != 0;
+}
