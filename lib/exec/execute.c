@@ -116,15 +116,21 @@ static ort_status settle_given(ort_execution *x, int o, const ort_value *result,
     return ORT_OK;
 }
 
-static ort_status new_result(const ort_tensor *type, ort_value **value, ort_error *err)
+/* Memory that is counted goes when its value does; else the session keeps it. *taken: so much of
+ * that the run has. */
+static ort_status new_result(const ort_execution *x, const ort_tensor *type, size_t *taken,
+                             ort_value **value, ort_error *err)
 {
     ort_tensor tensor = {.dtype = type->dtype, .shape = type->shape};
     size_t bytes = ort_tensor_bytes(&tensor);
-    if (bytes < ORT_MEMORY_LARGE)
+    ort_spares *spares = x->context->buffers.account ? NULL : x->session->spares;
+    if (bytes < (spares ? ORT_SPARE_LEAST : ORT_MEMORY_LARGE))
         return ort_value_new_unset_(type->dtype, &type->shape, value, err);
     ORT_TRY(ort_value_new_view(&tensor, value, err));
     ort_status status = ort_value_charge(*value, bytes, err);
-    if (status == ORT_OK && !(tensor.data = ort_memory_new(bytes)))
+    if (status == ORT_OK)
+        tensor.data = spares ? ort_spares_take(spares, bytes, taken) : ort_memory_new(bytes);
+    if (status == ORT_OK && !tensor.data)
         status = ort_error_memory(err, bytes);
     if (status != ORT_OK) {
         ort_value_free(*value);
@@ -132,6 +138,8 @@ static ort_status new_result(const ort_tensor *type, ort_value **value, ort_erro
         return status;
     }
     (*value)->tensor.data = (*value)->storage = tensor.data;
+    (*value)->release = spares ? ort_spares_give : NULL;
+    (*value)->release_arg = spares;
     return ORT_OK;
 }
 
@@ -145,6 +153,7 @@ static ort_status bind_results(ort_execution *x, ort_value *const *given, ort_fr
                                ort_error *err)
 {
     const ort_plan *plan = frame->plan;
+    size_t taken = 0;
     assert(plan->program == x->session->program);
     assert(plan->program->output_count == x->session->output_count);
     for (int o = 0; o < x->session->output_count; o++) {
@@ -160,11 +169,11 @@ static ort_status bind_results(ort_execution *x, ort_value *const *given, ort_fr
         }
         ORT_TRY(settle_given(x, o, view, err));
         if (x->outputs[o] && is_also_input(x, x->outputs[o]) && !is_own_past(x, given, o)) {
-            ORT_TRY(new_result(&view->tensor, &result->temporary, err));
+            ORT_TRY(new_result(x, &view->tensor, &taken, &result->temporary, err));
             target = result->temporary;
         } else {
             if (!x->outputs[o]) {
-                ORT_TRY(new_result(&view->tensor, &x->outputs[o], err));
+                ORT_TRY(new_result(x, &view->tensor, &taken, &x->outputs[o], err));
                 result->own = true;
             }
             target = x->outputs[o];

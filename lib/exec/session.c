@@ -419,6 +419,7 @@ static ort_status new_session(const ort_session_parts *b, ort_model *pristine,
                   .packing = b->packing,
                   .mark = ort_clock_ns()};
     pthread_mutex_init(&s->lock, NULL);
+    s->spares = ort_spares_new();
     s->memory.huge_pages = true;
     s->account = ort_account_of_work();
     s->env = env;
@@ -527,6 +528,7 @@ void ort_exec_session_release(ort_session *session)
         return;
     for (int i = 0; i < session->idle_count; i++)
         ort_context_free(session->idle[i]);
+    ort_spares_close(session->spares);
     ort_exec_session_release(session->general);
     ort_program_free(session->program);
     ort_partition_release(&session->partition);

@@ -5,6 +5,7 @@
 #define ORT_EXEC_SESSION_H
 
 #include "exec/frame.h"
+#include "exec/spares.h"
 #include "exec/state.h"
 #include "io/source.h"
 #include "provider/provider.h"
@@ -52,6 +53,7 @@ struct ort_session {
     ort_session_options options;
     ort_session *general;
     ORT_VEC(ort_phase) phases;
+    ort_spares *spares; /* of results, or NULL */
     pthread_mutex_t lock;
     ort_context *idle[ORT_IDLE_CONTEXTS];
     int idle_count;

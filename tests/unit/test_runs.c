@@ -253,6 +253,48 @@ static void taken_memory(test_state *test)
     CHECK(released == numbers);
 }
 
+/* Large results: given back, they serve the next run; kept, they outlive the session. */
+static void memory_of_results(test_state *test)
+{
+    enum { COUNT = 20000 };
+    net n;
+    ort_error err = {0};
+    CHECK(net_init(&n, NULL));
+    net_input(&n, "x", ORT_DTYPE_FLOAT, 1, DIMS(-1));
+    net_node(&n, "Neg", "x", "minus");
+    net_node(&n, "Abs", "x", "size");
+    net_output(&n, "minus");
+    net_output(&n, "size");
+    ort_session *s = net_session(&n, NULL, &err);
+    CHECK_TEXT(err.message, "");
+    ort_value *y[2] = {NULL, NULL}, *kept = NULL;
+    const void *before[2] = {NULL, NULL};
+    for (int round = 0; round < 6; round++) { /* it grows a little, as a cache does */
+        ort_value *x = net_floats(1, DIMS(COUNT + round), 1, 1);
+        CHECK(!run_whole(s, &x, y, NULL, &err) && ort_value_count(y[1]) == COUNT + round);
+        CHECK(first(y[0]) == -1 && ort_value_get_double(y[1], COUNT + round - 1) == COUNT + round);
+        CHECK(y[0]->tensor.data != y[1]->tensor.data && (uintptr_t)y[0]->tensor.data % 64 == 0);
+        for (int i = 0; i < 2 && round > 0; i++)
+            CHECK(y[i]->tensor.data == before[0] || y[i]->tensor.data == before[1]);
+        for (int i = 0; i < 2; i++) {
+            before[i] = y[i]->tensor.data;
+            ort_value_free(y[i]);
+            y[i] = NULL;
+        }
+        ort_value_free(x);
+    }
+    ort_value *x = net_floats(1, DIMS(4 * COUNT), 1, 1); /* blocks that are kept don't fit */
+    CHECK(!run_whole(s, &x, y, NULL, &err) && first(y[0]) == -1);
+    kept = ort_value_retain(y[1]);
+    ort_value_free(y[0]);
+    ort_value_free(y[1]);
+    ort_value_free(x);
+    ort_session_free(s);
+    CHECK(ort_value_get_double(kept, 4 * COUNT - 1) == 4 * COUNT);
+    ort_value_free(kept);
+    net_free(&n);
+}
+
 static void threads_of_its_own(test_state *test)
 {
     net n;
@@ -331,6 +373,7 @@ int main(void)
     RUN(&test, sizes_of_structs);
     RUN(&test, scalar_of_one_element);
     RUN(&test, taken_memory);
+    RUN(&test, memory_of_results);
     RUN(&test, threads_of_its_own);
     RUN(&test, types_have_symbols);
     RUN(&test, weights_and_words);
