@@ -166,9 +166,11 @@ static int measure_all(const settings *set, char **dirs, int dir_count)
         fprintf(stderr, "bench: no folder with a model here, or none that fits --only\n");
     for (int t = 0; t < set->thread_count && count > 0; t++) {
         machine_times before = print_load(set->threads[t]);
+        ort_peak peak = machine_peak(set->threads[t]);
         for (size_t k = 0; k < count; k++)
             measure_folder(set, folders[k], set->threads[t], &p, &list[k]);
-        print_tables(set->threads[t], list, count);
+        peak = better_peak(peak, machine_peak(set->threads[t]));
+        print_tables(set->threads[t], &peak, list, count);
         print_load_since(set->threads[t], before);
         for (size_t k = 0; k < count; k++)
             different += list[k].differs;

@@ -2,7 +2,7 @@
  *
  * bench.c lists models and measures them (measure.c) in processes of their own (worker.c, over
  * runtime.h; peers/worker.py for peers without a C library), compares outputs (compare.c), then
- * prints tables and gates (bench_table.c) over ratios (ratios.c).
+ * prints tables and gates (bench_table.c) over ratios (ratios.c) and bounds (bound.c).
  */
 #ifndef TESTS_BENCH_BENCH_H
 #define TESTS_BENCH_BENCH_H
@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+
+#include "ort.h"
 
 /* From LITERT on, processes of peers/worker.py with a form of the model of their own. */
 enum { OURS, ONNXRUNTIME, OPENVINO, TRACT, LITERT, CTRANSLATE2, LLEAVES, LLAMACPP, SIDES };
@@ -46,6 +48,7 @@ typedef struct measure {
     char name[100], family[32];
     side side[SIDES];
     int rounds;
+    double gflop, weight_mb; /* of a run (runtime.h) */
     bool differs; /* it is our outputs that are off; nothing was timed */
 } measure;
 
@@ -95,7 +98,20 @@ machine_times print_load(int threads);
 void print_load_since(int threads, machine_times before);
 void print_processors(void);
 
+/* Measured with so many threads; the better of two measurements in each figure. */
+ort_peak machine_peak(int threads);
+ort_peak better_peak(ort_peak a, ort_peak b);
+
+/* bound.c: the least time in which a machine of this peak can do a model's products and sums as
+ * they are defined, and read its weights once, in milliseconds; 0: not known. */
+typedef struct bound {
+    double ms;
+    bool by_memory; /* not by arithmetic */
+} bound;
+
+bound bound_of(const measure *m, const ort_peak *peak);
+
 /* bench_table.c: the tables and gates of one number of threads. */
-void print_tables(int threads, const measure *list, size_t count);
+void print_tables(int threads, const ort_peak *peak, const measure *list, size_t count);
 
 #endif

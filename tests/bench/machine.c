@@ -3,23 +3,31 @@
 #include "../harness.h"
 #include "bench.h"
 
-static ort_peak machine_peak(void) /* of one core */
+ort_peak machine_peak(int threads)
 {
     ort_env_options options;
     ort_env *env = NULL;
     ort_peak peak = ORT_PEAK_INIT;
     ort_env_options_init(&options);
-    options.threads = 1;
+    options.threads = threads;
     if (ort_env_new(&options, &env, NULL) || ort_env_measure_peak(env, &peak, NULL))
         peak = (ort_peak)ORT_PEAK_INIT;
     ort_env_free(env);
     return peak;
 }
 
+ort_peak better_peak(ort_peak a, ort_peak b)
+{
+    a.gflops = fmax(a.gflops, b.gflops);
+    for (int i = 0; i < a.level_count && i < b.level_count; i++)
+        a.levels[i].gb_per_s = fmax(a.levels[i].gb_per_s, b.levels[i].gb_per_s);
+    return a;
+}
+
 void print_processors(void)
 {
     printf("processors %ld, peak of one core %.1f GFLOP/s (multiply-add loop)\n",
-           sysconf(_SC_NPROCESSORS_ONLN), machine_peak().gflops);
+           sysconf(_SC_NPROCESSORS_ONLN), machine_peak(1).gflops);
 }
 
 /* Milliseconds that the host took from this machine since boot, of all processors together. */

@@ -247,6 +247,8 @@ void measure_model(const settings *set, const char *folder, int threads, measure
     for (int i = 0; i < SIDES; i++) /* before saving, which needs memory of its own */
         if (m->side[i].state == SIDE_FINE && ask(&children[i], &m->side[i], "round", &ignored))
             (void)ask(&children[i], &m->side[i], "peak", &m->side[i].peak);
+    if (m->side[OURS].state == SIDE_FINE && ask(&children[OURS], &m->side[OURS], "flop", &m->gflop))
+        (void)ask(&children[OURS], &m->side[OURS], "weights", &m->weight_mb);
     save_outputs(set, children, m);
     compare_outputs(set, folder, m);
     if (m->differs && threads > 1)

@@ -34,6 +34,9 @@ typedef struct runtime_class {
     /* An output of the last run, as a view; NULL in *value where it is no tensor of numbers. */
     bool (*view)(runtime *r, size_t output, ort_value **value);
     void (*release)(runtime *r); /* the outputs of the last run */
+    /* What a run computes, as the operators are defined: 1e9 operations of its products and sums,
+     * and the MB of weights that these read; or NULL. */
+    bool (*work)(runtime *r, double *gflop, double *weight_mb);
 } runtime_class;
 
 struct runtime {

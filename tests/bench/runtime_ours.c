@@ -58,5 +58,43 @@ static void ours_release(runtime *r)
     harness_free_outputs(((ours *)r->self)->outputs, HARNESS_VALUES);
 }
 
+/* Sum over the nodes of a profile. */
+static bool add_nodes(const char *json, double *gflop, double *weight_mb)
+{
+    static const char *const names[] = {"calls", "macs", "weight_bytes"};
+    json_object *root = json_tokener_parse(json), *nodes, *part;
+    double of[3];
+    *gflop = *weight_mb = 0;
+    bool ok = root && json_object_object_get_ex(root, "nodes", &nodes);
+    for (size_t k = 0; ok && k < json_object_array_length(nodes); k++) {
+        for (int i = 0; i < 3; i++)
+            of[i] = json_object_object_get_ex(json_object_array_get_idx(nodes, k), names[i], &part)
+                        ? json_object_get_double(part) : 0;
+        *gflop += of[0] * 2 * of[1] / 1e9;
+        *weight_mb += of[1] > 0 ? of[0] * of[2] / 1e6 : 0; /* a table's rows are few of many */
+    }
+    json_object_put(root);
+    return ok;
+}
+
+static bool ours_work(runtime *r, double *gflop, double *weight_mb)
+{
+    ours *o = r->self;
+    ort_profile *profile = NULL;
+    ort_run_options options = ORT_RUN_OPTIONS_INIT;
+    char *json = NULL;
+    if (ort_profile_new(o->session, NULL, &profile, &o->err))
+        return runtime_fail(r, "%s", o->err.message);
+    ort_profile_start(profile);
+    options.profile = profile;
+    bool ok = !run_whole(o->session, o->inputs, o->outputs, &options, &o->err) &&
+              !ort_profile_report(profile, NULL, &json, &o->err) &&
+              add_nodes(json, gflop, weight_mb);
+    ort_text_free(json);
+    ort_profile_free(profile);
+    return ok || runtime_fail(r, "%s", o->err.message);
+}
+
 const runtime_class runtime_ours = {.name = "ours", .open = ours_open, .bind = ours_bind,
-                                    .run = ours_run, .view = ours_view, .release = ours_release};
+                                    .run = ours_run, .view = ours_view, .release = ours_release,
+                                    .work = ours_work};

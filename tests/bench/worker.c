@@ -5,6 +5,7 @@
  *   round       warm up, then at least MIN_RUNS runs: their median in milliseconds
  *   beside MS   run for that many milliseconds: the mean of a run
  *   peak        VmHWM of the process in MB
+ *   flop        what a run computes (runtime.h), 1e9 operations; `weights`: MB that it reads
  *   save PATH   run once and write the outputs that are tensors of numbers as .npz
  */
 #include "../harness.h"
@@ -152,9 +153,18 @@ static bool save_outputs(worker *w, const char *path)
     return ok;
 }
 
+static bool measured_work(worker *w, double *gflop, double *weight_mb)
+{
+    runtime *r = &w->runtime;
+    bool ok = r->class->work ? r->class->work(r, gflop, weight_mb) : runtime_fail(r, "unknown");
+    if (ok)
+        release(w);
+    return ok;
+}
+
 static bool obey(worker *w, const char *folder, char *line)
 {
-    double number = 0;
+    double number = 0, other;
     bool ok = true;
     line[strcspn(line, "\n")] = '\0';
     if (!strcmp(line, "first"))
@@ -165,6 +175,10 @@ static bool obey(worker *w, const char *folder, char *line)
         ok = beside(w, strtod(line + 7, NULL), &number);
     else if (!strcmp(line, "peak"))
         number = (double)ort_peak_rss_bytes() / 1e6;
+    else if (!strcmp(line, "flop"))
+        ok = measured_work(w, &number, &other);
+    else if (!strcmp(line, "weights"))
+        ok = measured_work(w, &other, &number);
     else if (!strncmp(line, "save ", 5))
         ok = save_outputs(w, line + 5);
     if (ok)

@@ -15,7 +15,7 @@ bench() {
         [ -e "models/$name/inputs.npz" ] ||
             ort-tensor "$FX/x.npy" --name x -o "models/$name/inputs.npz"
     done
-    echo "chain convolutional" >families
+    printf '%s convolutional\n' chain digits >families
     "$BENCH" --scratch . --families families --peer litert=1.2.3=./peer --threads 1 \
         --rounds 1 --launches 1 --patience 0 "$@" models
 }
@@ -83,6 +83,22 @@ END
     has "- pair, litert: 1 of 2 outputs, which are all that it gives" "litert 1000 |"
 }
 
+@test "products are held against what the machine can do" {
+    peer 'cp outputs_0.npz "$path"'
+    mkdir -p models/digits models/other
+    ort-tensor "$MODELS_DIR/held_out.npz" --select digits_images --scale 1/255 \
+        --unsqueeze 1 --name image -o models/digits/inputs.npz
+    cp models/digits/inputs.npz models/other
+    for name in digits other; do cp "$MODELS_DIR/digits.onnx" "models/$name/model.onnx"; done
+    run --separate-stderr bench --only '@(chain|digits|other)'
+    [ "$status" -eq 0 ]
+    has "ours / best peer (95 %) | of peak |" "of peak: the least time of a run over ours"
+    share=$(sed -n 's/^| digits |.*noisy | \([0-9]*\) % |$/\1/p' <<<"$output")
+    [ "$share" -ge 1 ] && [ "$share" -le 200 ]
+    has "| Convolutional | 2 | 0.00 | 0.70 | yes | 0.00 |" "| Other | 1 | 0.00 | | | |"
+    [[ $(grep -c ' |  *|$' <<<"$(grep '^| chain |\|^| other |' <<<"$output")") -eq 2 ]] # none there
+}
+
 @test "rounds go on while the interval is wide and patience lasts" {
     peer 'cp outputs_0.npz "$path"'
     sed -i 's/^while .*/: >asked; n=5\n&/; s/echo "ok 1000"/n=$((6 - n)); echo >>asked; echo "ok 0.000$n"/' peer
@@ -123,6 +139,36 @@ END
     run python3 "$ROOT/tests/tools/on_terminal.py" 100 bash -c bench
     [ "$status" -eq 0 ]
     has "[1 of 2] chain, threads 1" "[2 of 2, 1 min left] chain_too, threads 1"
+}
+
+@test "a peer's form of a model is written once, and anew when the model is another" {
+    [ -x "$ROOT/build/venv/bin/python" ] || skip "no build/venv"
+    mkdir -p net cache
+    echo one >net/model.onnx
+    cat >writer.py <<'END'
+import pathlib, sys
+print(pathlib.Path(sys.argv[1], "model.onnx").read_text(), end="", file=open("written", "a"))
+pathlib.Path(sys.argv[2]).mkdir()
+sys.exit(pathlib.Path("fails").exists())
+END
+    cat >open.py <<'END'
+import pathlib, sys
+sys.path[0] = sys.argv[1]
+from peers import forms
+with forms.written(pathlib.Path("net"), pathlib.Path("writer.py").resolve(), "kind") as form:
+    print(form.is_dir(), form.parent)
+END
+    for content in one one two two; do
+        echo $content >net/model.onnx
+        BENCH_CACHE=cache run "$ROOT/build/venv/bin/python" open.py "$ROOT/tests/bench"
+        [ "$output" = "True cache/net" ]
+    done
+    [ "$(tr '\n' ' ' <written)" = "one two " ]
+    [ "$(ls cache/net | wc -l)" -eq 1 ]
+    echo three >net/model.onnx
+    touch fails
+    ! BENCH_CACHE=cache "$ROOT/build/venv/bin/python" open.py "$ROOT/tests/bench"
+    [ -z "$(ls cache/net)" ]
 }
 
 # tree: the scripts with two peers, over a Python whose pip can't have what ./missing names.
