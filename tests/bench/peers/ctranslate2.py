@@ -1,14 +1,24 @@
+#!/usr/bin/env python3
 """CTranslate2: encoders of its kinds (BERT and its like, Whisper), with the ONNX file's weights in
 its specs. What a spec can't say (the mean of words, a product behind the layers) is what a caller
 does with numpy, and is timed with it.
 
-Its own form is written to a temporary folder and loaded from there. Dynamically quantized models have
-no form here: the engine quantizes weights by rows, from numbers, and activations by rows where
-ONNX's DynamicQuantizeLinear takes the whole tensor. Of minilm_l6_v2_int8_dyn even the exact product
-of its weights has a correlation of 0.9985 with what the model itself gives (the engine 0.9972),
-so that outputs can't show whether two programs compute the same.
+usage: ctranslate2.py FOLDER OUT    writes its own form of a model to the folder OUT
+
+Beside what the engine reads, that has what is computed behind it (AFTER). Exit status 1: the reason
+is on stdout.
+
+Dynamically quantized models have no form here: the engine quantizes weights by rows, from numbers,
+and activations by rows where ONNX's DynamicQuantizeLinear takes the whole tensor. Of
+minilm_l6_v2_int8_dyn even the exact product of its weights has a correlation of 0.9985 with what
+the model itself gives (the engine 0.9972), so that outputs can't show whether two programs compute
+the same.
 """
-import tempfile
+import pathlib
+import sys
+
+if __name__ == "__main__":      # the folder of this file hides the engine
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parent.parent)
 
 import ctranslate2 as engine
 import numpy as np
@@ -19,6 +29,7 @@ from peers import forms
 
 BERT_HEADS = {"bert_base": 12, "minilm_l6_v2": 12, "small_transformer": 4}
 WHISPER_HEADS = {"whisper_tiny_encoder": 6}
+AFTER = "after.npz"  # the names of the outputs, the last product of the network
 PER_LAYER = 6       # products: query, key, value, output, and two of the feed-forward network
 
 
@@ -117,10 +128,16 @@ def whisper_spec_of(net, heads):
     return spec
 
 
-def convert(spec, folder):
+def write(folder, out):
+    make_spec, heads = kind_of(folder)[:2]
+    net = forms.Net(folder)
+    spec = make_spec(net, heads)
     spec.validate()
     spec.optimize(quantization=None)
-    spec.save(folder)
+    out.mkdir()
+    spec.save(str(out))
+    weight, bias = net.linear_layers()[-1]
+    np.savez(out / AFTER, names=net.output_names(), weight=weight, bias=bias)
 
 
 def mean_of_words(rows, mask):
@@ -130,10 +147,11 @@ def mean_of_words(rows, mask):
 
 
 class Bert:
-    def __init__(self, folder, threads, net):
-        self.engine = engine.Encoder(folder, "cpu", compute_type="float32", inter_threads=1,
+    def __init__(self, form, threads):
+        self.engine = engine.Encoder(str(form), "cpu", compute_type="float32", inter_threads=1,
                                      intra_threads=threads)
-        self.names, self.last = net.output_names(), net.linear_layers()[-1]
+        with np.load(form / AFTER) as after:
+            self.names, self.last = after["names"].tolist(), (after["weight"], after["bias"])
 
     def bind(self, inputs):
         tokens = np.ascontiguousarray(inputs["input_ids"], np.int32)
@@ -162,8 +180,8 @@ class Bert:
 
 
 class Whisper:
-    def __init__(self, folder, threads, net):
-        self.engine = engine.models.Whisper(folder, "cpu", compute_type="float32",
+    def __init__(self, form, threads):
+        self.engine = engine.models.Whisper(str(form), "cpu", compute_type="float32",
                                             inter_threads=1, intra_threads=threads)
 
     def bind(self, inputs):
@@ -177,12 +195,29 @@ class Whisper:
         return {0: np.array(self.result)}
 
 
-def open(folder, threads):
-    kinds = ((BERT_HEADS, bert_spec, Bert), (WHISPER_HEADS, whisper_spec_of, Whisper))
-    for heads, make_spec, session in kinds:
+def kind_of(folder):
+    """What makes a spec, the number of heads, the class of the session."""
+    for heads, make_spec, session in ((BERT_HEADS, bert_spec, Bert),
+                                      (WHISPER_HEADS, whisper_spec_of, Whisper)):
         if folder.name in heads:
-            net = forms.Net(folder)
-            with tempfile.TemporaryDirectory() as own:
-                convert(make_spec(net, heads[folder.name]), own)
-                return session(own, threads, net)
+            return make_spec, heads[folder.name], session
     raise forms.Absent("an architecture without a spec")
+
+
+def open(folder, threads):
+    session = kind_of(folder)[2]
+    with forms.written(folder, "ctranslate2.py", "ctranslate2") as form:
+        return session(form, threads)
+
+
+def main():
+    try:
+        write(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
+    except forms.Absent as reason:
+        print(reason)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

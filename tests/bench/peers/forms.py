@@ -1,7 +1,9 @@
 """What peers' forms of a model are made of: its inputs, its constants, its layers in order."""
 import contextlib
+import hashlib
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -40,23 +42,46 @@ def load(folder, weights=True):
 
 @contextlib.contextmanager
 def written(folder, writer, kind):
-    """The model as a file of its kind, made by a program beside this one. BENCH_CACHE names a folder
-    where files stay. A process of its own writes, so that it counts for no peak of memory."""
+    """The model as a file or folder of its kind, made by a program beside this one. BENCH_CACHE
+    names a folder where forms stay, by the digest of what they are made of. A process of its own
+    writes, so that it counts for no peak of memory."""
     here = pathlib.Path(__file__).parent
     with tempfile.TemporaryDirectory() as own:
-        path = pathlib.Path(os.environ.get("BENCH_CACHE") or own, "%s.%s" % (folder.name, kind))
-        sources = [folder / "model.onnx", here / "forms.py", *here.glob(kind + "*.py")]
-        if not path.is_file() or path.stat().st_mtime < max(s.stat().st_mtime for s in sources):
-            write_file(here / writer, folder, path)
+        cache = pathlib.Path(os.environ.get("BENCH_CACHE") or own, folder.name)
+        sources = [*folder.rglob("*"), here / "forms.py", *here.glob(kind + "*")]
+        path = cache / ("%s.%s" % (digest(sources), kind))
+        if not path.exists():
+            cache.mkdir(parents=True, exist_ok=True)
+            for old in cache.glob("*." + kind):
+                remove(old)
+            write_form(here / writer, folder, path)
         yield path
 
 
-def write_file(writer, folder, path):
+def digest(paths):
+    """Of the names and bytes of those that are files."""
+    whole = hashlib.blake2b(digest_size=16)
+    for path in sorted(p for p in paths if p.is_file()):
+        whole.update(b"%s %d\n" % (path.name.encode(), path.stat().st_size))
+        with open(path, "rb") as file:
+            for block in iter(lambda: file.read(1 << 20), b""):
+                whole.update(block)
+    return whole.hexdigest()
+
+
+def remove(path):
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def write_form(writer, folder, path):
     """Whole or not at all."""
     part = path.with_suffix(".part%d" % os.getpid())
     done = subprocess.run([sys.executable, writer, folder, part], capture_output=True, text=True)
     if done.returncode:
-        part.unlink(missing_ok=True)
+        remove(part)
         said = (done.stdout or done.stderr).strip().splitlines() or ["%s failed" % writer.name]
         raise Absent(said[-1])
     part.rename(path)
