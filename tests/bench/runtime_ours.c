@@ -58,21 +58,44 @@ static void ours_release(runtime *r)
     harness_free_outputs(((ours *)r->self)->outputs, HARNESS_VALUES);
 }
 
-/* Sum over the nodes of a profile. */
+static double number_of(json_object *node, const char *key)
+{
+    json_object *number;
+    return json_object_object_get_ex(node, key, &number) ? json_object_get_double(number) : 0;
+}
+
+/* Whether no node before read the first weight of this one. */
+static bool is_first(json_object *node, json_object *seen)
+{
+    json_object *inputs = json_object_object_get(node, "inputs");
+    for (size_t i = 0; i < json_object_array_length(inputs); i++) {
+        json_object *input = json_object_array_get_idx(inputs, i), *weight, *name;
+        if (!json_object_object_get_ex(input, "weight", &weight) ||
+            !json_object_get_boolean(weight) || !json_object_object_get_ex(input, "name", &name))
+            continue;
+        const char *text = json_object_get_string(name);
+        bool first = !json_object_object_get_ex(seen, text, NULL);
+        json_object_object_add(seen, text, NULL);
+        return first;
+    }
+    return true;
+}
+
+/* Sum over the nodes of a profile. Of those without products (a table whose rows are gathered) most
+ * weights are never read. */
 static bool add_nodes(const char *json, double *gflop, double *weight_mb)
 {
-    static const char *const names[] = {"calls", "macs", "weight_bytes"};
-    json_object *root = json_tokener_parse(json), *nodes, *part;
-    double of[3];
+    json_object *root = json_tokener_parse(json), *seen = json_object_new_object(), *nodes;
     *gflop = *weight_mb = 0;
     bool ok = root && json_object_object_get_ex(root, "nodes", &nodes);
     for (size_t k = 0; ok && k < json_object_array_length(nodes); k++) {
-        for (int i = 0; i < 3; i++)
-            of[i] = json_object_object_get_ex(json_object_array_get_idx(nodes, k), names[i], &part)
-                        ? json_object_get_double(part) : 0;
-        *gflop += of[0] * 2 * of[1] / 1e9;
-        *weight_mb += of[1] > 0 ? of[0] * of[2] / 1e6 : 0; /* a table's rows are few of many */
+        json_object *node = json_object_array_get_idx(nodes, k);
+        double macs = number_of(node, "macs");
+        *gflop += number_of(node, "calls") * 2 * macs / 1e9;
+        if (macs > 0 && is_first(node, seen))
+            *weight_mb += number_of(node, "weight_bytes") / 1e6;
     }
+    json_object_put(seen);
     json_object_put(root);
     return ok;
 }
