@@ -165,10 +165,13 @@ static inline void vf_to_f16(uint16_t *p, vf a)
 {
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
 }
-/* Sum of products of neighbouring int16 pairs, added to c. */
+/* Sum of products of neighbouring int16 pairs, added to c; at once: gcc would form the products of
+ * all sums first and spill them. */
 static inline vi vi_dot_i16(vi a, vi b, vi c)
 {
-    return _mm512_add_epi32(_mm512_madd_epi16(a, b), c);
+    c = _mm512_add_epi32(_mm512_madd_epi16(a, b), c);
+    __asm__("" : "+v"(c));
+    return c;
 }
 
 /* VF_LANES pairs of int8 as int16. */

@@ -8,6 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "base/num.h"
 
 #define SIMD static inline __attribute__((always_inline, unused))
@@ -163,26 +167,21 @@ SIMD vi vi_wrap_add(vi a, vi b)
 }
 SIMD vi vi_dot_i16(vi a, vi b, vi c)
 {
-    vi r;
-    for (int i = 0; i < VF_LANES; i++) {
-        int16_t x[2], y[2];
-        memcpy(x, (const char *)&a + 4 * i, 4);
-        memcpy(y, (const char *)&b + 4 * i, 4);
-        r[i] = (int32_t)((uint32_t)(x[0] * y[0]) + (uint32_t)(x[1] * y[1]));
-    }
-    return vi_wrap_add(r, c);
+#if defined(__SSE2__)
+    return vi_wrap_add((vi)_mm_madd_epi16((__m128i)a, (__m128i)b), c);
+#else
+    vi low = (a << 16 >> 16) * (b << 16 >> 16), high = (a >> 16) * (b >> 16);
+    return vi_wrap_add(vi_wrap_add(low, high), c);
+#endif
 }
 /* VF_LANES pairs of int8 as int16. */
 SIMD vi vi_from_pairs_s8(const uint16_t *p)
 {
-    int8_t bytes[2 * VF_LANES];
-    int16_t wide[2 * VF_LANES];
-    vi r;
-    memcpy(bytes, p, sizeof bytes);
-    for (int i = 0; i < 2 * VF_LANES; i++)
-        wide[i] = bytes[i];
-    memcpy(&r, wide, sizeof r);
-    return r;
+    typedef int8_t bytes __attribute__((vector_size(8)));
+    typedef int16_t wide __attribute__((vector_size(16)));
+    bytes x;
+    memcpy(&x, p, sizeof x);
+    return (vi)__builtin_convertvector(x, wide);
 }
 SIMD vf vf_div(vf a, vf b) { return a / b; }
 SIMD vf vf_from_f16(const uint16_t *p) /* VF_LANES of them */
