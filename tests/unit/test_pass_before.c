@@ -144,6 +144,27 @@ static void behind_reshape(test_state *test)
 #define EDGES "#i.i64=0,1,1,0,0,-1,1,0; #j.i64=1,1,0,0,1,-2,0,1; "
 #define BOTH_ENDS EDGES "g = (Gather t i); h = (Gather u j);"
 
+static void check_only(test_state *test, const char *const *only, const net_case *cases,
+                       size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        net n;
+        CHECK(net_init(&n, NULL));
+        net_text(&n, cases[i].text);
+        ort_session *before = plain(&n);
+        CHECK(before && rewrite_with(&n, (ort_pass_options){.only = only,
+                                                            .growth_bytes = 1 << 20}) >= 0);
+        ort_session *after = plain(&n);
+        CHECK(after && net_agree(before, after, 1e-5));
+        CHECK_TEXT(net_ops(&n), cases[i].ops);
+        ort_session_free(before);
+        ort_session_free(after);
+        net_free(&n);
+    }
+}
+
+#define STEPS "#i.i64=0,; #j.i64=-1,; g = (Gather x i); h = (Gather x j); "
+
 /* Rows of a table that edges repeat are multiplied first; in a session, with known sizes. */
 static void repeated_rows(test_state *test)
 {
@@ -173,20 +194,47 @@ static void repeated_rows(test_state *test)
         {"t:n,16; x:8,3; #w:19,4; #i.i64=0,0,0,0,-1,0,0,0; g = (Gather t i); "
          "c = (Concat g x axis=1); y = (MatMul c w); y", "Gather Concat MatMul"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        net n;
-        CHECK(net_init(&n, NULL));
-        net_text(&n, cases[i].text);
-        ort_session *before = plain(&n);
-        CHECK(before && rewrite_with(&n, (ort_pass_options){.only = only,
-                                                            .growth_bytes = 1 << 20}) >= 0);
-        ort_session *after = plain(&n);
-        CHECK(after && net_agree(before, after, 1e-5));
-        CHECK_TEXT(net_ops(&n), cases[i].ops);
-        ort_session_free(before);
-        ort_session_free(after);
-        net_free(&n);
-    }
+    check_only(test, only, cases, sizeof cases / sizeof *cases);
+}
+
+#define STEP(k, bias)                                                                              \
+    "#i" #k ".i64=" #k ",; g" #k " = (Gather x i" #k "); p" #k " = (Gemm g" #k " w " #bias "); "
+#define EIGHT_GATHERS "Gather Gather Gather Gather Gather Gather Gather Gather "
+
+/* Rows that one matrix multiplies step by step are multiplied at once, if they are all. */
+static void rows_step_by_step(test_state *test)
+{
+    static const char *const only[] = {"step_products", "dead_nodes", NULL};
+    static const net_case cases[] = {
+        {"x:2,8; #w:4,8; #b:4; " STEPS "p = (Gemm g w b transB=1); q = (Gemm h w b transB=1); "
+         "y = (Sub p q); y", "Gemm Gather Gather Sub"},
+        {"x:2,8; #w:8,4; " STEPS "p = (MatMul g w); q = (MatMul h w); y = (Sub p q); y, g",
+         "Gather MatMul Gather Gather Sub"},
+        {"x:2,8; #w:8,4; #v:8,4; " STEPS "p = (MatMul g w); q = (MatMul h w); r = (MatMul g v); "
+         "s = (MatMul h v); t = (Sub p q); y = (Sub r s); y, t",
+         "MatMul Gather Gather Sub MatMul Gather Gather Sub"},
+        {"x:3,2,8; #w:4,8; #b:4; #i.i64=0; #j.i64=-1; g = (Gather x i axis=1); "
+         "h = (Gather x j axis=1); p = (Gemm g w b transB=1); q = (Gemm h w b transB=1); "
+         "y = (Sub p q); y", "Transpose MatMul Add Gather Gather Sub"},
+        {"x:2,n,8; #w:8,4; #i.i64=0; #j.i64=1; g = (Gather x i); h = (Gather x j); "
+         "p = (MatMul g w); q = (MatMul h w); y = (Sub p q); y", "MatMul Gather Gather Sub"},
+        /* the first step's bias is another */
+        {"x:9,8; #w:8,4; #b:4; #c:4; " STEP(0, c) STEP(1, b) STEP(2, b) STEP(3, b) STEP(4, b)
+         STEP(5, b) STEP(6, b) STEP(7, b) STEP(8, b) "y = (Sum p0 p1 p2 p3 p4 p5 p6 p7 p8); y",
+         "Gather Gemm Gemm " EIGHT_GATHERS "Sum"},
+        /* a row that isn't multiplied, twice the same, other weights, other columns, scaled */
+        {"x:3,8; #w:8,4; " STEPS "p = (MatMul g w); q = (MatMul h w); y = (Sub p q); y",
+         "Gather Gather MatMul MatMul Sub"},
+        {"x:2,8; #w:8,4; " STEPS "p = (MatMul h w); q = (MatMul h w); y = (Sub p q); y, g",
+         "Gather Gather MatMul MatMul Sub"},
+        {"x:2,8; #w:8,4; #v:8,4; " STEPS "p = (MatMul g w); q = (MatMul h v); y = (Sub p q); y",
+         "Gather Gather MatMul MatMul Sub"},
+        {"x:8,2; #w:8,8; #i.i64=0,; #j.i64=1,; g = (Gather x i axis=1); h = (Gather x j axis=1); "
+         "p = (MatMul w g); q = (MatMul w h); y = (Sub p q); y", "Gather Gather MatMul MatMul Sub"},
+        {"x:2,8; #w:8,4; " STEPS "p = (Gemm g w alpha=2.0); q = (Gemm h w alpha=2.0); "
+         "y = (Sub p q); y", "Gather Gather Gemm Gemm Sub"},
+    };
+    check_only(test, only, cases, sizeof cases / sizeof *cases);
 }
 
 /* Strict math sums products as they are written. */
@@ -219,6 +267,7 @@ int main(void)
     RUN(test, behind_relu);
     RUN(test, behind_reshape);
     RUN(test, repeated_rows);
+    RUN(test, rows_step_by_step);
     RUN(test, strict_sums);
     return test->failures != 0;
 }
