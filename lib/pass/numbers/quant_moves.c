@@ -232,6 +232,44 @@ static bool drop_before_arg(ort_pass_context *c, ort_node *node)
     return true;
 }
 
+/* ---- moves between an operator and its QuantizeLinear */
+
+bool ort_quant_is_move(const ort_node *node)
+{
+    return ort_edit_is_any(node, "Reshape|Transpose|Flatten|Squeeze|Unsqueeze");
+}
+
+ort_node *ort_quant_source(const ort_graph *graph, const ort_node *node)
+{
+    while (ort_edit_only_reader(graph, node->inputs[0]) == node) {
+        ort_node *before = ort_edit_producer(graph, node->inputs[0]);
+        if (!ort_quant_is_move(before))
+            return before;
+        node = before;
+    }
+    return NULL;
+}
+
+ort_status ort_quant_swap(ort_pass_context *c, ort_node *quantize, ort_error *err)
+{
+    ort_graph *graph = c->graph;
+    ort_node *move = ort_edit_producer(graph, quantize->inputs[0]);
+    ort_id codes = ort_graph_add_value(graph, graph->values.data[move->inputs[0]]->name);
+    ort_id in[3] = {move->inputs[0], quantize->inputs[1], ort_edit_input(quantize, 2)};
+    ort_id moved[2] = {codes, ort_edit_input(move, 1)};
+    if (codes == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof codes);
+    ort_node_spec first = ort_edit_again(quantize), second = ort_edit_again(move);
+    first.inputs = in;
+    first.outputs = &codes;
+    second.inputs = moved;
+    second.outputs = quantize->outputs;
+    ort_graph_remove_node(graph, quantize);
+    ort_graph_remove_node(graph, move);
+    ORT_TRY(ort_edit_add_node(graph, &first, NULL, err));
+    return ort_edit_add_node(graph, &second, NULL, err);
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;

@@ -31,4 +31,11 @@ bool ort_quant_same(const ort_quant *a, const ort_quant *b);
  * file is for others? With a note on `node` then. */
 bool ort_quant_stays(const ort_pass_context *context, const ort_node *node, ort_dtype dtype);
 
+/* Does it leave codes as they are, one after the other in another shape or order? */
+bool ort_quant_is_move(const ort_node *node);
+/* What computes the values that `node` reads, moves alone in between; NULL: others read them. */
+ort_node *ort_quant_source(const ort_graph *graph, const ort_node *node);
+/* quantize(move(x)) becomes move(quantize(x)): codes of single elements, whatever their order. */
+ort_status ort_quant_swap(ort_pass_context *c, ort_node *quantize, ort_error *err);
+
 #endif

@@ -309,46 +309,6 @@ static ort_status fuse(unit *u, ort_id bias, ort_error *err)
     return ort_edit_replace(u->c->graph, u->node, u->out.node, &spec, err);
 }
 
-/* ---- moves in between */
-
-static bool is_move(const ort_node *node)
-{
-    return ort_edit_is_any(node, "Reshape|Transpose|Flatten|Squeeze|Unsqueeze");
-}
-
-/* What computes the values that `node` reads, moves alone in between; NULL: others read them. */
-static ort_node *source_of(const ort_graph *graph, const ort_node *node)
-{
-    while (ort_edit_only_reader(graph, node->inputs[0]) == node) {
-        ort_node *before = ort_edit_producer(graph, node->inputs[0]);
-        if (!is_move(before))
-            return before;
-        node = before;
-    }
-    return NULL;
-}
-
-/* quantize(move(x)) becomes move(quantize(x)): codes of single elements, whatever their order. */
-static ort_status swap(ort_pass_context *c, ort_node *quantize, ort_error *err)
-{
-    ort_graph *graph = c->graph;
-    ort_node *move = ort_edit_producer(graph, quantize->inputs[0]);
-    ort_id codes = ort_graph_add_value(graph, graph->values.data[move->inputs[0]]->name);
-    ort_id in[3] = {move->inputs[0], quantize->inputs[1], ort_edit_input(quantize, 2)};
-    ort_id moved[2] = {codes, ort_edit_input(move, 1)};
-    if (codes == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof codes);
-    ort_node_spec first = ort_edit_again(quantize), second = ort_edit_again(move);
-    first.inputs = in;
-    first.outputs = &codes;
-    second.inputs = moved;
-    second.outputs = quantize->outputs;
-    ort_graph_remove_node(graph, quantize);
-    ort_graph_remove_node(graph, move);
-    ORT_TRY(ort_edit_add_node(graph, &first, NULL, err));
-    return ort_edit_add_node(graph, &second, NULL, err);
-}
-
 static ort_status try_unit(unit *u, int *changes, ort_error *err)
 {
     ort_id bias = ORT_ID_NONE;
@@ -363,9 +323,9 @@ static ort_status try_unit(unit *u, int *changes, ort_error *err)
     if (!why && !ort_pass_opset(u->c, u->node, u->row->domain, u->row->quantized, since))
         return ORT_OK;
     if (!why && u->out.node &&
-        is_move(ort_edit_producer(u->c->graph, u->out.node->inputs[0]))) {
+        ort_quant_is_move(ort_edit_producer(u->c->graph, u->out.node->inputs[0]))) {
         ++*changes; /* the operator itself comes when the codes are next to it */
-        return swap(u->c, u->out.node, err);
+        return ort_quant_swap(u->c, u->out.node, err);
     }
     if (!why)
         ORT_TRY(bias_of(u, &bias, &why, err));
@@ -382,7 +342,7 @@ static bool find_unit(ort_pass_context *c, ort_node *node, unit *u)
 {
     u->c = c;
     u->input_count = 0;
-    u->node = source_of(c->graph, node);
+    u->node = ort_quant_source(c->graph, node);
     u->row = row_of(u->node);
     return u->row && u->node->output_count == 1 &&
            ort_quant_read(c->graph, node, "QuantizeLinear", &u->out) &&
@@ -394,7 +354,7 @@ static bool is_coded_later(const ort_graph *graph, const ort_node *node)
 {
     do
         node = ort_edit_only_reader(graph, node->outputs[0]);
-    while (is_move(node) || ort_edit_is_any(node, "Relu|Clip"));
+    while (ort_quant_is_move(node) || ort_edit_is_any(node, "Relu|Clip"));
     return ort_edit_is(node, ONNX, "QuantizeLinear");
 }
 

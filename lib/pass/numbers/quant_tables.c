@@ -1,0 +1,267 @@
+/* quant_tables.c - what depends on one 8-bit code alone becomes a table of 256 codes.
+ *
+ *     DequantizeLinear, HardSwish, QuantizeLinear            LookUp
+ *     QLinearSigmoid, QLinearMul (x times sigmoid of x)      LookUp
+ *     DequantizeLinear, QuantizeLinear of another scale      LookUp
+ *
+ * Any elementwise operators may lie between, Q and DQ too, as long as one tensor of codes and
+ * constants of one element are all that they read. The table is made by running them on the 256
+ * codes, on the scalar tier: it holds what they would give. Level 3: LookUp is ours, so it is never
+ * saved.
+ *
+ * A Reshape or Transpose before the QuantizeLinear moves the codes instead.
+ */
+#include "base/error.h"
+#include "graph/uses.h"
+#include "op/eval.h"
+#include "pass/facts/facts.h"
+#include "pass/numbers/quant_pair.h"
+
+enum { VALUES_MAX = 48, DEPTH_MAX = 40 };
+
+/* What a value is made of, when it is looked at: a tensor of codes; no codes, one number; more. */
+enum { ROOT_CONSTANT = ORT_ID_NONE - 1, ROOT_NONE = ORT_ID_NONE };
+
+typedef struct seen_value {
+    ort_id id, root;
+    ort_value *value; /* for all codes of the root; NULL: not computed */
+} seen_value;
+
+typedef struct region {
+    ort_pass_context *c;
+    seen_value seen[VALUES_MAX];
+    int count, depth;
+    ort_node *nodes[VALUES_MAX]; /* that were run, in order */
+    int node_count;
+} region;
+
+static bool is_code_type(const ort_type *type)
+{
+    return type->kind == ORT_TYPE_TENSOR && ort_quant_is_byte(type->dtype);
+}
+
+static bool is_look_up(const ort_node *node)
+{
+    return ort_edit_is(node, ORT_INTERNAL, "LookUp");
+}
+
+/* Does element i of its result depend on elements i alone? */
+static bool is_step(const ort_graph *graph, ort_node *node)
+{
+    ort_quant q;
+    if (!node || node->output_count != 1 || node->outputs[0] == ORT_ID_NONE)
+        return false;
+    if (ort_quant_read(graph, node, "QuantizeLinear", &q) ||
+        ort_quant_read(graph, node, "DequantizeLinear", &q))
+        return ort_quant_is_byte(q.dtype) && ort_quant_is_plain(&q);
+    if (is_look_up(node))
+        return true;
+    return ort_node_has_trait(node, ORT_TRAIT_ELEMENTWISE) && node->op->impl->run &&
+           !ort_node_has_trait(node, ORT_TRAIT_RANDOM | ORT_TRAIT_CONTROL) &&
+           strcmp(node->op->domain, ORT_INTERNAL);
+}
+
+static ort_id root_of(region *r, ort_id id);
+
+/* Of the result of a step: what all of its inputs are made of. */
+static ort_id root_of_step(region *r, const ort_node *node)
+{
+    ort_id root = ROOT_CONSTANT;
+    for (int i = 0; i < node->input_count; i++) {
+        ort_id other = node->inputs[i] == ORT_ID_NONE ? ROOT_CONSTANT
+                                                      : root_of(r, node->inputs[i]);
+        if (i == 1 && is_look_up(node))
+            break;
+        if (other == ROOT_NONE || (other != ROOT_CONSTANT && root != ROOT_CONSTANT &&
+                                   other != root))
+            return ROOT_NONE;
+        root = other == ROOT_CONSTANT ? root : other;
+    }
+    return root;
+}
+
+static ort_id find_root(region *r, ort_id id)
+{
+    const ort_graph *graph = r->c->graph;
+    const ort_tensor *known = ort_fact_constant(graph, id);
+    ort_node *producer = ort_edit_producer(graph, id);
+    ort_id root = ROOT_NONE;
+    if (known)
+        return ort_tensor_count(known) == 1 ? ROOT_CONSTANT : ROOT_NONE;
+    if (++r->depth <= DEPTH_MAX && is_step(graph, producer))
+        root = root_of_step(r, producer);
+    r->depth--;
+    /* codes that several tensors make are where tables begin */
+    bool begins = (root == ROOT_NONE || root == ROOT_CONSTANT) &&
+                  is_code_type(ort_fact_type(graph, id));
+    return begins ? id : root;
+}
+
+static seen_value *look(region *r, ort_id id)
+{
+    for (int i = 0; i < r->count; i++)
+        if (r->seen[i].id == id)
+            return &r->seen[i];
+    return NULL;
+}
+
+static ort_id root_of(region *r, ort_id id)
+{
+    seen_value *seen = look(r, id);
+    if (seen)
+        return seen->root;
+    ort_id root = find_root(r, id);
+    if (r->count == VALUES_MAX)
+        return ROOT_NONE;
+    r->seen[r->count++] = (seen_value){id, root, NULL};
+    return root;
+}
+
+/* ---- the values for all codes */
+
+static ort_status compute(region *r, ort_id id, ort_id root, ort_value **value, ort_error *err);
+
+static ort_status run_step(region *r, ort_node *node, ort_id root, ort_value **result,
+                           ort_error *err)
+{
+    enum { INPUTS = 16 };
+    ort_value *in[INPUTS] = {NULL};
+    ort_fact facts[INPUTS];
+    const ort_fact *given[INPUTS] = {NULL};
+    if (node->input_count > INPUTS || r->node_count == VALUES_MAX)
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "it has too many inputs");
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] == ORT_ID_NONE)
+            continue;
+        ORT_TRY(compute(r, node->inputs[i], root, &in[i], err));
+        facts[i] = ort_fact_of_value(in[i]);
+        if (!ort_fact_constant(r->c->graph, node->inputs[i]))
+            facts[i].value = NULL;
+        given[i] = &facts[i];
+    }
+    r->nodes[r->node_count++] = node;
+    return ort_node_eval(node, given, r->c->k, NULL, in, node->input_count, result, 1, err);
+}
+
+static ort_status every_code(ort_dtype dtype, ort_value **value, ort_error *err)
+{
+    ort_shape shape = {1, {256}};
+    ORT_TRY(ort_value_new_tensor_(dtype, &shape, value, err));
+    for (int i = 0; i < 256; i++)
+        ((uint8_t *)(*value)->tensor.data)[i] = (uint8_t)i;
+    return ORT_OK;
+}
+
+/* *value stays the region's. */
+static ort_status compute(region *r, ort_id id, ort_id root, ort_value **value, ort_error *err)
+{
+    const ort_graph *graph = r->c->graph;
+    seen_value *seen = look(r, id);
+    const ort_tensor *known = ort_fact_constant(graph, id);
+    if (!seen)
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "it reads too many values");
+    if (!seen->value) {
+        ort_value *made = NULL;
+        if (known)
+            ORT_TRY(ort_value_for_kernel(known, &made, err));
+        else if (id == root)
+            ORT_TRY(every_code(ort_fact_type(graph, id)->dtype, &made, err));
+        else
+            ORT_TRY(run_step(r, ort_edit_producer(graph, id), root, &made, err));
+        seen->value = made;
+    }
+    *value = seen->value;
+    return ORT_OK;
+}
+
+static void release(region *r)
+{
+    for (int i = 0; i < r->count; i++)
+        ort_value_free(r->seen[i].value);
+    r->count = r->depth = r->node_count = 0;
+}
+
+/* ---- the new node */
+
+static ort_status replace(region *r, ort_node *last, ort_id root, const ort_tensor *table,
+                          ort_error *err)
+{
+    ort_graph *graph = r->c->graph;
+    ort_tensor entries = *table;
+    entries.shape = (ort_shape){1, {256}};
+    ort_id inputs[2] = {root, ORT_ID_NONE};
+    ort_node merged = *r->nodes[0];
+    for (int i = 1; i < r->node_count; i++)
+        merged.origin = ort_edit_origin(graph, &merged, r->nodes[i]);
+    ORT_TRY(ort_edit_add_constant(graph, "", &entries, &inputs[1], err));
+    ort_node_spec spec = {.domain = ORT_INTERNAL, .op_type = "LookUp", .inputs = inputs,
+                          .input_count = 2, .origin = merged.origin};
+    ORT_TRY(ort_edit_replace(graph, last, NULL, &spec, err));
+    for (int i = r->node_count - 2; i >= 0; i--) {
+        const ort_graph_value *value = graph->values.data[r->nodes[i]->outputs[0]];
+        if (!value->is_output && value->use_count == 0)
+            ort_graph_remove_node(graph, r->nodes[i]);
+    }
+    return ORT_OK;
+}
+
+/* Codes that several steps make of one tensor of codes. */
+static ort_status try_table(region *r, ort_node *last, int *changes, ort_error *err)
+{
+    ort_graph *graph = r->c->graph;
+    ort_id root = root_of(r, last->outputs[0]);
+    ort_value *table;
+    ort_error problem = {0};
+    if (root == last->outputs[0] || root == ROOT_NONE || root == ROOT_CONSTANT ||
+        !ort_facts_same_shape(ort_fact_type(graph, root), ort_fact_type(graph, last->outputs[0])))
+        return ORT_OK;
+    if (compute(r, last->outputs[0], root, &table, &problem) != ORT_OK) {
+        ort_pass_note(r->c, last, "no table: %s", problem.message);
+        return ORT_OK;
+    }
+    if (r->node_count < 2 || ort_tensor_count(&table->tensor) != 256)
+        return ORT_OK;
+    ++*changes;
+    return replace(r, last, root, &table->tensor, err);
+}
+
+/* A move between steps and the QuantizeLinear: the codes are moved instead. */
+static ort_status try_swap(region *r, ort_node *last, bool *swapped, ort_error *err)
+{
+    const ort_graph *graph = r->c->graph;
+    ort_node *source = ort_quant_source(graph, last);
+    *swapped = source && source->output_count == 1 && source->outputs[0] != last->inputs[0] &&
+               is_step(graph, source) && root_of(r, source->outputs[0]) < ROOT_CONSTANT;
+    return *swapped ? ort_quant_swap(r->c, last, err) : ORT_OK;
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_node *node;
+    region r = {.c = c};
+    ort_status status = ORT_OK;
+    ORT_PASS_EACH_NODE(c->graph, node)
+    {
+        bool swapped = false;
+        if (node->output_count != 1 || node->outputs[0] == ORT_ID_NONE ||
+            !is_code_type(ort_fact_type(c->graph, node->outputs[0])) || !is_step(c->graph, node))
+            continue;
+        if (ort_edit_is(node, ONNX, "QuantizeLinear"))
+            status = try_swap(&r, node, &swapped, err);
+        release(&r);
+        *changes += swapped;
+        if (!status && !swapped)
+            status = try_table(&r, node, changes, err);
+        release(&r);
+        if (status)
+            return status;
+    }
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_quant_tables = {
+    .name = "quant_tables",
+    .level = 3,
+    .doc = "functions of one 8-bit code become a table",
+    .apply = apply,
+};

@@ -1,0 +1,172 @@
+/* test_code_regions.c - what lies between Q and DQ runs on codes: spellings of writers of files, in
+ * small. Each row tells the operators that a session runs in the end; a float operator among them
+ * fails. Results lie within a code of what the same model gives without any rewriting, and are the
+ * same bits on every tier and number of threads. */
+#include "rewrite.h"
+#include "test.h"
+
+#define P(name, scale, type, zero) "#s" name "=" scale "; #z" name "." type "=" zero "; "
+#define Q(y, x, p) y " = (QuantizeLinear " x " s" p " z" p "); "
+#define DQ(y, x, p) y " = (DequantizeLinear " x " s" p " z" p "); "
+#define CODED(x, p) Q(x "q", x, p) DQ(x "d", x "q", p)
+#define RESULT(r, p) Q("rq", r, p) DQ("y", "rq", p) "y"
+#define U8 P("x", "0.02", "u8", "120") P("y", "0.015", "u8", "60") P("z", "0.03", "u8", "100")
+#define S8 P("x", "0.02", "i8", "-8") P("y", "0.015", "i8", "-68") P("z", "0.03", "i8", "-28")
+#define ENDS(ops) "QuantizeLinear " ops " DequantizeLinear"
+
+typedef struct spelling {
+    const char *what, *text, *ops;
+    double step; /* of the result */
+} spelling;
+
+static const char *session_ops(const ort_session *s)
+{
+    const net run = {.model = s->model};
+    return net_ops(&run);
+}
+
+static bool same_bits(ort_value *const *a, ort_value *const *b, size_t count)
+{
+    ort_compare_options options = {sizeof options, 0, 0};
+    for (size_t i = 0; i < count; i++) {
+        ort_difference difference = ORT_DIFFERENCE_INIT;
+        if (ort_value_compare(a[i], b[i], &options, &difference, NULL) || !difference.equal)
+            return false;
+    }
+    return true;
+}
+
+/* NULL, or what is wrong. */
+static const char *check_on(const spelling *row, const char *isa, int threads, ort_value **first)
+{
+    ort_env_options options;
+    ort_value *x[8] = {NULL}, *y[1] = {NULL}, *z[1] = {NULL};
+    ort_compare_options near = {sizeof near, 0, 1.01 * row->step};
+    ort_difference difference = ORT_DIFFERENCE_INIT;
+    const char *why = NULL;
+    net n;
+    ort_env_options_init(&options);
+    options.isa = isa;
+    options.threads = threads;
+    if (!net_init(&n, &options))
+        return "memory";
+    net_text(&n, row->text);
+    ort_session *before = plain(&n), *after = net_session(&n, NULL, NULL);
+    size_t inputs = before ? ort_session_input_count(before) : 0;
+    if (!before || !after || ort_session_random_inputs(before, 7, x, inputs, NULL))
+        why = "no session";
+    else if (strcmp(session_ops(after), row->ops))
+        why = session_ops(after);
+    else if (run_whole(before, x, y, NULL, NULL) || run_whole(after, x, z, NULL, NULL))
+        why = "no result";
+    else if (ort_value_compare(z[0], y[0], &near, &difference, NULL) || !difference.equal)
+        why = "another result";
+    else if (*first && !same_bits(first, z, 1))
+        why = "other bits than the first tier's";
+    net_free_values(x, 8);
+    net_free_values(y, 1);
+    if (!*first)
+        *first = z[0];
+    else
+        net_free_values(z, 1);
+    ort_session_free(before);
+    ort_session_free(after);
+    net_free(&n);
+    return why;
+}
+
+static void check_spelling(test_state *test, const spelling *row)
+{
+    ort_value *first = NULL;
+    for (int i = 0; ort_kernel_tier_at(i) && !test->failed; i++) {
+        const ort_kernels *k = ort_kernels_get(ort_kernel_tier_at(i)->name);
+        for (int threads = 1; k && threads < 4 && !test->failed; threads += 2) {
+            const char *why = check_on(row, k->isa, threads, &first);
+            if (why) {
+                snprintf(test->why, sizeof test->why, "%s on %s, %d threads: %s", row->what, k->isa,
+                         threads, why);
+                test->failed = true;
+            }
+        }
+    }
+    ort_value_free(first);
+}
+
+#define CHECK_SPELLINGS(rows)                                                                      \
+    for (size_t i = 0; i < sizeof(rows) / sizeof *(rows) && !test->failed; i++)                    \
+    check_spelling(test, &(rows)[i])
+
+/* Any chain of functions of one code. */
+static void tables(test_state *test)
+{
+    static const spelling rows[] = {
+        {"HardSwish between Q and DQ", "x:3,50; " U8 CODED("x", "x") "r = (HardSwish xd); "
+         RESULT("r", "z"), ENDS("LookUp"), 0.03},
+        {"HardSwish as tf2onnx spells tflite's",
+         "x:3,50; " S8 CODED("x", "x") "a = (Add xd 3); c = (Clip a 0 6); m = (Mul xd c); "
+         "r = (Mul m 0.16666667); " RESULT("r", "z"), ENDS("LookUp"), 0.03},
+        {"SiLU with Q and DQ inside, as static quantization leaves it",
+         "x:3,50; " U8 P("w", "0.0039", "u8", "0") CODED("x", "x") "a = (Sigmoid xd); "
+         Q("aq", "a", "w") DQ("ad", "aq", "w") "r = (Mul xd ad); " RESULT("r", "z"),
+         ENDS("LookUp"), 0.03},
+        {"SiLU without, as a quantizer of the result alone leaves it",
+         "x:3,50; " U8 CODED("x", "x") "a = (Sigmoid xd); r = (Mul xd a); " RESULT("r", "z"),
+         ENDS("LookUp"), 0.03},
+        {"two readers, each with a DQ of its own",
+         "x:3,50; " U8 Q("xq", "x", "x") DQ("xd", "xq", "x") DQ("xe", "xq", "x")
+         "a = (Sigmoid xd); r = (Mul a xe); " RESULT("r", "z"), ENDS("LookUp"), 0.03},
+        {"Gelu by erf, as PyTorch exports it",
+         "x:3,50; " S8 CODED("x", "x") "a = (Div xd 1.41421354); b = (Erf a); c = (Add b 1); "
+         "m = (Mul xd c); r = (Mul m 0.5); " RESULT("r", "z"), ENDS("LookUp"), 0.03},
+        {"Mish", "x:3,50; " U8 CODED("x", "x") "a = (Softplus xd); b = (Tanh a); r = (Mul xd b); "
+         RESULT("r", "z"), ENDS("LookUp"), 0.03},
+        {"another scale", "x:3,50; " U8 CODED("x", "x") RESULT("xd", "z"), ENDS("LookUp"), 0.03},
+        {"a scale behind a Reshape",
+         "x:3,50; " U8 CODED("x", "x") "#to.i64=50,3; t = (Tanh xd); r = (Reshape t to); "
+         RESULT("r", "z"), ENDS("LookUp Reshape"), 0.03},
+    };
+    CHECK_SPELLINGS(rows);
+}
+
+/* Operators of two tensors, pools, softmax: exact on every tier. */
+static void units(test_state *test)
+{
+    static const spelling rows[] = {
+        {"a residual", "x:2,3,50; w:2,3,50; " U8 CODED("x", "x") CODED("w", "y") "r = (Add xd wd); "
+         RESULT("r", "z"),
+         "QuantizeLinear QuantizeLinear QLinearAdd DequantizeLinear", 0.03},
+        {"a row for all", "x:2,3,50; w:50; " S8 CODED("x", "x") CODED("w", "y") "r = (Add xd wd); "
+         RESULT("r", "z"),
+         "QuantizeLinear QuantizeLinear QLinearAdd DequantizeLinear", 0.03},
+        {"squeeze and excitation", "x:2,3,40,40; w:2,3,1,1; " U8 CODED("x", "x") CODED("w", "y")
+         "r = (Mul xd wd); " RESULT("r", "z"),
+         "QuantizeLinear QuantizeLinear QLinearMul DequantizeLinear", 0.03},
+        {"attention", "x:2,4,300; " S8 CODED("x", "x") "r = (Softmax xd axis=-1); " RESULT("r", "z"),
+         ENDS("QLinearSoftmax"), 0.03},
+        {"a softmax of classes", "x:2,10,3; " U8 CODED("x", "x") "r = (Softmax xd axis=1); "
+         RESULT("r", "z"), ENDS("QLinearSoftmax"), 0.03},
+        {"a mean of planes", "x:2,5,7,9; " U8 CODED("x", "x") "r = (GlobalAveragePool xd); "
+         RESULT("r", "z"), ENDS("QLinearGlobalAveragePool"), 0.03},
+        {"a mean of windows", "x:2,5,7,9; " S8 CODED("x", "x")
+         "r = (AveragePool xd kernel_shape=3,3 pads=1,1,1,1 strides=2,1); " RESULT("r", "z"),
+         ENDS("QLinearAveragePool"), 0.03},
+        {"a mean of one window", "x:2,5,7,9; " S8 CODED("x", "x")
+         "r = (AveragePool xd kernel_shape=7,9); " RESULT("r", "z"),
+         ENDS("QLinearAveragePool"), 0.03},
+        {"joined channels of other scales", "x:2,5,70; w:2,3,70; " U8 CODED("x", "x")
+         CODED("w", "y") "r = (Concat xd wd axis=1); " RESULT("r", "z"),
+         "QuantizeLinear QuantizeLinear QLinearConcat DequantizeLinear", 0.03},
+        {"a mask", "x:2,5,70; w:2,5,70; c.bool:2,1,70; " U8 CODED("x", "x") CODED("w", "y")
+         "r = (Where c xd wd); " RESULT("r", "z"),
+         "QuantizeLinear QuantizeLinear QLinearWhere DequantizeLinear", 0.03},
+    };
+    CHECK_SPELLINGS(rows);
+}
+
+int main(void)
+{
+    test_state state = {0}, *test = &state;
+    RUN(test, tables);
+    RUN(test, units);
+    return test->failures != 0;
+}
