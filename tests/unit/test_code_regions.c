@@ -163,10 +163,32 @@ static void units(test_state *test)
     CHECK_SPELLINGS(rows);
 }
 
+/* Codes pass through moves whatever the scale behind them. */
+static void moves(test_state *test)
+{
+    static const spelling rows[] = {
+        {"a pool of another scale", "x:1,3,9,8; " U8 CODED("x", "x")
+         "r = (MaxPool xd kernel_shape=3,3 strides=2,2); " RESULT("r", "z"),
+         ENDS("MaxPool LookUp"), 0.03},
+        {"TensorFlow's padding of its own", "x:1,3,9,8; #p.i64=0,0,0,1,0,0,2,1; " S8
+         CODED("x", "x") "r = (Pad xd p); " RESULT("r", "x"), ENDS("Pad"), 0.02},
+        {"rows of a quantized table", "i.i64:5; #w.u8:40,8; " U8 DQ("wd", "w", "x")
+         "r = (Gather wd i); y = (Neg r); y", "Gather DequantizeLinear Neg", 0.03},
+        {"moves, a function, moves",
+         "x:2,3,8; #to.i64=6,8; " U8 CODED("x", "x") "a = (Transpose xd perm=0,2,1); "
+         "b = (HardSigmoid a); e = (Reshape b to); " RESULT("e", "z"), ENDS("Transpose LookUp Reshape"), 0.03},
+        {"parts of a channel shuffle", "x:1,4,6; " S8 CODED("x", "x")
+         "a, b = (Split xd axis=1); e = (Relu a); " CODED("e", "x") "f = (Concat ed b axis=1); "
+         RESULT("f", "x"), ENDS("Split LookUp Concat"), 0.02},
+    };
+    CHECK_SPELLINGS(rows);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, tables);
     RUN(test, units);
+    RUN(test, moves);
     return test->failures != 0;
 }

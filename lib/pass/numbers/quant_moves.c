@@ -153,7 +153,7 @@ static bool is_nearest(const ort_node *resize)
            !ort_node_attr_is(resize, "coordinate_transformation_mode", "tf_crop_and_resize");
 }
 
-static int moved_inputs(const ort_node *node)
+int ort_quant_moved(const ort_node *node)
 {
     for (size_t i = 0; node && i < sizeof moves / sizeof *moves; i++)
         if (ort_edit_is(node, ONNX, moves[i].op_type) && node->opset >= moves[i].since)
@@ -275,7 +275,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ort_node *node;
     ORT_PASS_EACH_NODE(c->graph, node)
     {
-        int inputs = moved_inputs(node);
+        int inputs = ort_quant_moved(node);
         if (inputs && all_coded(c, node, inputs)) {
             ORT_TRY(move_codes(c, node, inputs, err));
             ++*changes;

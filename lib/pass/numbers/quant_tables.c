@@ -183,6 +183,31 @@ static void release(region *r)
 
 /* ---- the new node */
 
+static void drop_unread(region *r)
+{
+    const ort_graph *graph = r->c->graph;
+    for (int i = r->node_count - 1; i >= 0; i--) {
+        const ort_graph_value *value = graph->values.data[r->nodes[i]->outputs[0]];
+        if (!r->nodes[i]->removed && !value->is_output && value->use_count == 0)
+            ort_graph_remove_node(r->c->graph, r->nodes[i]);
+    }
+}
+
+/* Codes that stay what they are need no table. */
+static bool bypass(region *r, const ort_node *last, ort_id root, const ort_tensor *table)
+{
+    ort_graph *graph = r->c->graph;
+    if (ort_fact_type(graph, root)->dtype != table->dtype ||
+        graph->values.data[last->outputs[0]]->is_output)
+        return false;
+    for (int i = 0; i < 256; i++)
+        if (((const uint8_t *)table->data)[i] != i)
+            return false;
+    ort_graph_replace_uses(graph, last->outputs[0], root);
+    drop_unread(r);
+    return true;
+}
+
 static ort_status replace(region *r, ort_node *last, ort_id root, const ort_tensor *table,
                           ort_error *err)
 {
@@ -197,11 +222,7 @@ static ort_status replace(region *r, ort_node *last, ort_id root, const ort_tens
     ort_node_spec spec = {.domain = ORT_INTERNAL, .op_type = "LookUp", .inputs = inputs,
                           .input_count = 2, .origin = merged.origin};
     ORT_TRY(ort_edit_replace(graph, last, NULL, &spec, err));
-    for (int i = r->node_count - 2; i >= 0; i--) {
-        const ort_graph_value *value = graph->values.data[r->nodes[i]->outputs[0]];
-        if (!value->is_output && value->use_count == 0)
-            ort_graph_remove_node(graph, r->nodes[i]);
-    }
+    drop_unread(r);
     return ORT_OK;
 }
 
@@ -222,7 +243,8 @@ static ort_status try_table(region *r, ort_node *last, int *changes, ort_error *
     if (r->node_count < 2 || ort_tensor_count(&table->tensor) != 256)
         return ORT_OK;
     ++*changes;
-    return replace(r, last, root, &table->tensor, err);
+    return bypass(r, last, root, &table->tensor) ? ORT_OK
+                                                 : replace(r, last, root, &table->tensor, err);
 }
 
 /* A move between steps and the QuantizeLinear: the codes are moved instead. */

@@ -1,0 +1,146 @@
+/* quant_sink.c - DequantizeLinear goes behind operators that only move elements.
+ *
+ *     DequantizeLinear, move      the move on the codes, DequantizeLinear
+ *     DequantizeLinear, Pad       the same, where it pads with 0: that is the zero point
+ *
+ * Exact: a code stands for the same number wherever it lies. So codes of one scale reach a
+ * QuantizeLinear of another through moves (quant_tables.c then makes a table of the two), and rows
+ * of a quantized table are dequantized after they were gathered. Done where a QuantizeLinear
+ * follows; level 3, since onnxruntime looks for float operators between the two.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/uses.h"
+#include "pass/facts/facts.h"
+#include "pass/numbers/quant_pair.h"
+
+enum { DEPTH = 8 };
+
+/* Do numbers of this value become codes again, elementwise operators and moves in between? */
+static bool is_coded_later(const ort_graph *graph, ort_id id, int depth)
+{
+    ort_readers readers = ort_readers_of(graph, id);
+    ort_node *node;
+    while ((node = ort_readers_next(&readers))) {
+        if (ort_edit_is(node, ONNX, "QuantizeLinear"))
+            return true;
+        if (depth > 0 && node->output_count > 0 && node->outputs[0] != ORT_ID_NONE &&
+            (ort_node_has_trait(node, ORT_TRAIT_ELEMENTWISE) || ort_quant_moved(node)) &&
+            is_coded_later(graph, node->outputs[0], depth - 1))
+            return true;
+    }
+    return false;
+}
+
+/* A Pad with zeros. */
+static bool pads_zero(const ort_graph *graph, const ort_node *node)
+{
+    double number = 0;
+    return ort_edit_is(node, ONNX, "Pad") && node->opset >= 13 && node->input_count > 1 &&
+           ort_node_attr_is(node, "mode", "constant") &&
+           (ort_edit_input(node, 2) == ORT_ID_NONE || ort_fact_number(graph, node, 2, &number)) &&
+           number == 0;
+}
+
+/* All of the inputs that are moved are numbers of codes with these parameters. */
+static bool read_codes(const ort_graph *graph, const ort_node *move, int inputs, ort_quant *first)
+{
+    ort_quant other;
+    for (int i = 0; i < inputs; i++)
+        if (!ort_quant_read(graph, ort_edit_producer(graph, move->inputs[i]), "DequantizeLinear",
+                            i ? &other : first) ||
+            (i && !ort_quant_same(first, &other)))
+            return false;
+    for (int k = 0; k < move->output_count; k++)
+        if (move->outputs[k] == ORT_ID_NONE ||
+            ort_fact_type(graph, move->outputs[k])->dtype != ORT_DTYPE_FLOAT)
+            return false;
+    return ort_quant_is_byte(first->dtype) && ort_quant_is_plain(first) &&
+           ort_quant_same(first, first);
+}
+
+static bool is_wanted(const ort_graph *graph, const ort_node *move, const ort_quant *d)
+{
+    if (ort_edit_is(move, ONNX, "Gather") && ort_edit_constant(graph, d->node, 0))
+        return true;
+    for (int k = 0; k < move->output_count; k++)
+        if (is_coded_later(graph, move->outputs[k], DEPTH))
+            return true;
+    return false;
+}
+
+/* Codes, moved, and their DequantizeLinear. */
+static ort_status sink(ort_graph *graph, ort_node *move, int inputs, const ort_quant *d,
+                       ort_error *err)
+{
+    ort_arena *arena = &graph->model->arena;
+    int in_count = ort_edit_is(move, ONNX, "Pad") && move->input_count < 3 ? 3 : move->input_count;
+    ort_id *in = ort_arena_array(arena, (size_t)in_count, sizeof *in);
+    ort_id *out = ort_arena_array(arena, (size_t)move->output_count, sizeof *out);
+    if (!in || !out)
+        return ort_error_memory(err, sizeof *in);
+    for (int i = 0; i < in_count; i++)
+        in[i] = i < inputs ? ort_edit_producer(graph, move->inputs[i])->inputs[0]
+                           : ort_edit_input(move, i);
+    if (ort_edit_is(move, ONNX, "Pad")) {
+        ort_shape scalar = {0, {0}};
+        ort_tensor zero;
+        ORT_TRY(ort_edit_new_constant(graph, "zero_point", d->dtype, &scalar, &zero, &in[2], err));
+        ort_tensor_set_i64(&zero, 0, ort_quant_zero(d));
+    }
+    for (int k = 0; k < move->output_count; k++) {
+        out[k] = ort_graph_add_value(graph, graph->values.data[move->outputs[k]]->name);
+        if (out[k] == ORT_ID_NONE)
+            return ort_error_memory(err, sizeof *out);
+    }
+    ort_node_spec spec = ort_edit_again(move);
+    spec.inputs = in;
+    spec.input_count = in_count;
+    spec.outputs = out;
+    ort_graph_remove_node(graph, move);
+    ORT_TRY(ort_edit_add_node(graph, &spec, NULL, err));
+    for (int k = 0; k < move->output_count; k++) {
+        ort_id codes[3] = {out[k], d->node->inputs[1], ort_edit_input(d->node, 2)};
+        spec = ort_edit_again(d->node);
+        spec.inputs = codes;
+        spec.outputs = &move->outputs[k];
+        ORT_TRY(ort_edit_add_node(graph, &spec, NULL, err));
+    }
+    return ORT_OK;
+}
+
+/* A DequantizeLinear that nobody reads any more goes. */
+static void drop_unread(ort_graph *graph, const ort_id *numbers, int count)
+{
+    for (int i = 0; i < count; i++) {
+        ort_node *node = ort_edit_producer(graph, numbers[i]);
+        const ort_graph_value *value = graph->values.data[numbers[i]];
+        if (node && !value->is_output && value->use_count == 0)
+            ort_graph_remove_node(graph, node);
+    }
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_node *node;
+    ORT_PASS_EACH_NODE(c->graph, node)
+    {
+        ort_quant d;
+        int inputs = pads_zero(c->graph, node) ? 1 : ort_quant_moved(node);
+        if (!inputs || !read_codes(c->graph, node, inputs, &d) || !is_wanted(c->graph, node, &d))
+            continue;
+        ORT_TRY(sink(c->graph, node, inputs, &d, err));
+        drop_unread(c->graph, node->inputs, inputs);
+        ++*changes;
+    }
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_quant_sink = {
+    .name = "quant_sink",
+    .level = 3,
+    .exact = true,
+    .doc = "DequantizeLinear goes behind what only moves elements",
+    .apply = apply,
+};
