@@ -141,8 +141,8 @@ static void units(test_state *test)
         {"squeeze and excitation", "x:2,3,40,40; w:2,3,1,1; " U8 CODED("x", "x") CODED("w", "y")
          "r = (Mul xd wd); " RESULT("r", "z"),
          "QuantizeLinear QuantizeLinear QLinearMul DequantizeLinear", 0.03},
-        {"attention", "x:2,4,300; " S8 CODED("x", "x") "r = (Softmax xd axis=-1); " RESULT("r", "z"),
-         ENDS("QLinearSoftmax"), 0.03},
+        {"attention", "x:2,4,300; " S8 CODED("x", "x") "r = (Softmax xd axis=-1); "
+         RESULT("r", "z"), ENDS("QLinearSoftmax"), 0.03},
         {"a softmax of classes", "x:2,10,3; " U8 CODED("x", "x") "r = (Softmax xd axis=1); "
          RESULT("r", "z"), ENDS("QLinearSoftmax"), 0.03},
         {"a mean of planes", "x:2,5,7,9; " U8 CODED("x", "x") "r = (GlobalAveragePool xd); "

@@ -272,7 +272,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
             status = try_swap(&r, node, &swapped, err);
         release(&r);
         *changes += swapped;
-        if (!status && !swapped)
+        if (status == ORT_OK && !swapped)
             status = try_table(&r, node, changes, err);
         release(&r);
         if (status)
