@@ -176,10 +176,11 @@ static void moves(test_state *test)
          "r = (Gather wd i); y = (Neg r); y", "Gather DequantizeLinear Neg", 0.03},
         {"moves, a function, moves",
          "x:2,3,8; #to.i64=6,8; " U8 CODED("x", "x") "a = (Transpose xd perm=0,2,1); "
-         "b = (HardSigmoid a); e = (Reshape b to); " RESULT("e", "z"), ENDS("Transpose LookUp Reshape"), 0.03},
+         "b = (HardSigmoid a); e = (Reshape b to); " RESULT("e", "z"),
+         ENDS("Transpose LookUp Reshape"), 0.03},
         {"parts of a channel shuffle", "x:1,4,6; " S8 CODED("x", "x")
-         "a, b = (Split xd axis=1); e = (Relu a); " CODED("e", "x") "f = (Concat ed b axis=1); "
-         RESULT("f", "x"), ENDS("Split LookUp Concat"), 0.02},
+         "a, b = (Split xd axis=1); e = (Relu a); " CODED("e", "x")
+         "f = (Concat ed b axis=1); " RESULT("f", "x"), ENDS("Split LookUp Concat"), 0.02},
     };
     CHECK_SPELLINGS(rows);
 }

@@ -275,7 +275,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         if (status == ORT_OK && !swapped)
             status = try_table(&r, node, changes, err);
         release(&r);
-        if (status)
+        if (status != ORT_OK)
             return status;
     }
     return ORT_OK;
