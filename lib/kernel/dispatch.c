@@ -40,17 +40,21 @@ static void no_blocked(ort_blocked_kernels *of8, ort_blocked_kernels *of16)
 {
     (void)of8, (void)of16;
 }
+static void no_bytes(ort_bytes_kernels *table)
+{
+}
 #endif
 
 static const ort_kernel_tier tiers[] = {
     {"scalar", has_scalar, ort_gemm_plug_scalar, ort_vmath_plug_scalar, ort_code_plug_scalar,
-     ort_blocked_plug_scalar, 8},
+     ort_blocked_plug_scalar, ort_bytes_plug_scalar, 8},
 #if defined(__x86_64__)
     {"avx2", has_avx2, ort_gemm_plug_avx2, ort_vmath_plug_avx2, ort_code_plug_avx2,
-     ort_blocked_plug_avx2, 8},
+     ort_blocked_plug_avx2, ort_bytes_plug_avx2, 8},
     {"avx512", has_avx512, ort_gemm_plug_avx512, ort_vmath_plug_avx512, ort_code_plug_avx512,
-     ort_blocked_plug_avx512, 16},
-    {"vnni", has_vnni, ort_gemm_plug_vnni, no_math, no_codes, no_blocked, 16},
+     ort_blocked_plug_avx512, no_bytes, 16},
+    {"vnni", has_vnni, ort_gemm_plug_vnni, no_math, no_codes, no_blocked, ort_bytes_plug_vnni,
+     16},
 #endif
 };
 enum { TIER_COUNT = sizeof tiers / sizeof tiers[0] };
@@ -71,6 +75,7 @@ static void build_tables(void)
         tiers[i].plug_math(&tables[i].math);
         tiers[i].plug_codes(&tables[i].codes);
         tiers[i].plug_blocked(&tables[i].blocked8, &tables[i].blocked16);
+        tiers[i].plug_bytes(&tables[i].bytes);
         tables[i].block = tiers[i].block;
         assert(tables[i].blocked8.block == 8 && tables[i].blocked16.block == 16);
         assert(tables[i].gemm.nr % 2 == 0 && tables[i].gemm.mr > 0 && tables[i].gemm.kc % 8 == 0);

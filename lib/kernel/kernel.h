@@ -3,8 +3,9 @@
  * Kernels take raw pointers and counts in elements; they know no tensor, thread, allocation or
  * error. The scalar tier fills the whole table; each better tier overrides what it has. Groups:
  * gemm.h (matrix products, convolution, depthwise, pooling, integer products), vmath.h (elementwise
- * functions, reductions, softmax, normalization, conversions), codes.h (8-bit codes) and blocked.h
- * (convolution and pooling in the blocked channel layout).
+ * functions, reductions, softmax, normalization, conversions), codes.h (8-bit codes), blocked.h
+ * (convolution and pooling in the blocked channel layout) and blocked_bytes.h (quantized
+ * convolution in that of bytes).
  */
 #ifndef ORT_KERNEL_KERNEL_H
 #define ORT_KERNEL_KERNEL_H
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 #include "kernel/blocked.h"
+#include "kernel/blocked_bytes.h"
 #include "kernel/codes.h"
 #include "kernel/gemm.h"
 #include "kernel/vmath.h"
@@ -24,6 +26,7 @@ typedef struct ort_kernels {
     ort_vmath_kernels math;
     ort_code_kernels codes;
     ort_blocked_kernels blocked8, blocked16;
+    ort_bytes_kernels bytes;
     int block; /* 8 or 16: the block of channels that this tier is best at */
 } ort_kernels;
 
@@ -34,6 +37,7 @@ typedef struct ort_kernel_tier {
     void (*plug_math)(ort_vmath_kernels *table);
     void (*plug_codes)(ort_code_kernels *table);
     void (*plug_blocked)(ort_blocked_kernels *of8, ort_blocked_kernels *of16);
+    void (*plug_bytes)(ort_bytes_kernels *table);
     int block;
 } ort_kernel_tier;
 

@@ -4,11 +4,9 @@
 #include <math.h>
 
 #include "kernel/kernel.h"
-#include "net.h"
+#include "levels.h"
 #include "op/edit.h"
 #include "test.h"
-
-#define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
 typedef struct shape_case {
     int64_t channels, maps, height, width, group;
@@ -79,15 +77,6 @@ static void panels(test_state *test)
     }
 }
 
-static int count_ops(const ort_session *session, const char *op_type)
-{
-    ort_node *node;
-    int count = 0;
-    ORT_EACH_NODE(session->model->graph, node)
-        count += !strcmp(node->op_type, op_type);
-    return count;
-}
-
 /* Numbers that neither repeat soon nor grow: sums cancel as those of networks do. */
 static void add_weights(net *n, const char *name, int rank, const int64_t *dims)
 {
@@ -99,12 +88,6 @@ static void add_weights(net *n, const char *name, int rank, const int64_t *dims)
     if (data)
         net_constant(n, name, ORT_DTYPE_FLOAT, rank, dims, data);
     free(data);
-}
-
-static void set_ints(net *n, ort_node *node, const char *name, const int64_t *ints, size_t count)
-{
-    ort_attr attr = {.name = name, .type = ORT_ATTR_INTS, .ints = ints, .count = count};
-    (void)!ort_node_set_attr(n->graph, node, &attr, NULL);
 }
 
 static void set_window(net *n, ort_node *node, const shape_case *c)
@@ -137,35 +120,6 @@ static void build_case(net *n, const shape_case *c)
     set_group(n, net_node(n, "Conv", "r w1 b1", "c"), c);
     net_node(n, "Sigmoid", "c", "y");
     net_output(n, "y");
-}
-
-static ort_session *at_level(net *n, int level, ort_error *err)
-{
-    ort_session_options options;
-    ort_session_options_init(&options);
-    options.level = level;
-    return net_session(n, &options, err);
-}
-
-static bool net_on(net *n, const char *isa, int threads)
-{
-    ort_env_options options;
-    ort_env_options_init(&options);
-    options.isa = isa;
-    options.threads = threads;
-    return net_init(n, &options);
-}
-
-static bool same(ort_session *a, ort_session *b, ort_value *x, double tolerance)
-{
-    ort_value *y = NULL, *z = NULL;
-    ort_compare_options options = {sizeof options, tolerance, tolerance};
-    ort_difference difference = ORT_DIFFERENCE_INIT;
-    bool ok = !run_whole(a, &x, &y, NULL, NULL) && !run_whole(b, &x, &z, NULL, NULL) &&
-              !ort_value_compare(y, z, &options, &difference, NULL) && difference.equal;
-    ort_value_free(y);
-    ort_value_free(z);
-    return ok;
 }
 
 typedef void build_fn(net *n, const void *arg);

@@ -98,6 +98,18 @@ void ort_blocked_rows(const ort_window *w, int64_t oy, int64_t block, ort_blocke
     *in_row = rows->rows > 0 ? top + first * d : 0;
 }
 
+void ort_blocked_turn_column(ort_window *w)
+{
+    int64_t *lists[] = {w->in, w->out, w->kernel, w->stride, w->dilation, w->begin, w->end};
+    if (w->in[1] != 1 || w->out[1] != 1 || w->kernel[1] != 1 || w->begin[1] != 0)
+        return;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        int64_t first = lists[i][0];
+        lists[i][0] = lists[i][1];
+        lists[i][1] = first;
+    }
+}
+
 void ort_blocked_band_of(const ort_window *w, int64_t block, ort_blocked_band *d)
 {
     *d = (ort_blocked_band){
@@ -142,7 +154,7 @@ typedef struct convert_job {
     float *to;
 } convert_job;
 
-static ort_status block_infer(ort_infer *x, ort_error *err)
+ort_status ort_blocked_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *in = ort_infer_in(x, 0);
     int64_t block = ort_blocked_size(x->node, x->graph);
@@ -259,7 +271,7 @@ static ort_status scale_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl block_impl = {
-    .state = sizeof(ort_blocked_state), .infer = block_infer, .prepare = ort_blocked_prepare,
+    .state = sizeof(ort_blocked_state), .infer = ort_blocked_infer, .prepare = ort_blocked_prepare,
     .run = block_run,
 };
 static const ort_op_impl unblock_impl = {

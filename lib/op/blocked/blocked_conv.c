@@ -6,8 +6,6 @@
  *               their padding, then every tap is a constant offset.
  *   depthwise   a task is some output rows of one block of channels.
  *
- * A plane of one column under a window of one column is taken for one row, which it is in memory.
- *
  * Long sums are cut along the input channels, so that the weights of a call stay in the cache and
  * rounding errors small; the cut depends on the filter alone.
  */
@@ -43,7 +41,7 @@ typedef struct blocked_plan {
 
 /* ---- infer */
 
-static ort_status conv_infer(ort_infer *x, ort_error *err)
+ort_status ort_blocked_conv_infer(ort_infer *x, ort_error *err)
 {
     ort_window_spec spec;
     ort_dim out[ORT_MAX_RANK], in[ORT_MAX_RANK];
@@ -66,20 +64,25 @@ static ort_status conv_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost)
+double ort_blocked_conv_macs(const ort_infer *x)
 {
     double macs = 1;
     if (!ort_infer_in_ranked(x, 1))
-        return;
+        return 0;
     if (x->out[0].type.rank > 0 && ort_dim_known(x->out[0].type.dim[0]))
         macs = (double)x->out[0].type.dim[0].size; /* images */
     for (int i = 0; i < x->in[1]->type.rank; i++)
         macs *= (double)x->in[1]->type.dim[i].size;
     for (int i = 2; i < ort_min_i64(x->out[0].type.rank, x->in[1]->type.rank); i++)
         macs *= ort_dim_known(x->out[0].type.dim[i]) ? (double)x->out[0].type.dim[i].size : 0;
-    cost->macs = macs;
+    return macs;
+}
+
+void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost)
+{
+    cost->macs = ort_blocked_conv_macs(x);
     if (x->state && ((const ort_blocked_state *)x->state)->winograd)
-        cost->done_macs = macs * ort_winograd_share(&x->out[0].type);
+        cost->done_macs = cost->macs * ort_winograd_share(&x->out[0].type);
 }
 
 /* ---- prepare: weights into panels */
@@ -345,18 +348,6 @@ static ort_status plan_plain(ort_shaping *sh, blocked_plan *p, const ort_blocked
     return ort_blocked_rows_offsets(sh->arena, w, s->channels, &p->plain, err);
 }
 
-static void turn_column(ort_window *w)
-{
-    int64_t *lists[] = {w->in, w->out, w->kernel, w->stride, w->dilation, w->begin, w->end};
-    if (w->in[1] != 1 || w->out[1] != 1 || w->kernel[1] != 1 || w->begin[1] != 0)
-        return;
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        int64_t first = lists[i][0];
-        lists[i][0] = lists[i][1];
-        lists[i][1] = first;
-    }
-}
-
 ort_status ort_blocked_conv_shape(ort_shaping *sh, ort_error *err)
 {
     const ort_blocked_state *s = sh->state;
@@ -382,7 +373,7 @@ ort_status ort_blocked_conv_shape(ort_shaping *sh, ort_error *err)
         return ORT_OK;
     if (s->winograd)
         return ort_winograd_shape(sh, &p->in, &p->out, &p->w, err);
-    turn_column(&p->w);
+    ort_blocked_turn_column(&p->w);
     p->vectors = (s->maps / s->group + s->block - 1) / s->block * s->block / s->k->vector;
     if (s->plain)
         return plan_plain(sh, p, s, err);
@@ -614,9 +605,9 @@ ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl conv_impl = {
-    .state = sizeof(ort_blocked_state), .bind = ort_blocked_conv_bind, .infer = conv_infer,
-    .prepare = ort_blocked_conv_prepare, .shape = ort_blocked_conv_shape,
-    .run = ort_blocked_conv_run, .cost = ort_blocked_conv_cost,
+    .state = sizeof(ort_blocked_state), .bind = ort_blocked_conv_bind,
+    .infer = ort_blocked_conv_infer, .prepare = ort_blocked_conv_prepare,
+    .shape = ort_blocked_conv_shape, .run = ort_blocked_conv_run, .cost = ort_blocked_conv_cost,
 };
 
 const ort_op ort_ops_blocked_conv[] = {

@@ -49,6 +49,8 @@ const ort_blocked_kernels *ort_blocked_kernels_of(const ort_kernels *k, int64_t 
 bool ort_blocked_inner(const ort_node *node);
 /* The block of this node's tensors: its attribute, or what the nodes of a file reveal. */
 int64_t ort_blocked_size(const ort_node *node, const ort_graph *graph);
+/* The output of a conversion into the layout. */
+ort_status ort_blocked_infer(ort_infer *x, ort_error *err);
 /* What attributes don't tell of the blocks of a node's state: where they lie, their kernels. */
 ort_status ort_blocked_prepare(ort_prep *p, ort_error *err);
 /* Numbers per channel for whole blocks, zeros behind the last; in the node's arena. None: NULL. */
@@ -57,6 +59,8 @@ ort_status ort_blocked_fill(ort_prep *p, const ort_floats *numbers, int64_t chan
 /* `window` with two axes: for one, the first is 1. */
 ort_status ort_blocked_resolve(const ort_window_spec *spec, const ort_blocked_dims *in,
                               const int64_t *kernel, ort_window *window, ort_error *err);
+/* A plane of one column under a window of one column becomes one row, which it is in memory. */
+void ort_blocked_turn_column(ort_window *window);
 /* The rows of the window inside the input at output row `oy`: their number, the first kernel row
  * and its input row. Also where column 0 starts. */
 void ort_blocked_rows(const ort_window *w, int64_t oy, int64_t block, ort_blocked_window *rows,
@@ -79,6 +83,9 @@ extern const ort_op ort_ops_blocked_conv[], ort_ops_blocked_pool[];
 ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err);
 ort_status ort_blocked_conv_shape(ort_shaping *s, ort_error *err);
 ort_status ort_blocked_conv_run(ort_call *call, ort_error *err);
+/* Also of BytesConv, whose first two inputs are the same: its output; its products. */
+ort_status ort_blocked_conv_infer(ort_infer *x, ort_error *err);
+double ort_blocked_conv_macs(const ort_infer *x);
 void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost);
 ort_status ort_blocked_pool_prepare(ort_prep *p, ort_error *err);
 ort_status ort_blocked_window_shape(ort_shaping *s, ort_error *err);

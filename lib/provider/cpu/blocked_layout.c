@@ -11,19 +11,12 @@
 #include "op/edit.h"
 #include "pass/facts/facts.h"
 #include "provider/cpu/blocked_choose.h"
+#include "provider/cpu/layout_edit.h"
 
 typedef struct layout {
-    ort_pass_context *c;
+    ort_layout edit;
     ort_blocked_choice choice;
-    ort_id *blocked_of; /* by value id at the start: its blocked form; NONE: not made yet */
 } layout;
-
-static ort_id new_value(layout *l, ort_id like)
-{
-    char name[256];
-    snprintf(name, sizeof name, "%.200s_blocked", l->c->graph->values.data[like]->name);
-    return ort_graph_add_value(l->c->graph, name);
-}
 
 static ort_status add(layout *l, const ort_node *from, const char *domain, const char *op_type,
                       const ort_id *inputs, int input_count, ort_id output, ort_node **node,
@@ -38,52 +31,13 @@ static ort_status add(layout *l, const ort_node *from, const char *domain, const
     spec.input_count = input_count;
     spec.outputs = &output;
     spec.output_count = 1;
-    return ort_edit_add_node(l->c->graph, &spec, node, err);
-}
-
-/* Nodes with attributes of ours: the block must be known when shapes are inferred. */
-static ort_status add_internal(layout *l, const ort_node *from, const char *op_type,
-                               const ort_id *inputs, int input_count, ort_id output,
-                               const ort_attr *extra, int extra_count, ort_error *err)
-{
-    ort_node *node = NULL;
-    ort_attr attrs[64];
-    int count = 0;
-    ort_node_spec spec = {.domain = ORT_INTERNAL, .op_type = op_type,
-                          .name = from ? from->name : "", .inputs = inputs,
-                          .input_count = input_count, .outputs = &output, .output_count = 1,
-                          .origin = from ? from->origin : NULL};
-    for (int i = 0; from && i < from->attr_count && count < 60; i++)
-        attrs[count++] = from->attrs[i];
-    attrs[count++] = ort_attr_int("block", l->choice.block);
-    for (int i = 0; i < extra_count; i++)
-        attrs[count++] = extra[i];
-    ort_attr *kept = ort_arena_array(&l->c->graph->model->arena, (size_t)count, sizeof *kept);
-    if (!kept)
-        return ort_error_memory(err, sizeof attrs);
-    memcpy(kept, attrs, (size_t)count * sizeof *kept);
-    spec.attrs = kept;
-    spec.attr_count = count;
-    return ort_edit_add_node(l->c->graph, &spec, &node, err);
-}
-
-static ort_status blocked_input(layout *l, ort_id value, ort_id *blocked, ort_error *err)
-{
-    if (l->blocked_of[value] == ORT_ID_NONE) {
-        ort_id made = new_value(l, value);
-        if (made == ORT_ID_NONE)
-            return ort_error_memory(err, sizeof made);
-        ORT_TRY(add_internal(l, NULL, "BlockChannels", &value, 1, made, NULL, 0, err));
-        l->blocked_of[value] = made;
-    }
-    *blocked = l->blocked_of[value];
-    return ORT_OK;
+    return ort_edit_add_node(l->edit.graph, &spec, node, err);
 }
 
 /* Squeeze-excite: the plane first, the numbers per channel second. */
 static void order_scale(const layout *l, const ort_node *node, ort_id *inputs)
 {
-    const ort_type *first = ort_fact_type(l->c->graph, node->inputs[0]);
+    const ort_type *first = ort_fact_type(l->edit.graph, node->inputs[0]);
     for (int d = 2; d < first->rank; d++)
         if (!ort_dim_known(first->dim[d]) || first->dim[d].size != 1)
             return;
@@ -133,7 +87,7 @@ static ort_status join_attr(ort_graph *graph, const ort_node *node, ort_attr *at
 
 static ort_status form_of(layout *l, const ort_node *node, form *f, ort_error *err)
 {
-    ort_graph *graph = l->c->graph;
+    ort_graph *graph = l->edit.graph;
     ort_blocked_role role = l->choice.role[node->id];
     *f = (form){.inputs = node->input_count};
     if (role == ORT_BLOCKED_SAME || role == ORT_BLOCKED_CONCAT)
@@ -167,7 +121,7 @@ static ort_status form_of(layout *l, const ort_node *node, form *f, ort_error *e
 /* The node's inputs in the layout, the one that stays alone first. */
 static ort_status convert_inputs(layout *l, const ort_node *node, ort_id *inputs, ort_error *err)
 {
-    ort_graph *graph = l->c->graph;
+    ort_graph *graph = l->edit.graph;
     ort_blocked_role role = l->choice.role[node->id];
     for (int i = 0; i < node->input_count; i++) {
         ort_id in = inputs[i] = node->inputs[i];
@@ -176,7 +130,7 @@ static ort_status convert_inputs(layout *l, const ort_node *node, ort_id *inputs
         bool plain = role == ORT_BLOCKED_CONV && i == 0 && !l->choice.blocked[in] &&
                      ort_blocked_reads_plain(graph, node);
         if (data && !plain)
-            ORT_TRY(blocked_input(l, in, &inputs[i], err));
+            ORT_TRY(ort_layout_input(&l->edit, in, "BlockChannels", &inputs[i], err));
         if (data && role == ORT_BLOCKED_AFFINE)
             inputs[0] = inputs[i];
     }
@@ -187,13 +141,13 @@ static ort_status convert_inputs(layout *l, const ort_node *node, ort_id *inputs
 
 static ort_status convert(layout *l, ort_node *node, ort_error *err)
 {
-    ort_graph *graph = l->c->graph;
+    ort_graph *graph = l->edit.graph;
     ort_id inputs[64], out = node->outputs[0];
     form f;
     ORT_TRY(convert_inputs(l, node, inputs, err));
     ORT_TRY(form_of(l, node, &f, err));
     ort_attr channels = ort_attr_int("channels", ort_fact_type(graph, out)->dim[1].size);
-    ort_id made = new_value(l, out);
+    ort_id made = ort_layout_value(&l->edit, out);
     if (made == ORT_ID_NONE)
         return ort_error_memory(err, sizeof made);
     if (f.bare)
@@ -202,16 +156,17 @@ static ort_status convert(layout *l, ort_node *node, ort_error *err)
     bool joins = l->choice.role[node->id] == ORT_BLOCKED_CONCAT;
     ort_graph_remove_node(graph, node);
     if (f.internal)
-        ORT_TRY(add_internal(l, node, f.internal, inputs, f.inputs, made, f.extra, f.extra_count,
-                             err));
+        ORT_TRY(ort_layout_node(&l->edit, node, f.internal, inputs, f.inputs, made, f.extra,
+                                f.extra_count, err));
     else
         ORT_TRY(add(l, node, node->domain, node->op_type, inputs, f.inputs, made, NULL, err));
     if (joins) {
         ort_attr axis = ort_attr_int("axis", 1);
         ORT_TRY(ort_edit_set_attr(graph, ort_edit_producer(graph, made), &axis, err));
     }
-    l->blocked_of[out] = made;
-    return outside ? add_internal(l, NULL, "UnblockChannels", &made, 1, out, &channels, 1, err)
+    l->edit.blocked_of[out] = made;
+    return outside ? ort_layout_node(&l->edit, NULL, "UnblockChannels", &made, 1, out, &channels, 1,
+                                     err)
                    : ORT_OK;
 }
 
@@ -222,19 +177,18 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ort_arena scratch = {0};
     if (!c->target || c->portable)
         return ORT_OK;
-    layout l = {.c = c, .choice.block = c->target->block};
-    l.blocked_of = ort_arena_array(&scratch, values + 1, sizeof *l.blocked_of);
+    layout l = {.choice.block = c->target->block};
+    status = ort_layout_begin(&l.edit, c->graph, c->target->block, &scratch, err);
     l.choice.role = ort_arena_array(&scratch, nodes + 1, sizeof *l.choice.role);
     l.choice.blocked = ort_arena_array(&scratch, values + 1, sizeof *l.choice.blocked);
     l.choice.uses = ort_arena_array(&scratch, values + 1, sizeof *l.choice.uses);
     l.choice.region = ort_arena_array(&scratch, nodes + 1, sizeof *l.choice.region);
     l.choice.gain = ort_arena_array(&scratch, nodes + 1, sizeof *l.choice.gain);
-    if (!l.blocked_of || !l.choice.role || !l.choice.blocked || !l.choice.uses ||
+    if (status != ORT_OK || !l.choice.role || !l.choice.blocked || !l.choice.uses ||
         !l.choice.region || !l.choice.gain) {
         ort_arena_release(&scratch);
         return ort_error_memory(err, (nodes + values) * sizeof(ort_id));
     }
-    memset(l.blocked_of, 0xff, values * sizeof *l.blocked_of); /* ORT_ID_NONE */
     ort_blocked_choose(c->graph, &l.choice);
     ort_node *node;
     ORT_PASS_EACH_NODE(c->graph, node)

@@ -1,0 +1,86 @@
+/* blocked_bytes.h - kernels of quantized tensors in the blocked channel layout of bytes:
+ * [channels / 16][pixels][16] of uint8, on every tier.
+ *
+ * Products read their input in words of 32 bits, neighbouring channels of one pixel: four bytes
+ * (`wide` 1) where the tier multiplies uint8 by int8, two int16 (`wide` 2) where it doesn't. Wide
+ * input is a copy. Sums are formed modulo 2^32, so that all tiers give the same bits. Zero points
+ * of the input are the caller's, who adds what they contribute to the bias and fills padding with
+ * them. Channels beyond the real ones have weights of zero.
+ *
+ * Weights of `conv` lie in panels of two vectors of output channels (the last one may be one):
+ * [panel][word][output channel], words in the order of the runs.
+ */
+#ifndef ORT_KERNEL_BLOCKED_BYTES_H
+#define ORT_KERNEL_BLOCKED_BYTES_H
+
+#include <stdint.h>
+
+enum { ORT_BYTES_BLOCK = 16, ORT_BYTES_AHEAD = 3 }; /* columns of taps that a depthwise
+                         window may read behind its last one, for nothing */
+
+/* y = clamp(round_even((sum + bias) * scale) + zero, 0, 255): gemm.h's ort_requant. */
+typedef struct ort_bytes_out {
+    uint8_t *y;          /* first pixel, the block of the first vector */
+    int64_t y_block;     /* bytes from one block of channels to the next */
+    const int32_t *bias; /* per output channel from the first vector on */
+    const float *scale;  /* likewise */
+    int32_t zero;        /* 0..255 */
+    int64_t count;       /* pixels */
+} ort_bytes_out;
+
+/* Words that one pixel multiplies: at each offset, in bytes, so many neighbouring ones. */
+typedef struct ort_bytes_runs {
+    const int64_t *offset;
+    int64_t runs, words;
+} ort_bytes_runs;
+
+typedef struct ort_bytes_conv {
+    const char *x;           /* of the first output pixel; aligned for nothing */
+    int64_t step;            /* bytes from one output pixel to the next */
+    ort_bytes_runs part[2];  /* the second may have no runs */
+    const int32_t *w;        /* panel 0 */
+    int64_t first_vector, vectors; /* first_vector is even */
+    ort_bytes_out out;
+} ort_bytes_conv;
+
+/* A window on each channel alone, of one block; its padding is there. The input was copied by
+ * `arrange` row by row. */
+typedef struct ort_bytes_band {
+    const char *x;      /* under the first tap of the first output pixel */
+    int64_t x_row;      /* bytes from one input row to the next */
+    int64_t kernel[2], stride[2], dilation[2];
+    const int32_t *w;   /* by pack_depthwise */
+    int64_t rows;       /* of the output, one behind the other; out.count: of a row */
+    ort_bytes_out out;
+} ort_bytes_band;
+
+typedef struct ort_bytes_kernels {
+    int wide;   /* bytes of an element of the input */
+    int vector; /* output channels in a vector */
+    void (*conv)(const ort_bytes_conv *conv);
+    void (*depthwise)(const ort_bytes_band *band);
+    /* Words of a band's weights, and these of 16 filters [16][kernel[0] * kernel[1]]. */
+    int64_t (*depthwise_words)(const int64_t *kernel);
+    void (*pack_depthwise)(const int8_t *w, const int64_t *kernel, int32_t *out);
+    /* A row for `depthwise`: as it is, or what each output pixel multiplies side by side. Bytes
+     * that it takes; `row` are the pixels of one block that it stands on, bytes on every tier, its
+     * padding among them; up to ORT_BYTES_AHEAD columns of taps behind it are read. */
+    int64_t (*arranged_bytes)(const ort_bytes_band *band);
+    void (*arrange)(const ort_bytes_band *band, const uint8_t *row, char *out);
+    /* out[pixel][4] = in[channel * plane + pixel] ^ flip, channels beyond `channels` zero. */
+    void (*gather4)(const uint8_t *in, int64_t plane, int64_t channels, int64_t count,
+                    uint8_t flip, uint8_t *out);
+    /* out[pixel][16] = in[channel * plane + pixel] ^ flip, channels beyond `channels` are zero;
+     * and back. */
+    void (*gather)(const uint8_t *in, int64_t plane, int64_t channels, int64_t count, uint8_t flip,
+                   uint8_t *block);
+    void (*scatter)(const uint8_t *block, int64_t plane, int64_t channels, int64_t count,
+                    uint8_t flip, uint8_t *out);
+} ort_bytes_kernels;
+
+/* Fill (scalar) or override. Called once, by dispatch.c. */
+void ort_bytes_plug_scalar(ort_bytes_kernels *table);
+void ort_bytes_plug_avx2(ort_bytes_kernels *table);
+void ort_bytes_plug_vnni(ort_bytes_kernels *table); /* over avx512, which has avx2's */
+
+#endif

@@ -1,0 +1,259 @@
+/* bytes.c - quantized tensors in the blocked layout of bytes: conversions, pools. A task is one
+ * block of channels of one image, or a piece of it. */
+#pragma GCC optimize("O3") /* vectorize the maximum */
+
+#include "op/blocked/bytes_op.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/shared/unary_apply.h"
+#include "tensor/scalar.h"
+
+enum { PIECE = 4096 }; /* pixels of a plane that a task converts */
+
+int ort_bytes_zero(const ort_tensor *zero, ort_dtype dtype)
+{
+    int64_t code = 0;
+    if (zero && ort_tensor_count(zero))
+        code = ort_tensor_get_i64(zero, 0); /* first of one: bytes_layout.c has seen to that */
+    return (int)code + ort_bytes_flip(zero ? zero->dtype : dtype);
+}
+
+bool ort_bytes_read(const ort_shape *shape, ort_blocked_dims *dims)
+{
+    static const ort_blocked_state bytes = {.block = ORT_BYTES_BLOCK, .inner = true};
+    return ort_blocked_read(&bytes, shape, dims);
+}
+
+/* ---- conversions */
+
+typedef struct convert_job {
+    const ort_bytes_kernels *k;
+    ort_blocked_dims d;
+    int64_t channels;
+    uint8_t flip;
+    const uint8_t *from;
+    uint8_t *to;
+} convert_job;
+
+static void task_block(void *arg, size_t task, int thread)
+{
+    const convert_job *j = arg;
+    int64_t pieces = (j->d.plane + PIECE - 1) / PIECE, at = (int64_t)task % pieces * PIECE;
+    int64_t whole = (int64_t)task / pieces, image = whole / j->d.blocks;
+    int64_t first = whole % j->d.blocks * ORT_BYTES_BLOCK;
+    j->k->gather(j->from + (image * j->channels + first) * j->d.plane + at, j->d.plane,
+                 j->channels - first, ort_min_i64(PIECE, j->d.plane - at), j->flip,
+                 j->to + (whole * j->d.plane + at) * ORT_BYTES_BLOCK);
+}
+
+static void task_unblock(void *arg, size_t task, int thread)
+{
+    const convert_job *j = arg;
+    int64_t pieces = (j->d.plane + PIECE - 1) / PIECE, at = (int64_t)task % pieces * PIECE;
+    int64_t whole = (int64_t)task / pieces, image = whole / j->d.blocks;
+    int64_t first = whole % j->d.blocks * ORT_BYTES_BLOCK;
+    j->k->scatter(j->from + (whole * j->d.plane + at) * ORT_BYTES_BLOCK, j->d.plane,
+                  ort_min_i64(ORT_BYTES_BLOCK, j->channels - first),
+                  ort_min_i64(PIECE, j->d.plane - at), j->flip,
+                  j->to + (image * j->channels + first) * j->d.plane + at);
+}
+
+static ort_status convert(ort_call *call, const ort_tensor *blocked, const ort_tensor *plain,
+                          ort_task_fn *task, ort_error *err)
+{
+    convert_job j = {.k = &call->k->bytes, .from = ort_call_in(call, 0)->data,
+                     .to = ort_call_out(call, 0)->data, .channels = plain->shape.dim[1],
+                     .flip = ort_bytes_flip(plain->dtype)};
+    if (!ort_bytes_read(&blocked->shape, &j.d))
+        return ort_error_set(err, ORT_ERROR_MODEL, "the shape isn't one of a blocked tensor");
+    ort_call_parallel(call, (size_t)(j.d.n * j.d.blocks) * ort_task_count(j.d.plane, PIECE), task,
+                      &j);
+    return ORT_OK;
+}
+
+static ort_status block_run(ort_call *call, ort_error *err)
+{
+    return convert(call, ort_call_out(call, 0), ort_call_in(call, 0), task_block, err);
+}
+
+static ort_status unblock_run(ort_call *call, ort_error *err)
+{
+    return convert(call, ort_call_in(call, 0), ort_call_out(call, 0), task_unblock, err);
+}
+
+/* ---- maximum over windows */
+
+typedef struct pool_state {
+    ort_window_spec spec;
+} pool_state;
+
+typedef struct pool_plan {
+    ort_blocked_dims in, out;
+    ort_window w;
+} pool_plan;
+
+typedef struct pool_job {
+    const pool_plan *p;
+    const uint8_t *x;
+    uint8_t *y;
+} pool_job;
+
+static ort_status pool_infer(ort_infer *x, ort_error *err)
+{
+    return ort_window_infer_pool(x, 2, 1, err);
+}
+
+static const ort_bind pool_bind[] = {ORT_BIND_WINDOW(pool_state), {0}};
+
+static ort_status pool_shape(ort_shaping *sh, ort_error *err)
+{
+    const pool_state *s = sh->state;
+    pool_plan *p = ort_arena_alloc(sh->arena, sizeof *p);
+    if (!p)
+        return ort_error_memory(err, sizeof *p);
+    sh->plan_state = p;
+    if (!ort_bytes_read(&sh->in[0]->shape, &p->in) || !ort_bytes_read(&sh->out[0]->shape, &p->out))
+        return ort_error_set(err, ORT_ERROR_MODEL, "the shape isn't one of a blocked tensor");
+    return ort_blocked_resolve(&s->spec, &p->in, NULL, &p->w, err);
+}
+
+/* Taps [*first, *last) of a window whose tap 0 lies at `at` are inside [0, extent). */
+static void inside(int64_t at, int64_t dilation, int64_t taps, int64_t extent, int64_t *first,
+                   int64_t *last)
+{
+    *first = at < 0 ? (-at + dilation - 1) / dilation : 0;
+    *last = extent > at ? ort_min_i64(taps, (extent - at + dilation - 1) / dilation) : 0;
+}
+
+static void maximum(uint8_t *restrict y, const uint8_t *restrict x)
+{
+    for (int c = 0; c < ORT_BYTES_BLOCK; c++)
+        y[c] = y[c] > x[c] ? y[c] : x[c];
+}
+
+/* A window wholly outside gives the least code, as plain pools of bytes do. */
+static void pool_rows(const pool_job *j, int64_t plane, int64_t first, int64_t rows)
+{
+    const ort_window *w = &j->p->w;
+    const uint8_t *x = j->x + plane * j->p->in.plane * ORT_BYTES_BLOCK;
+    uint8_t *y = j->y + (plane * j->p->out.plane + first * w->out[1]) * ORT_BYTES_BLOCK;
+    for (int64_t oy = first; oy < first + rows; oy++)
+        for (int64_t ox = 0; ox < w->out[1]; ox++, y += ORT_BYTES_BLOCK) {
+            int64_t top = oy * w->stride[0] - w->begin[0], left = ox * w->stride[1] - w->begin[1];
+            int64_t r0, r1, c0, c1;
+            inside(top, w->dilation[0], w->kernel[0], w->in[0], &r0, &r1);
+            inside(left, w->dilation[1], w->kernel[1], w->in[1], &c0, &c1);
+            uint8_t best[ORT_BYTES_BLOCK] = {0};
+            for (int64_t r = r0; r < r1; r++)
+                for (int64_t c = c0; c < c1; c++)
+                    maximum(best, x + ((top + r * w->dilation[0]) * w->in[1] + left +
+                                       c * w->dilation[1]) * ORT_BYTES_BLOCK);
+            memcpy(y, best, sizeof best);
+        }
+}
+
+static void task_pool(void *arg, int64_t first, int64_t end, int thread)
+{
+    const pool_job *j = arg;
+    const int64_t all = j->p->w.out[0];
+    int64_t rows;
+    for (; first < end; first += rows) {
+        rows = ort_min_i64(end - first, all - first % all);
+        pool_rows(j, first / all, first % all, rows);
+    }
+}
+
+static ort_status pool_run(ort_call *call, ort_error *err)
+{
+    const pool_plan *p = call->plan_state;
+    pool_job j = {p, ort_call_in(call, 0)->data, ort_call_out(call, 0)->data};
+    int64_t row = p->w.out[1] * ORT_BYTES_BLOCK * p->w.kernel[0] * p->w.kernel[1] / 4;
+    if (p->out.plane > 0)
+        ort_call_range(call, p->out.n * p->out.blocks * p->w.out[0],
+                       ort_max_i64(1, ORT_ELEMENTWISE_GRAIN / ort_max_i64(row, 1)), task_pool, &j);
+    return ORT_OK;
+}
+
+/* ---- QLinearGlobalAveragePool */
+
+typedef struct mean_job {
+    const ort_blocked_dims *d;
+    const uint8_t *x;
+    uint8_t *y;
+    float factor;
+    int x_zero, y_zero;
+} mean_job;
+
+static ort_status mean_shape(ort_shaping *sh, ort_error *err)
+{
+    ort_blocked_dims *d = ort_arena_alloc(sh->arena, sizeof *d);
+    if (!d)
+        return ort_error_memory(err, sizeof *d);
+    sh->plan_state = d;
+    if (!ort_bytes_read(&sh->in[0]->shape, d) || d->plane > INT32_MAX / 256)
+        return ort_error_set(err, ORT_ERROR_MODEL, "the shape isn't one of a blocked tensor");
+    return ORT_OK;
+}
+
+static void task_mean(void *arg, size_t task, int thread)
+{
+    const mean_job *j = arg;
+    const uint8_t *x = j->x + (int64_t)task * j->d->plane * ORT_BYTES_BLOCK;
+    int32_t sum[ORT_BYTES_BLOCK] = {0};
+    for (int64_t i = 0; i < j->d->plane; i++)
+        for (int c = 0; c < ORT_BYTES_BLOCK; c++)
+            sum[c] += x[i * ORT_BYTES_BLOCK + c];
+    for (int c = 0; c < ORT_BYTES_BLOCK; c++) {
+        float v = (float)(sum[c] - (int32_t)j->d->plane * j->x_zero) * j->factor;
+        v = rintf(v) + (float)j->y_zero;
+        j->y[(int64_t)task * ORT_BYTES_BLOCK + c] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+    }
+}
+
+static ort_status mean_run(ort_call *call, ort_error *err)
+{
+    const ort_blocked_dims *d = call->plan_state;
+    const ort_tensor *zero = ort_call_in(call, 2);
+    mean_job j = {.d = d, .x = ort_call_in(call, 0)->data, .y = ort_call_out(call, 0)->data,
+                  .x_zero = ort_bytes_zero(zero, ORT_DTYPE_UINT8),
+                  .y_zero = ort_bytes_zero(ort_call_in(call, 4), ORT_DTYPE_UINT8)};
+    float x_scale = 0, y_scale = 1;
+    ort_tensor_one_f32(ort_call_in(call, 1), &x_scale);
+    ort_tensor_one_f32(ort_call_in(call, 3), &y_scale);
+    j.factor = x_scale / ((float)d->plane * y_scale);
+    ort_call_parallel(call, (size_t)(d->n * d->blocks), task_mean, &j);
+    return ORT_OK;
+}
+
+static const ort_op_impl block_impl = {
+    .state = sizeof(ort_blocked_state), .infer = ort_blocked_infer, .run = block_run,
+};
+static const ort_op_impl unblock_impl = {
+    .rule = "[N,C,H,D..,B] -> [N,channels,H,D..]", .run = unblock_run,
+};
+static const ort_op_impl pool_impl = {
+    .state = sizeof(pool_state), .bind = pool_bind, .infer = pool_infer, .shape = pool_shape,
+    .run = pool_run, .cost = ort_window_cost,
+};
+static const ort_op_impl mean_impl = {
+    .rule = "[N,C,D..,B] -> [N,C,1^D,B]", .shape = mean_shape, .run = mean_run,
+    .cost = ort_reduction_cost,
+};
+
+const ort_op ort_ops_bytes[] = {
+    {ORT_INTERNAL, "BlockBytes", 1, "X:T -> Y:u8", "T:u8,i8", "block:i!", 0, &block_impl},
+    {ORT_INTERNAL, "UnblockBytes", 1, "X:u8 -> Y:u8", "", "block:i! channels:i!", 0,
+     &unblock_impl},
+    {ORT_INTERNAL, "UnblockSignedBytes", 1, "X:u8 -> Y:i8", "", "block:i! channels:i!", 0,
+     &unblock_impl},
+    {ORT_INTERNAL, "BytesMaxPool", 1, "X:u8 -> Y:u8", "",
+     "auto_pad:s=NOTSET block:i! ceil_mode:i=0 dilations:is kernel_shape:is! pads:is "
+     "storage_order:i=0 strides:is", 0, &pool_impl},
+    {ORT_INTERNAL, "BytesMean", 1,
+     "X:u8,x_scale:f32,x_zero_point?:T,y_scale:f32,y_zero_point?:T -> Y:u8", "T:u8,i8", "block:i!",
+     0, &mean_impl},
+    {0},
+};

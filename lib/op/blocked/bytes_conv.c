@@ -1,0 +1,671 @@
+/* bytes_conv.c - QLinearConv in the blocked layout of bytes (bytes_op.h), exact.
+ *
+ *   product     a task is some output rows by some vectors of output channels of one image and
+ *               group. Where nothing is padded and the tier multiplies bytes, it reads the input in
+ *               place; a 1x1 window of stride 1 sees the plane as one long row, cut into pieces.
+ *               Otherwise it copies the input rows that it needs first, with their padding, as the
+ *               tier's products read them: then every tap is a constant offset.
+ *   plain       few input channels, not blocked: copied in words of four.
+ *   depthwise   a task is some output rows of one block of channels, copied likewise.
+ *
+ * What the zero point of the input contributes to a sum is the same for every pixel, since padding
+ * holds it: minus the zero point times the sum of the filter, a part of the bias.
+ */
+#pragma GCC optimize("O3") /* vectorize the packing */
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/blocked/bytes_op.h"
+#include "op/shared/integer.h"
+#include "tensor/scalar.h"
+
+enum { X, W, B, X_SCALE, X_ZERO, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO };
+enum {
+    PLAIN_CHANNELS = 4,
+    WEIGHT_BYTES = 256 << 10,  /* of one task */
+    COPY_BYTES = 128 << 10,    /* of one task */
+    BAND_BYTES = 96 << 10,     /* of a depthwise task */
+    TASK_PRODUCTS = 1000000,   /* some microseconds: worth handing to another thread */
+    TASKS_WANTED = 16,
+    PIECE_PIXELS = 56,         /* of a plane that is one row */
+    PACK_CHANNELS = 32,        /* whose words of a panel stay in the nearest cache, or near it */
+    FILTERS_MOST = 32,         /* of a panel, and of a block */
+};
+
+typedef struct bytes_state {
+    ort_window_spec spec;
+    const ort_bytes_kernels *k;
+    int64_t group, maps, channels, kernel[2]; /* channels of one group; maps: of all groups */
+    bool plain, depthwise;
+    int64_t group_blocks, panel_words;        /* blocks of a group's outputs; of one vector */
+    const int32_t *w;                         /* [group][panel].. */
+    const int32_t *bias;                      /* for whole blocks, group by group */
+    const float *scale;                       /* likewise */
+    int x_zero, y_zero;
+} bytes_state;
+
+typedef struct bytes_plan {
+    ort_blocked_dims in, out;
+    ort_window w;
+    bool copies;
+    int64_t vectors, task_vectors, vector_blocks; /* of a group; tasks along them */
+    int64_t rows, row_blocks;                     /* output rows of a task */
+    int64_t pixel, x_row, x_block; /* bytes of a pixel, a row and a block as products read them */
+    int64_t copy_row;              /* pixels of a copied row */
+    ort_bytes_runs part[2];
+} bytes_plan;
+
+static const ort_bind bytes_bind[] = {
+    ORT_BIND(bytes_state, group), ORT_BIND_WINDOW(bytes_state), {0}};
+
+/* ---- prepare: weights into panels */
+
+static int64_t taps_of(const bytes_state *s)
+{
+    return s->kernel[0] * s->kernel[1];
+}
+
+static int64_t blocks_of(int64_t channels)
+{
+    return (channels + ORT_BYTES_BLOCK - 1) / ORT_BYTES_BLOCK;
+}
+
+/* Channels of whole blocks, and the others with those that fill their last word: products read four
+ * of a plain pixel. */
+static int64_t whole_channels(const bytes_state *s)
+{
+    return s->plain ? 0 : s->channels / ORT_BYTES_BLOCK * ORT_BYTES_BLOCK;
+}
+static int64_t part_channels(const bytes_state *s)
+{
+    int64_t word = 4 / s->k->wide, left = s->channels - whole_channels(s);
+    return s->plain ? PLAIN_CHANNELS : (left + word - 1) / word * word;
+}
+
+/* A filter without its zero point, where it lies or in `space`, and the sum of its weights. All fit
+ * in int8. */
+static const int8_t *take_filter(const ort_tensor *w, int64_t map, int zero, int64_t count,
+                                 int8_t *space, int32_t *sum)
+{
+    const int8_t *s = (const int8_t *)w->data + map * count, *filter = space;
+    const uint8_t *u = (const uint8_t *)w->data + map * count;
+    if (w->dtype == ORT_DTYPE_INT8 && zero == 0)
+        filter = s;
+    else if (w->dtype == ORT_DTYPE_INT8)
+        for (int64_t i = 0; i < count; i++)
+            space[i] = (int8_t)(s[i] - zero);
+    else
+        for (int64_t i = 0; i < count; i++)
+            space[i] = (int8_t)(u[i] - zero);
+    *sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        *sum += filter[i];
+    return filter;
+}
+
+/* The word of each tap that begins with channel c, `step` apart. `channels`: those that are there,
+ * counted from c. */
+static void fill_words(const bytes_state *s, const int8_t *filter, int64_t channels, int64_t step,
+                       int32_t *to)
+{
+    const int64_t taps = taps_of(s);
+    for (int64_t t = 0; t < taps; t++, to += step) {
+        int8_t v[4];
+        for (int64_t i = 0; i < 4; i++)
+            v[i] = i < channels ? filter[i * taps + t] : 0;
+        *to = s->k->wide == 1
+                  ? (int32_t)((uint32_t)(uint8_t)v[0] | (uint32_t)(uint8_t)v[1] << 8 |
+                              (uint32_t)(uint8_t)v[2] << 16 | (uint32_t)(uint8_t)v[3] << 24)
+                  : (int32_t)((uint32_t)(uint16_t)v[0] | (uint32_t)(uint16_t)v[1] << 16);
+    }
+}
+
+/* Filters of up to two vectors of maps to a panel, in the order of the runs (plan_runs): channels
+ * of whole blocks by tap, then the others by tap. */
+static void fill_panel(const bytes_state *s, const int8_t *const *filters, int64_t maps,
+                       int64_t width, int32_t *out)
+{
+    const int64_t taps = taps_of(s), word = 4 / s->k->wide;
+    const int64_t whole = whole_channels(s), part = part_channels(s);
+    memset(out, 0, (size_t)(s->panel_words * width) * sizeof *out);
+    for (int64_t c0 = 0; c0 < s->channels; c0 += PACK_CHANNELS)
+        for (int64_t i = 0; i < maps; i++)
+            for (int64_t c = c0; c < ort_min_i64(c0 + PACK_CHANNELS, s->channels); c += word) {
+                bool in_whole = c < whole;
+                int64_t at = in_whole ? c / word : taps * whole / word + (c - whole) / word;
+                int64_t step = (in_whole ? whole : part) / word * width;
+                const int8_t *from = filters[i] + c * taps;
+                if (taps == 1 && word == 4 && s->channels - c >= 4)
+                    memcpy(out + at * width + i, from, sizeof *out); /* neighbours as they lie */
+                else
+                    fill_words(s, from, ort_min_i64(word, s->channels - c), step,
+                               out + at * width + i);
+            }
+}
+
+/* Filters of group g: words, and sums of whole blocks. */
+static void pack_group(const bytes_state *s, const ort_tensor *w, const ort_zeros *zeros, int64_t g,
+                       int8_t *space, int32_t *out, int32_t *sums)
+{
+    const int64_t group_maps = s->maps / s->group, count = s->channels * taps_of(s);
+    const int64_t lanes = s->k->vector, padded = s->group_blocks * ORT_BYTES_BLOCK;
+    const int8_t *filters[FILTERS_MOST];
+    memset(sums, 0, (size_t)padded * sizeof *sums);
+    for (int64_t first = 0; first < padded; first += 2 * lanes) {
+        int64_t width = ort_min_i64(2 * lanes, padded - first);
+        int64_t maps = ort_max_i64(0, ort_min_i64(width, group_maps - first));
+        for (int64_t i = 0; i < maps; i++) {
+            int64_t map = g * group_maps + first + i;
+            filters[i] = take_filter(w, map, ort_zero_at(zeros, map), count, space + i * count,
+                                     sums + first + i);
+        }
+        fill_panel(s, filters, maps, width, out);
+        out += s->panel_words * width;
+    }
+}
+
+static void pack_depthwise(const bytes_state *s, const ort_tensor *w, const ort_zeros *zeros,
+                           int8_t *space, int32_t *out, int32_t *sums)
+{
+    const int64_t taps = taps_of(s);
+    memset(space, 0, (size_t)(taps * FILTERS_MOST));
+    for (int64_t b = 0; b < s->group_blocks; b++, out += s->panel_words, sums += ORT_BYTES_BLOCK) {
+        int8_t *block = space + taps * ORT_BYTES_BLOCK;
+        memset(block, 0, (size_t)(taps * ORT_BYTES_BLOCK));
+        memset(sums, 0, ORT_BYTES_BLOCK * sizeof *sums);
+        for (int64_t i = 0; i < ORT_BYTES_BLOCK && b * ORT_BYTES_BLOCK + i < s->maps; i++) {
+            int64_t map = b * ORT_BYTES_BLOCK + i;
+            memcpy(block + i * taps, take_filter(w, map, ort_zero_at(zeros, map), taps, space,
+                                                 sums + i), (size_t)taps);
+        }
+        s->k->pack_depthwise(block, s->kernel, out);
+    }
+}
+
+/* Does every weight fit in int8 without its zero point? */
+static bool fits_bytes(const ort_tensor *w, const ort_zeros *zeros)
+{
+    const int64_t maps = w->shape.dim[0], count = ort_tensor_count(w) / ort_max_i64(maps, 1);
+    const int8_t *s = w->data;
+    const uint8_t *u = w->data;
+    bool is_signed = w->dtype == ORT_DTYPE_INT8;
+    for (int64_t m = 0; m < maps; m++) {
+        int zero = ort_zero_at(zeros, m), low = 0, high = 0;
+        if (is_signed && zero == 0)
+            continue;
+        for (int64_t i = m * count; i < (m + 1) * count; i++) {
+            int v = (is_signed ? s[i] : u[i]) - zero;
+            low = v < low ? v : low;
+            high = v > high ? v : high;
+        }
+        if (low < INT8_MIN || high > INT8_MAX)
+            return false;
+    }
+    return true;
+}
+
+bool ort_bytes_serves(const ort_tensor *w, const ort_tensor *zero)
+{
+    ort_zeros zeros = ort_zeros_of(zero);
+    return (zeros.count == 1 || zeros.count == w->shape.dim[0]) && fits_bytes(w, &zeros);
+}
+
+static ort_status pack_filters(ort_prep *p, const bytes_state *s, const ort_tensor *w, int32_t *out,
+                               int32_t *sums, ort_error *err)
+{
+    const size_t bytes = (size_t)(s->channels * taps_of(s) * FILTERS_MOST);
+    ort_zeros zeros = ort_zeros_of(ort_prep_constant(p, W_ZERO));
+    ort_arena arena = {0};
+    int8_t *space = ort_arena_alloc(&arena, bytes);
+    if (!space)
+        return ort_error_memory(err, bytes);
+    if (s->depthwise)
+        pack_depthwise(s, w, &zeros, space, out, sums);
+    else
+        for (int64_t g = 0; g < s->group; g++)
+            pack_group(s, w, &zeros, g, space,
+                       out + g * s->group_blocks * ORT_BYTES_BLOCK * s->panel_words,
+                       sums + g * s->group_blocks * ORT_BYTES_BLOCK);
+    ort_arena_release(&arena);
+    return ORT_OK;
+}
+
+/* Bias and scale of whole blocks: the input's zero point in the one, all three scales in the
+ * other. */
+static ort_status fill_numbers(ort_prep *p, bytes_state *s, const int32_t *sums, ort_error *err)
+{
+    const int64_t groups = s->depthwise ? 1 : s->group, maps = s->maps / groups;
+    const size_t count = (size_t)(groups * s->group_blocks * ORT_BYTES_BLOCK);
+    const ort_tensor *w_scale = ort_prep_constant(p, W_SCALE), *b = ort_prep_constant(p, B);
+    int32_t *bias = ort_arena_array(p->arena, count, sizeof *bias);
+    float *scale = ort_arena_array(p->arena, count, sizeof *scale), x_scale = 0, y_scale = 1;
+    if (!bias || !scale)
+        return ort_error_memory(err, count * sizeof *bias);
+    memset(bias, 0, count * sizeof *bias);
+    memset(scale, 0, count * sizeof *scale);
+    ort_tensor_one_f32(ort_prep_constant(p, X_SCALE), &x_scale);
+    ort_tensor_one_f32(ort_prep_constant(p, Y_SCALE), &y_scale);
+    for (int64_t m = 0; m < s->maps; m++) {
+        int64_t at = m / maps * s->group_blocks * ORT_BYTES_BLOCK + m % maps;
+        uint32_t from_zero = (uint32_t)sums[at] * (uint32_t)s->x_zero;
+        bias[at] = (int32_t)((b ? ((const uint32_t *)b->data)[m] : 0) - from_zero);
+        scale[at] = x_scale * ((const float *)w_scale->data)[ort_tensor_count(w_scale) == 1
+                                                                 ? 0 : m] / y_scale;
+    }
+    s->bias = bias;
+    s->scale = scale;
+    return ORT_OK;
+}
+
+static ort_status check_constants(ort_prep *p, ort_error *err)
+{
+    const ort_tensor *w = ort_prep_constant(p, W), *b = ort_prep_constant(p, B);
+    if (!w || w->shape.rank < 3 || w->shape.rank > 4 || ort_tensor_count(w) == 0)
+        return ort_prep_fail(p, err, "the weight isn't a constant of one or two spatial axes, with "
+                                     "elements");
+    for (int i = X_SCALE; i <= Y_ZERO; i++) {
+        const ort_tensor *t = ort_prep_constant(p, i);
+        if (!t || (ort_tensor_count(t) != 1 && ((i != W_SCALE && i != W_ZERO) ||
+                                                ort_tensor_count(t) != w->shape.dim[0])))
+            return ort_prep_fail(p, err, "input %d isn't a constant that fits", i);
+    }
+    if (ort_prep_dtype(p, B) != ORT_DTYPE_UNDEFINED &&
+        (!b || ort_tensor_count(b) != w->shape.dim[0]))
+        return ort_prep_fail(p, err, "the bias isn't a constant that fits");
+    return ORT_OK;
+}
+
+static ort_status bytes_prepare(ort_prep *p, ort_error *err)
+{
+    bytes_state *s = p->state;
+    ORT_TRY(check_constants(p, err));
+    const ort_tensor *w = ort_prep_constant(p, W);
+    s->k = &p->k->bytes;
+    s->maps = w->shape.dim[0];
+    s->channels = w->shape.dim[1];
+    s->kernel[0] = w->shape.rank == 4 ? w->shape.dim[2] : 1;
+    s->kernel[1] = w->shape.dim[w->shape.rank - 1];
+    if (s->group < 1 || s->maps % s->group)
+        return ort_prep_fail(p, err, "group %lld doesn't fit", (long long)s->group);
+    s->plain = p->in[0]->type.rank == w->shape.rank;
+    s->depthwise = s->group > 1 && s->channels == 1 && s->maps == s->group;
+    if ((s->plain && (s->group > 1 || s->channels > PLAIN_CHANNELS)) ||
+        (s->group > 1 && !s->depthwise &&
+         (s->channels % ORT_BYTES_BLOCK || s->maps / s->group % ORT_BYTES_BLOCK)))
+        return ort_prep_fail(p, err, "groups aren't whole blocks");
+    s->x_zero = ort_bytes_zero(ort_prep_constant(p, X_ZERO), ORT_DTYPE_UINT8);
+    s->y_zero = ort_bytes_zero(ort_prep_constant(p, Y_ZERO), ORT_DTYPE_UINT8);
+    s->group_blocks = blocks_of(s->depthwise ? s->maps : s->maps / s->group);
+    s->panel_words = s->depthwise ? s->k->depthwise_words(s->kernel)
+                                  : taps_of(s) * (whole_channels(s) + part_channels(s)) *
+                                        s->k->wide / 4;
+    size_t lanes = (size_t)((s->depthwise ? 1 : s->group) * s->group_blocks * ORT_BYTES_BLOCK);
+    size_t words = s->depthwise ? (size_t)(s->group_blocks * s->panel_words)
+                                : lanes * (size_t)s->panel_words;
+    bool fill;
+    int32_t *packed = ort_prep_pack(p, "filter", 1u << W | 1u << W_ZERO,
+                                    (words + lanes) * sizeof *packed, &fill);
+    if (!packed)
+        return ort_error_memory(err, words * sizeof *packed);
+    s->w = packed;
+    ort_prep_absorb(p, W);
+    if (fill)
+        ORT_TRY(pack_filters(p, s, w, packed, packed + words, err));
+    return fill_numbers(p, s, packed + words, err);
+}
+
+/* ---- shape */
+
+static int64_t reach_of(const ort_window *w, int axis)
+{
+    return (w->kernel[axis] - 1) * w->dilation[axis] + 1;
+}
+
+/* Input rows under `rows` output rows. */
+static int64_t rows_under(const ort_window *w, int64_t rows)
+{
+    return (rows - 1) * w->stride[0] + reach_of(w, 0);
+}
+
+static int64_t products(const bytes_plan *p, const bytes_state *s)
+{
+    int64_t maps = s->depthwise ? s->maps : s->group * p->vectors * s->k->vector;
+    return p->out.n * maps * p->out.plane * s->channels * taps_of(s);
+}
+
+/* Fewer rows, then fewer vectors for each task, until there are enough of them. Sizes alone tell,
+ * not threads. */
+static void cut_tasks(bytes_plan *p, const bytes_state *s)
+{
+    int64_t wanted = ort_min_i64(products(p, s) / TASK_PRODUCTS, TASKS_WANTED);
+    int64_t least = ort_max_i64(2, ORT_BYTES_BLOCK / s->k->vector);
+    int64_t weights = s->panel_words * p->vectors * s->k->vector * 4;
+    bool by_rows = p->in.plane * s->channels > weights / 4;
+    for (int turn = 0; turn < 2; turn++, by_rows = !by_rows)
+        for (;;) {
+            p->row_blocks = (p->w.out[0] + p->rows - 1) / p->rows;
+            p->vector_blocks = (p->vectors + p->task_vectors - 1) / p->task_vectors;
+            if (p->out.n * s->group * p->row_blocks * p->vector_blocks >= wanted)
+                return;
+            if (by_rows && p->rows > 1)
+                p->rows = (p->rows + 1) / 2;
+            else if (!by_rows && p->task_vectors > least)
+                p->task_vectors =
+                    (int64_t)ort_round_up((size_t)(p->task_vectors + 1) / 2, (size_t)least);
+            else
+                break;
+        }
+}
+
+static void plan_product(bytes_plan *p, const bytes_state *s)
+{
+    ort_window *w = &p->w;
+    int64_t least = ort_max_i64(2, ORT_BYTES_BLOCK / s->k->vector);
+    bool padded = w->begin[0] || w->begin[1] || w->end[0] || w->end[1];
+    p->copies = s->plain || s->k->wide > 1 || padded;
+    if (!s->plain && taps_of(s) == 1 && w->stride[0] == 1 && w->stride[1] == 1 && !padded) {
+        int64_t pieces = ort_max_i64(1, p->in.plane / PIECE_PIXELS);
+        w->in[1] = w->out[1] = (p->in.plane + pieces - 1) / pieces;
+        w->in[0] = w->out[0] = (p->in.plane + w->in[1] - 1) / w->in[1];
+    }
+    p->copy_row = (w->out[1] - 1) * w->stride[1] + reach_of(w, 1);
+    p->pixel = (s->plain ? PLAIN_CHANNELS : ORT_BYTES_BLOCK) * s->k->wide;
+    p->x_row = p->pixel * (p->copies ? p->copy_row : w->in[1]);
+    int64_t blocks = s->plain ? 1 : blocks_of(s->channels);
+    int64_t vector_bytes = s->panel_words * s->k->vector * 4;
+    p->task_vectors = WEIGHT_BYTES / vector_bytes / least * least;
+    p->task_vectors = ort_max_i64(ort_min_i64(p->vectors, p->task_vectors), least);
+    p->rows = w->out[0];
+    while (p->copies && p->rows > 1 && rows_under(w, p->rows) * p->x_row * blocks > COPY_BYTES)
+        p->rows = (p->rows + 1) / 2;
+    cut_tasks(p, s);
+    p->x_block = p->copies ? rows_under(w, p->rows) * p->x_row : p->in.plane * p->pixel;
+}
+
+static ort_bytes_band band_of(const bytes_plan *p)
+{
+    ort_bytes_band d = {.x_row = p->x_row, .out.count = p->w.out[1]};
+    memcpy(d.kernel, p->w.kernel, sizeof d.kernel);
+    memcpy(d.stride, p->w.stride, sizeof d.stride);
+    memcpy(d.dilation, p->w.dilation, sizeof d.dilation);
+    return d;
+}
+
+static void plan_depthwise(bytes_plan *p, const bytes_state *s)
+{
+    const ort_window *w = &p->w;
+    const ort_bytes_band band = band_of(p);
+    int64_t wanted = ort_min_i64(products(p, s) / TASK_PRODUCTS * 4, TASKS_WANTED);
+    p->copies = true;
+    p->pixel = ORT_BYTES_BLOCK;
+    p->copy_row = (w->out[1] - 1) * w->stride[1] + reach_of(w, 1);
+    p->x_row = s->k->arranged_bytes(&band);
+    p->rows = w->out[0];
+    while (p->rows > 1 && rows_under(w, p->rows) * p->x_row > BAND_BYTES)
+        p->rows = (p->rows + 1) / 2;
+    while (p->rows > 1 &&
+           p->out.n * p->out.blocks * ((w->out[0] + p->rows - 1) / p->rows) < wanted)
+        p->rows = (p->rows + 1) / 2;
+    p->row_blocks = (w->out[0] + p->rows - 1) / p->rows;
+    p->x_block = rows_under(w, p->rows) * p->x_row;
+}
+
+/* What each pixel multiplies, in the order of list_elements. */
+static ort_status plan_runs(bytes_plan *p, const bytes_state *s, ort_arena *arena, ort_error *err)
+{
+    const ort_window *w = &p->w;
+    const int64_t taps = taps_of(s), whole = whole_channels(s) / ORT_BYTES_BLOCK;
+    const int64_t part = part_channels(s) * s->k->wide / 4;
+    int64_t *offset = ort_arena_array(arena, (size_t)(taps * (whole + 1)), sizeof *offset);
+    if (!offset)
+        return ort_error_memory(err, (size_t)(taps * (whole + 1)) * sizeof *offset);
+    p->part[0] = (ort_bytes_runs){offset, taps * whole, 4 * s->k->wide};
+    for (int64_t t = 0; t < taps; t++)
+        for (int64_t b = 0; b < whole; b++)
+            *offset++ = t / w->kernel[1] * w->dilation[0] * p->x_row +
+                        t % w->kernel[1] * w->dilation[1] * p->pixel + b * p->x_block;
+    /* neighbouring taps of a plain row follow each other */
+    const bool joined = s->plain && w->dilation[1] == 1;
+    const int64_t step = joined ? w->kernel[1] : 1;
+    p->part[1] = (ort_bytes_runs){offset, part ? taps / step : 0, part * step};
+    for (int64_t t = 0; t < taps; t += step)
+        *offset++ = t / w->kernel[1] * w->dilation[0] * p->x_row +
+                    t % w->kernel[1] * w->dilation[1] * p->pixel + whole * p->x_block;
+    return ORT_OK;
+}
+
+static bool read_input(const bytes_state *s, const ort_shape *shape, ort_blocked_dims *in)
+{
+    if (!s->plain)
+        return ort_bytes_read(shape, in) &&
+               in->blocks == blocks_of(s->channels * s->group);
+    *in = (ort_blocked_dims){.n = shape->dim[0], .rank = shape->rank - 2, .in = {1, 1}};
+    for (int i = 2; i < shape->rank; i++)
+        in->in[i - in->rank] = shape->dim[i];
+    in->plane = in->in[0] * in->in[1];
+    return shape->dim[1] == s->channels;
+}
+
+static ort_status bytes_shape(ort_shaping *sh, ort_error *err)
+{
+    const bytes_state *s = sh->state;
+    bytes_plan *p = ort_arena_alloc(sh->arena, sizeof *p);
+    if (!p)
+        return ort_error_memory(err, sizeof *p);
+    sh->plan_state = p;
+    if (!read_input(s, &sh->in[0]->shape, &p->in) ||
+        !ort_bytes_read(&sh->out[0]->shape, &p->out))
+        return ort_error_set(err, ORT_ERROR_MODEL, "the inputs don't fit the filter");
+    ORT_TRY(ort_blocked_resolve(&s->spec, &p->in, s->kernel, &p->w, err));
+    if (p->out.n * p->out.plane == 0)
+        return ORT_OK;
+    if (!s->depthwise) /* whose weights lie by rows of the window */
+        ort_blocked_turn_column(&p->w);
+    p->vectors = s->group_blocks * ORT_BYTES_BLOCK / s->k->vector;
+    if (s->depthwise)
+        plan_depthwise(p, s);
+    else
+        plan_product(p, s);
+    int64_t blocks = s->plain || s->depthwise ? 1 : blocks_of(s->channels);
+    int64_t row = s->plain ? p->w.in[1] * PLAIN_CHANNELS
+                           : (p->copy_row + ORT_BYTES_AHEAD * p->w.dilation[1]) * ORT_BYTES_BLOCK;
+    if (p->copies)
+        sh->thread_bytes = (size_t)(p->x_block * blocks + row);
+    return s->depthwise ? ORT_OK : plan_runs(p, s, sh->arena, err);
+}
+
+/* ---- run */
+
+typedef struct bytes_job {
+    ort_call *call;
+    const bytes_state *s;
+    const bytes_plan *p;
+    const uint8_t *x;
+    uint8_t flip; /* of a plain input */
+    uint8_t *y;
+} bytes_job;
+
+static ort_bytes_out out_of(const bytes_job *j, int64_t block, int64_t first, int64_t pixel,
+                            int64_t count)
+{
+    const bytes_state *s = j->s;
+    return (ort_bytes_out){.y = j->y + (block * j->p->out.plane + pixel) * ORT_BYTES_BLOCK,
+                           .y_block = j->p->out.plane * ORT_BYTES_BLOCK,
+                           .bias = s->bias + first, .scale = s->scale + first,
+                           .zero = s->y_zero, .count = count};
+}
+
+/* Pixels of the zero point. */
+static void fill_zero(const bytes_job *j, int64_t pixels, char *to)
+{
+    const int64_t count = pixels * j->p->pixel;
+    if (j->s->k->wide == 1) {
+        memset(to, j->s->x_zero, (size_t)count);
+        return;
+    }
+    const int16_t zero = (int16_t)j->s->x_zero;
+    for (int64_t i = 0; i < count; i += 2)
+        memcpy(to + i, &zero, sizeof zero);
+}
+
+/* `count` pixels from pixel `at` of a plane, as products read them. */
+static void copy_pixels(const bytes_job *j, const uint8_t *x, int64_t at, int64_t count, char *to,
+                        uint8_t *words)
+{
+    const bytes_state *s = j->s;
+    const uint8_t *from = x + at * ORT_BYTES_BLOCK;
+    int64_t bytes = count * j->p->pixel / s->k->wide;
+    if (s->plain) {
+        uint8_t *direct = s->k->wide == 1 ? (uint8_t *)to : words;
+        s->k->gather4(x + at, j->p->in.plane, s->channels, count, j->flip, direct);
+        from = direct;
+    }
+    if (s->k->wide > 1)
+        j->call->k->gemm.widen_s16(bytes, from, false, 0, (int16_t *)(void *)to);
+    else if (!s->plain)
+        memcpy(to, from, (size_t)bytes);
+}
+
+/* The rows under output rows [first, first + rows) of one block, with their padding. */
+static void copy_rows(const bytes_job *j, const uint8_t *x, int64_t first, int64_t rows, char *to,
+                      uint8_t *words)
+{
+    const bytes_plan *p = j->p;
+    const ort_window *w = &p->w;
+    const int64_t top = first * w->stride[0] - w->begin[0];
+    const int64_t left = ort_min_i64(w->begin[1], p->copy_row);
+    const int64_t real = ort_max_i64(0, ort_min_i64(w->in[1], p->copy_row - left));
+    for (int64_t r = 0; r < rows_under(w, rows); r++, to += p->x_row) {
+        if (top + r < 0 || top + r >= w->in[0]) {
+            fill_zero(j, p->copy_row, to);
+            continue;
+        }
+        fill_zero(j, left, to);
+        const int64_t at = (top + r) * w->in[1]; /* the last piece of a plane may be shorter */
+        copy_pixels(j, x, at, ort_min_i64(real, p->in.plane - at), to + left * p->pixel, words);
+        fill_zero(j, p->copy_row - left - real, to + (left + real) * p->pixel);
+    }
+}
+
+/* A plane that was cut into pieces ends where its last piece does. */
+static int64_t pixels_of_row(const bytes_plan *p, int64_t oy)
+{
+    return ort_min_i64(p->w.out[1], p->out.plane - oy * p->w.out[1]);
+}
+
+static void task_product(void *arg, size_t task, int thread)
+{
+    const bytes_job *j = arg;
+    const bytes_state *s = j->s;
+    const bytes_plan *p = j->p;
+    int64_t index = (int64_t)task, first = index % p->row_blocks * p->rows;
+    int64_t vector = (index /= p->row_blocks) % p->vector_blocks * p->task_vectors;
+    int64_t group = (index /= p->vector_blocks) % s->group, image = index / s->group;
+    int64_t rows = ort_min_i64(p->rows, p->w.out[0] - first), lanes = s->k->vector;
+    int64_t blocks = s->plain ? 1 : blocks_of(s->channels);
+    const int64_t vectors = ort_min_i64(p->task_vectors, p->vectors - vector);
+    const int64_t place = group * s->group_blocks * ORT_BYTES_BLOCK; /* of the group's outputs */
+    char *copy = ort_call_scratch(j->call, thread);
+    const int64_t in = s->plain ? image * s->channels * p->in.plane
+                                : (image * p->in.blocks + group * blocks) * p->in.plane *
+                                      ORT_BYTES_BLOCK;
+    const uint8_t *x = j->x + in;
+    for (int64_t b = 0; b < blocks && p->copies; b++)
+        copy_rows(j, x + b * p->in.plane * ORT_BYTES_BLOCK, first, rows, copy + b * p->x_block,
+                  (uint8_t *)copy + p->x_block * blocks);
+    ort_bytes_conv c = {.step = p->w.stride[1] * p->pixel, .part = {p->part[0], p->part[1]}};
+    /* a panel at a time, so that all rows find it in the nearest cache */
+    for (int64_t v = 0; v < vectors; v += 2)
+        for (int64_t r = 0; r < rows; r++) {
+            int64_t oy = first + r, out = vector + v;
+            c.x = p->copies ? copy + r * p->w.stride[0] * p->x_row
+                            : (const char *)x + oy * p->w.stride[0] * p->x_row;
+            c.w = s->w + (place + out * lanes) * s->panel_words;
+            c.vectors = ort_min_i64(2, vectors - v);
+            int64_t at = place + out * lanes;
+            c.out = out_of(j, image * p->out.blocks + at / ORT_BYTES_BLOCK, at,
+                           oy * p->w.out[1], pixels_of_row(p, oy));
+            c.out.y += at % ORT_BYTES_BLOCK;
+            s->k->conv(&c);
+        }
+}
+
+/* The rows under output rows [first, first + rows) of one block, arranged; `row` is space for one,
+ * whose pixels behind the last tap may hold anything. */
+static void arrange_rows(const bytes_job *j, const uint8_t *x, int64_t first, int64_t rows,
+                         const ort_bytes_band *band, uint8_t *row, char *to)
+{
+    const bytes_plan *p = j->p;
+    const ort_window *w = &p->w;
+    const int64_t top = first * w->stride[0] - w->begin[0];
+    const int64_t left = ort_min_i64(w->begin[1], p->copy_row);
+    const int64_t real = ort_max_i64(0, ort_min_i64(w->in[1], p->copy_row - left));
+    memset(row, j->s->x_zero,
+           (size_t)((p->copy_row + ORT_BYTES_AHEAD * w->dilation[1]) * ORT_BYTES_BLOCK));
+    for (int64_t r = 0; r < rows_under(w, rows); r++, to += p->x_row) {
+        uint8_t *pixels = row + left * ORT_BYTES_BLOCK;
+        if (top + r < 0 || top + r >= w->in[0])
+            memset(pixels, j->s->x_zero, (size_t)(real * ORT_BYTES_BLOCK));
+        else
+            memcpy(pixels, x + (top + r) * w->in[1] * ORT_BYTES_BLOCK,
+                   (size_t)(real * ORT_BYTES_BLOCK));
+        j->s->k->arrange(band, row, to);
+    }
+}
+
+static void task_depthwise(void *arg, size_t task, int thread)
+{
+    const bytes_job *j = arg;
+    const bytes_state *s = j->s;
+    const bytes_plan *p = j->p;
+    int64_t block = (int64_t)task / p->row_blocks, first = (int64_t)task % p->row_blocks * p->rows;
+    int64_t own = block % p->out.blocks;
+    char *copy = ort_call_scratch(j->call, thread);
+    ort_bytes_band d = band_of(p);
+    d.x = copy;
+    d.w = s->w + own * s->panel_words;
+    d.rows = ort_min_i64(p->rows, p->w.out[0] - first);
+    arrange_rows(j, j->x + block * p->in.plane * ORT_BYTES_BLOCK, first, d.rows, &d,
+                 (uint8_t *)copy + p->x_block, copy);
+    d.out = out_of(j, block, own * ORT_BYTES_BLOCK, first * p->w.out[1], p->w.out[1]);
+    s->k->depthwise(&d);
+}
+
+static ort_status bytes_run(ort_call *call, ort_error *err)
+{
+    const bytes_state *s = call->state;
+    const bytes_plan *p = call->plan_state;
+    const ort_tensor *x = ort_call_in(call, X);
+    bytes_job j = {call, s, p, x->data, s->plain ? ort_bytes_flip(x->dtype) : 0,
+                   ort_call_out(call, 0)->data};
+    if (p->out.n * p->out.plane == 0)
+        return ORT_OK;
+    if (s->depthwise)
+        ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * p->row_blocks),
+                          task_depthwise, &j);
+    else
+        ort_call_parallel(call, (size_t)(p->out.n * s->group * p->vector_blocks * p->row_blocks),
+                          task_product, &j);
+    return ORT_OK;
+}
+
+static void bytes_cost(const ort_infer *x, ort_cost *cost)
+{
+    cost->macs = ort_blocked_conv_macs(x);
+}
+
+static const ort_op_impl conv_impl = {
+    .state = sizeof(bytes_state), .bind = bytes_bind, .infer = ort_blocked_conv_infer,
+    .prepare = bytes_prepare, .shape = bytes_shape, .run = bytes_run, .cost = bytes_cost,
+};
+
+const ort_op ort_ops_bytes_conv[] = {
+    {ORT_INTERNAL, "BytesConv", 1,
+     "X:T1,W:T2,B?:i32,x_scale:f32,x_zero_point:T3,w_scale:f32,w_zero_point:T2,y_scale:f32,"
+     "y_zero_point:T4 -> Y:u8",
+     "T1:u8,i8 T2:u8,i8 T3:u8,i8 T4:u8,i8",
+     "auto_pad:s=NOTSET block:i! dilations:is group:i=1 kernel_shape:is pads:is strides:is",
+     ORT_TRAIT_PACKS_UNALIGNED, &conv_impl},
+    {0},
+};

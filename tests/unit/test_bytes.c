@@ -1,0 +1,312 @@
+/* test_bytes.c - quantized nets in the blocked layout of bytes give the codes that they give in the
+ * plain one on the scalar tier: on every tier and any threads, whatever the window, the padding,
+ * the channels, the signs, the zero points and the scales.
+ */
+#include <math.h>
+
+#include "kernel/kernel.h"
+#include "levels.h"
+#include "op/edit.h"
+#include "test.h"
+
+typedef struct conv_case {
+    ort_dtype x, w, y;
+    int x_zero, w_zero, y_zero;
+    int64_t channels, maps, height, width, group;
+    int64_t kernel[2], stride[2], dilation[2], pads[4];
+    float scale; /* of the output: small ones saturate */
+} conv_case;
+
+#define U ORT_DTYPE_UINT8
+#define S ORT_DTYPE_INT8
+static const conv_case cases[] = {
+    /* in place: 1x1, planes as rows, cut into pieces; channels that fill no block, no word */
+    {U, S, U, 128, 0, 120, 32, 32, 9, 13, 1, {1, 1}, {1, 1}, {1, 1}, {0}, 40},
+    {U, S, U, 3, 0, 0, 41, 50, 23, 19, 1, {1, 1}, {1, 1}, {1, 1}, {0}, 60},
+    {S, S, S, -5, 0, 7, 7, 24, 5, 5, 1, {1, 1}, {1, 1}, {1, 1}, {0}, 20},
+    {S, S, U, 0, 0, 255, 16, 8, 1, 1, 1, {1, 1}, {1, 1}, {1, 1}, {0}, 30},
+    {U, S, S, 255, 0, -128, 80, 96, 14, 14, 1, {1, 1}, {2, 2}, {1, 1}, {0}, 80},
+    {U, S, U, 7, 0, 9, 33, 17, 9, 15, 1, {1, 1}, {1, 2}, {1, 1}, {1, 0, 0, 2}, 40},
+    /* windows, padded and not; weights with zero points; weak and strong saturation */
+    {U, S, U, 128, 0, 128, 16, 40, 9, 13, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 100},
+    {S, S, S, 11, 0, -3, 64, 33, 14, 14, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 1e-7f},
+    {U, U, U, 90, 128, 30, 20, 20, 10, 30, 1, {3, 3}, {2, 2}, {1, 1}, {0, 0, 1, 1}, 90},
+    {U, S, U, 0, 0, 0, 24, 16, 17, 16, 1, {3, 2}, {1, 2}, {2, 3}, {2, 4, 1, 5}, 70},
+    {S, U, S, 127, 128, 127, 48, 16, 2, 3, 1, {5, 5}, {1, 1}, {1, 1}, {2, 2, 2, 2}, 300},
+    {U, S, U, 60, 0, 1, 32, 32, 8, 3, 1, {3, 3}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 120},
+    {U, S, U, 60, 0, 1, 32, 64, 6, 5, 2, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 120},
+    {S, S, U, 5, 0, 20, 512, 20, 7, 7, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 600},
+    {U, S, U, 60, 0, 1, 32, 24, 25, 1, 1, {3, 1}, {1, 1}, {1, 1}, {1, 0, 1, 0}, 120},
+    /* depthwise */
+    {U, S, U, 128, 0, 128, 24, 24, 12, 30, 24, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 12},
+    {S, S, S, -9, 0, 4, 40, 40, 13, 31, 40, {3, 3}, {2, 2}, {1, 1}, {0, 0, 1, 1}, 12},
+    {U, U, U, 2, 128, 4, 32, 32, 11, 14, 32, {5, 5}, {1, 1}, {1, 1}, {2, 2, 2, 2}, 20},
+    {U, S, U, 77, 0, 4, 17, 17, 15, 15, 17, {5, 5}, {2, 2}, {1, 1}, {2, 2, 2, 2}, 20},
+    {S, S, S, 7, 0, 4, 16, 16, 9, 40, 16, {3, 7}, {1, 3}, {1, 2}, {1, 0, 1, 9}, 20},
+    {U, S, U, 77, 0, 4, 33, 33, 15, 1, 33, {10, 1}, {2, 1}, {1, 1}, {4, 0, 5, 0}, 20},
+    {U, S, U, 9, 0, 4, 16, 16, 60, 60, 16, {9, 9}, {1, 1}, {1, 1}, {4, 4, 4, 4}, 40},
+};
+
+/* Numbers from a fixed sequence over all values of a type. */
+static ort_value *codes(ort_dtype dtype, int rank, const int64_t *dims, uint32_t seed, int low,
+                        int high)
+{
+    ort_value *value = NULL;
+    if (ort_value_new_tensor(dtype, rank, dims, &value, NULL))
+        return NULL;
+    for (int64_t i = 0; i < ort_value_count(value); i++) {
+        seed = seed * 1664525u + 1013904223u;
+        ort_value_set_double(value, i, low + (int)((seed >> 8) % (uint32_t)(high - low + 1)));
+    }
+    return value;
+}
+
+static void add_codes(net *n, const char *name, ort_dtype dtype, int rank, const int64_t *dims,
+                      uint32_t seed, int low, int high)
+{
+    ort_value *v = codes(dtype, rank, dims, seed, low, high);
+    if (v)
+        net_constant(n, name, dtype, rank, dims, ort_value_data(v));
+    ort_value_free(v);
+}
+
+static void add_number(net *n, const char *name, ort_dtype dtype, int number)
+{
+    const int8_t s = (int8_t)number;
+    const uint8_t u = (uint8_t)number;
+    net_constant(n, name, dtype, 0, NULL, dtype == S ? (const void *)&s : (const void *)&u);
+}
+
+static void add_scale(net *n, const char *name, float scale)
+{
+    net_constant(n, name, ORT_DTYPE_FLOAT, 0, NULL, &scale);
+}
+
+static int lowest(ort_dtype dtype)
+{
+    return dtype == S ? -128 : 0;
+}
+
+static void build_conv(net *n, const void *arg)
+{
+    const conv_case *c = arg;
+    float scales[512];
+    net_input(n, "x", c->x, 4, DIMS(2, c->channels, c->height, c->width));
+    add_codes(n, "w", c->w, 4, DIMS(c->maps, c->channels / c->group, c->kernel[0], c->kernel[1]),
+              17, lowest(c->w), lowest(c->w) + 255);
+    add_codes(n, "b", ORT_DTYPE_INT32, 1, DIMS(c->maps), 5, -30000, 30000);
+    for (int64_t i = 0; i < c->maps; i++)
+        scales[i] = (float)(i % 7 + 1) / 8;
+    net_constant(n, "ws", ORT_DTYPE_FLOAT, 1, DIMS(c->maps), scales);
+    add_scale(n, "xs", 0.7f);
+    add_scale(n, "ys", c->scale * 50);
+    add_number(n, "xz", c->x, c->x_zero);
+    add_number(n, "wz", c->w, c->w_zero);
+    add_number(n, "yz", c->y, c->y_zero);
+    ort_node *conv = net_node(n, "QLinearConv", "x xs xz w ws wz ys yz b", "y");
+    set_ints(n, conv, "kernel_shape", c->kernel, 2);
+    set_ints(n, conv, "strides", c->stride, 2);
+    set_ints(n, conv, "dilations", c->dilation, 2);
+    set_ints(n, conv, "pads", c->pads, 4);
+    net_int(n, conv, "group", c->group);
+    net_output(n, "y");
+}
+
+typedef struct region_case {
+    ort_dtype type; /* of all codes */
+    bool mean;      /* it ends in a mean, else in a convolution */
+} region_case;
+
+/* A first layer of few channels, then what joins the layout: a pool, a sum, a table, blocks behind
+ * each other. */
+static void build_region(net *n, const void *arg)
+{
+    const region_case *r = arg;
+    const ort_dtype t = r->type;
+    const int low = lowest(t);
+    net_input(n, "x", t, 4, DIMS(2, 3, 41, 37));
+    add_codes(n, "w0", S, 4, DIMS(40, 3, 5, 5), 3, -128, 127);
+    add_codes(n, "w1", S, 4, DIMS(40, 40, 3, 3), 4, -128, 127);
+    add_codes(n, "w2", S, 4, DIMS(48, 40, 1, 1), 5, -128, 127);
+    add_codes(n, "w3", S, 4, DIMS(9, 96, 1, 1), 6, -128, 127);
+    add_number(n, "z", t, low + 100);
+    add_number(n, "z2", t, low + 3);
+    add_number(n, "wz", S, 0);
+    add_scale(n, "s", 0.02f);
+    add_scale(n, "s2", 0.9f);
+    add_scale(n, "ws", 0.013f);
+    ort_node *first = net_node(n, "QLinearConv", "x s z w0 ws wz s2 z2", "a");
+    set_ints(n, first, "strides", DIMS(2, 1), 2);
+    set_ints(n, first, "dilations", DIMS(1, 2), 2);
+    set_ints(n, first, "pads", DIMS(2, 3, 1, 4), 4);
+    ort_node *max = net_node(n, "MaxPool", "a", "p");
+    set_ints(n, max, "kernel_shape", DIMS(3, 3), 2);
+    set_ints(n, max, "strides", DIMS(2, 2), 2);
+    set_ints(n, max, "pads", DIMS(1, 1, 1, 1), 4);
+    set_ints(n, net_node(n, "QLinearConv", "p s2 z2 w1 ws wz s2 z", "c"), "pads",
+             DIMS(1, 1, 1, 1), 4);
+    net_node_of(n, "com.microsoft", "QLinearAdd", "c s2 z p s2 z2 s2 z", "r");
+    net_node_of(n, "com.microsoft", "QLinearLeakyRelu", "r s2 z s2 z2", "l");
+    net_node(n, "QLinearConv", "l s2 z2 w2 ws wz s z", "e");
+    net_node(n, "QLinearConv", "r s2 z w2 ws wz s z2", "f");
+    ort_node *concat = net_node_of(n, "com.microsoft", "QLinearConcat", "s2 z e s z f s z2", "k");
+    net_int(n, concat, "axis", 1);
+    if (r->mean)
+        net_node_of(n, "com.microsoft", "QLinearGlobalAveragePool", "k s2 z s z2", "y");
+    else
+        net_node(n, "QLinearConv", "k s2 z w3 ws wz s2 z2", "y");
+    net_output(n, "y");
+}
+
+typedef void build_fn(net *n, const void *arg);
+
+/* The scalar tier's plain operators against the layout on this tier with so many threads. */
+static bool agrees(const char *isa, int threads, build_fn *build, const void *arg, ort_value *x,
+                   int convs)
+{
+    net plain, layout;
+    ort_error err = {0};
+    if (!net_on(&plain, "scalar", 1) || !net_on(&layout, isa, threads))
+        return false;
+    build(&plain, arg);
+    build(&layout, arg);
+    ort_session *a = at_level(&plain, 2, &err), *b = at_level(&layout, 3, &err);
+    bool ok = a && b && count_ops(b, "BytesConv") == convs && same(a, b, x, 0);
+    if (!ok)
+        printf("# %s, %d threads: %s, %d convolutions in the layout\n", isa, threads, err.message,
+               b ? count_ops(b, "BytesConv") : -1);
+    ort_session_free(a);
+    ort_session_free(b);
+    net_free(&plain);
+    net_free(&layout);
+    return ok;
+}
+
+static bool on_all_tiers(build_fn *build, const void *arg, ort_value *x, int convs)
+{
+    bool ok = x != NULL;
+    for (int t = 0; ort_kernel_tier_at(t) && ok; t++)
+        for (int threads = 1; threads <= 3 && ok && ort_kernel_tier_at(t)->has(); threads += 2)
+            ok = agrees(ort_kernel_tier_at(t)->name, threads, build, arg, x, convs);
+    return ok;
+}
+
+static void convolutions(test_state *test)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const conv_case *c = &cases[i];
+        ort_value *x = codes(c->x, 4, DIMS(2, c->channels, c->height, c->width), 99, lowest(c->x),
+                             lowest(c->x) + 255);
+        bool ok = on_all_tiers(build_conv, c, x, 1);
+        if (!ok)
+            printf("# case %zu\n", i);
+        CHECK(ok);
+        ort_value_free(x);
+    }
+}
+
+static void regions(test_state *test)
+{
+    static const region_case regions[] = {{U, false}, {S, false}, {U, true}, {S, true}};
+    for (int i = 0; i < 4; i++) {
+        const region_case *r = &regions[i];
+        const int low = lowest(r->type);
+        ort_value *x = codes(r->type, 4, DIMS(2, 3, 41, 37), 7, low, low + 255);
+        CHECK(on_all_tiers(build_region, r, x, r->mean ? 4 : 5));
+        net n;
+        if (x && net_on(&n, NULL, 1)) {
+            build_region(&n, r);
+            ort_session *s = at_level(&n, 3, NULL);
+            CHECK(s && !count_ops(s, "BlockBytes") && !count_ops(s, "MaxPool"));
+            CHECK(s && count_ops(s, r->type == S ? "UnblockSignedBytes" : "UnblockBytes") == 1);
+            ort_session_free(s);
+            net_free(&n);
+        }
+        ort_value_free(x);
+    }
+}
+
+/* What the layout doesn't serve stays outside, and runs: weights that don't fit in int8 without
+ * their zero point, groups of a few channels, a weight that is an input. */
+static void build_outside(net *n, const void *arg)
+{
+    const int kind = *(const int *)arg;
+    net_input(n, "x", U, 4, DIMS(2, 3, 41, 37));
+    add_codes(n, "w0", kind == 0 ? U : S, 4, DIMS(24, kind == 1 ? 1 : 3, 3, 3), 3,
+              kind == 0 ? 0 : -128, kind == 0 ? 255 : 127);
+    add_number(n, "wz", kind == 0 ? U : S, kind == 0 ? 100 : 0);
+    add_number(n, "z", U, 100);
+    add_scale(n, "s", 0.02f);
+    ort_node *conv = net_node(n, "QLinearConv", "x s z w0 s wz s z", "y");
+    if (kind == 1)
+        net_int(n, conv, "group", 3);
+    net_output(n, "y");
+}
+
+static void outside(test_state *test)
+{
+    ort_value *x = codes(U, 4, DIMS(2, 3, 41, 37), 7, 0, 255);
+    for (int kind = 0; kind < 2; kind++)
+        CHECK(on_all_tiers(build_outside, &kind, x, 0));
+    ort_value_free(x);
+}
+
+/* ---- between planes and blocks */
+
+static bool converts(const ort_bytes_kernels *k, int64_t channels, int64_t plane, uint8_t flip)
+{
+    enum { MOST = 17 * 40 };
+    uint8_t in[MOST], out[MOST], blocked[MOST + 1];
+    for (int i = 0; i < MOST; i++) {
+        in[i] = (uint8_t)(i * 37 + 11);
+        out[i] = 1;
+    }
+    blocked[plane * ORT_BYTES_BLOCK] = 2;
+    k->gather(in, plane, channels, plane, flip, blocked);
+    if (blocked[plane * ORT_BYTES_BLOCK] != 2)
+        return false;
+    for (int64_t i = 0; i < plane * ORT_BYTES_BLOCK; i++) {
+        int64_t c = i % ORT_BYTES_BLOCK;
+        if (blocked[i] != (c < channels ? in[c * plane + i / ORT_BYTES_BLOCK] ^ flip : 0))
+            return false;
+    }
+    k->scatter(blocked, plane, channels, plane, flip, out);
+    return !memcmp(in, out, (size_t)(channels * plane)) && out[channels * plane] == 1;
+}
+
+static bool gathers_words(const ort_bytes_kernels *k, int64_t channels, int64_t plane)
+{
+    uint8_t in[4 * 40], words[4 * 40 + 1];
+    for (int i = 0; i < 4 * 40; i++)
+        in[i] = (uint8_t)(i * 37 + 11);
+    words[4 * plane] = 2;
+    k->gather4(in, plane, channels, plane, 128, words);
+    for (int64_t i = 0; i < 4 * plane; i++)
+        if (words[i] != (i % 4 < channels ? in[i % 4 * plane + i / 4] ^ 128 : 0))
+            return false;
+    return words[4 * plane] == 2;
+}
+
+static void conversions(test_state *test)
+{
+    for (int t = 0; ort_kernel_tier_at(t); t++) {
+        const ort_kernels *k = ort_kernel_tier_at(t)->has()
+                                   ? ort_kernels_get(ort_kernel_tier_at(t)->name)
+                                   : NULL;
+        for (int64_t channels = 1; k && channels <= 16; channels++)
+            for (int64_t plane = 1; plane < 40; plane++) {
+                CHECK(converts(&k->bytes, channels, plane, plane % 2 ? 128 : 0));
+                CHECK(channels > 4 || gathers_words(&k->bytes, channels, plane));
+            }
+    }
+}
+
+int main(void)
+{
+    test_state test = {0};
+    RUN(&test, convolutions);
+    RUN(&test, regions);
+    RUN(&test, outside);
+    RUN(&test, conversions);
+    return test.failures != 0;
+}
