@@ -29,7 +29,7 @@ enum {
     TASK_PRODUCTS = 1000000,   /* some microseconds: worth handing to another thread */
     TASKS_WANTED = 16,
     PIECE_PIXELS = 56,         /* of a plane that is one row */
-    PACK_CHANNELS = 32,        /* whose words of a panel stay in the nearest cache, or near it */
+    PACK_WORDS = 16,           /* of each filter, put side by side at a time */
     FILTERS_MOST = 32,         /* of a panel, and of a block */
 };
 
@@ -98,20 +98,24 @@ static const int8_t *take_filter(const ort_tensor *w, int64_t map, int zero, int
     else
         for (int64_t i = 0; i < count; i++)
             space[i] = (int8_t)(u[i] - zero);
-    *sum = 0;
+    int32_t total = 0;
     for (int64_t i = 0; i < count; i++)
-        *sum += filter[i];
+        total += filter[i];
+    *sum = total;
     return filter;
 }
 
-/* The word of each tap that begins with channel c, `step` apart. `channels`: those that are there,
- * counted from c. */
+/* The word of each tap that begins with a channel, of which `channels` are there, `step` apart. */
 static void fill_words(const bytes_state *s, const int8_t *filter, int64_t channels, int64_t step,
                        int32_t *to)
 {
     const int64_t taps = taps_of(s);
-    for (int64_t t = 0; t < taps; t++, to += step) {
-        int8_t v[4];
+    const uint8_t *f = (const uint8_t *)filter;
+    for (int64_t t = 0; t < taps && channels >= 4 && s->k->wide == 1; t++, to += step)
+        *to = (int32_t)((uint32_t)f[t] | (uint32_t)f[taps + t] << 8 |
+                        (uint32_t)f[2 * taps + t] << 16 | (uint32_t)f[3 * taps + t] << 24);
+    for (int64_t t = 0; t < taps && (channels < 4 || s->k->wide > 1); t++, to += step) {
+        int32_t v[4];
         for (int64_t i = 0; i < 4; i++)
             v[i] = i < channels ? filter[i * taps + t] : 0;
         *to = s->k->wide == 1
@@ -121,27 +125,39 @@ static void fill_words(const bytes_state *s, const int8_t *filter, int64_t chann
     }
 }
 
-/* Filters of up to two vectors of maps to a panel, in the order of the runs (plan_runs): channels
- * of whole blocks by tap, then the others by tap. */
-static void fill_panel(const bytes_state *s, const int8_t *const *filters, int64_t maps,
-                       int64_t width, int32_t *out)
+/* A filter's words in the order of the runs (plan_runs): channels of whole blocks by tap, then the
+ * others by tap. */
+static void order_filter(const bytes_state *s, const int8_t *filter, int32_t *words)
 {
     const int64_t taps = taps_of(s), word = 4 / s->k->wide;
     const int64_t whole = whole_channels(s), part = part_channels(s);
-    memset(out, 0, (size_t)(s->panel_words * width) * sizeof *out);
-    for (int64_t c0 = 0; c0 < s->channels; c0 += PACK_CHANNELS)
-        for (int64_t i = 0; i < maps; i++)
-            for (int64_t c = c0; c < ort_min_i64(c0 + PACK_CHANNELS, s->channels); c += word) {
-                bool in_whole = c < whole;
-                int64_t at = in_whole ? c / word : taps * whole / word + (c - whole) / word;
-                int64_t step = (in_whole ? whole : part) / word * width;
-                const int8_t *from = filters[i] + c * taps;
-                if (taps == 1 && word == 4 && s->channels - c >= 4)
-                    memcpy(out + at * width + i, from, sizeof *out); /* neighbours as they lie */
-                else
-                    fill_words(s, from, ort_min_i64(word, s->channels - c), step,
-                               out + at * width + i);
-            }
+    if (taps == 1 && s->k->wide == 1) {
+        words[s->panel_words - 1] = 0; /* its last channels may be missing */
+        memcpy(words, filter, (size_t)s->channels);
+        return;
+    }
+    for (int64_t c = 0; c < whole; c += word)
+        fill_words(s, filter + c * taps, word, whole / word, words + c / word);
+    words += taps * whole / word;
+    for (int64_t c = 0; c < part; c += word)
+        fill_words(s, filter + (whole + c) * taps, ort_min_i64(word, s->channels - whole - c),
+                   part / word, words + c / word);
+}
+
+/* Ordered filters of up to two vectors of maps to a panel. */
+static void fill_panel(const bytes_state *s, const int32_t *filters, int64_t maps, int64_t width,
+                       int32_t *out)
+{
+    const int64_t count = s->panel_words;
+    int64_t words;
+    for (int64_t first = 0; first < count; first += words, out += words * width) {
+        words = ort_min_i64(PACK_WORDS, count - first);
+        for (int64_t i = 0; i < width; i++) {
+            const int32_t *from = filters + i * count + first;
+            for (int64_t k = 0; k < words; k++)
+                out[k * width + i] = i < maps ? from[k] : 0;
+        }
+    }
 }
 
 /* Filters of group g: words, and sums of whole blocks. */
@@ -150,15 +166,16 @@ static void pack_group(const bytes_state *s, const ort_tensor *w, const ort_zero
 {
     const int64_t group_maps = s->maps / s->group, count = s->channels * taps_of(s);
     const int64_t lanes = s->k->vector, padded = s->group_blocks * ORT_BYTES_BLOCK;
-    const int8_t *filters[FILTERS_MOST];
+    int32_t *filters = (int32_t *)(void *)(space + ort_round_up((size_t)count, 64));
     memset(sums, 0, (size_t)padded * sizeof *sums);
     for (int64_t first = 0; first < padded; first += 2 * lanes) {
         int64_t width = ort_min_i64(2 * lanes, padded - first);
         int64_t maps = ort_max_i64(0, ort_min_i64(width, group_maps - first));
         for (int64_t i = 0; i < maps; i++) {
             int64_t map = g * group_maps + first + i;
-            filters[i] = take_filter(w, map, ort_zero_at(zeros, map), count, space + i * count,
-                                     sums + first + i);
+            const int8_t *filter = take_filter(w, map, ort_zero_at(zeros, map), count, space,
+                                               sums + first + i);
+            order_filter(s, filter, filters + i * s->panel_words);
         }
         fill_panel(s, filters, maps, width, out);
         out += s->panel_words * width;
@@ -214,7 +231,8 @@ bool ort_bytes_serves(const ort_tensor *w, const ort_tensor *zero)
 static ort_status pack_filters(ort_prep *p, const bytes_state *s, const ort_tensor *w, int32_t *out,
                                int32_t *sums, ort_error *err)
 {
-    const size_t bytes = (size_t)(s->channels * taps_of(s) * FILTERS_MOST);
+    const size_t filter = ort_round_up((size_t)(s->channels * taps_of(s)), 64);
+    const size_t bytes = (filter + (size_t)s->panel_words * sizeof *out) * FILTERS_MOST;
     ort_zeros zeros = ort_zeros_of(ort_prep_constant(p, W_ZERO));
     ort_arena arena = {0};
     int8_t *space = ort_arena_alloc(&arena, bytes);
