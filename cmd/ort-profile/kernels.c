@@ -16,6 +16,8 @@ typedef struct kernel_case {
 
 #define SHAPE(n, ...) {.rank = n, .dim = {__VA_ARGS__}}
 #define BYTES(n, ...) {.rank = n, .dim = {__VA_ARGS__}, .dtype = ORT_DTYPE_UINT8}
+#define SIGNED(n, m) {.rank = 2, .dim = {n, m}, .dtype = ORT_DTYPE_INT8}
+#define SUMS(inputs, ...) {"MatMulInteger", {__VA_ARGS__}, inputs, {{0}}, ORT_DTYPE_INT32}
 #define ROWS(n, m) SHAPE(2, n, m)
 #define MAPS(n, c, h, w) SHAPE(4, n, c, h, w)
 #define PAD(p) {"pads", 4, {p, p, p, p}}
@@ -51,6 +53,12 @@ static const kernel_case cases[] = {
     {"4-bit decoder, one token", NIBBLES(1, 0)},
     {"4-bit decoder, level 4", NIBBLES(1, 4)},
     {"4-bit decoder, 128 tokens", NIBBLES(128, 0)},
+    {"bytes, square", SUMS(1, BYTES(2, 1024, 1024), SIGNED(1024, 1024))},
+    {"bytes, 128 tokens", SUMS(1, BYTES(2, 128, 768), SIGNED(768, 3072))},
+    {"bytes, one token", SUMS(1, BYTES(2, 1, 4096), SIGNED(4096, 4096))},
+    {"bytes, attention scores", SUMS(2, BYTES(4, 1, 12, 128, 64), BYTES(4, 1, 12, 64, 128))},
+    {"dynamic bytes, 128 tokens", {"com.microsoft.DynamicQuantizeMatMul",
+                                   {ROWS(128, 384), SIGNED(384, 1536), SHAPE(1, 1536)}, 1, {{0}}}},
     {"first layer 7x7/2", {"Conv", {MAPS(1, 3, 224, 224), MAPS(64, 3, 7, 7)}, 1,
                            {PAD(3), STRIDE(2)}}},
     {"first layer 3x3/2", {"Conv", {MAPS(1, 3, 224, 224), MAPS(32, 3, 3, 3)}, 1,
@@ -218,6 +226,8 @@ int profile_kernels(ort_env *env, const profile_options *o, const ort_peak *peak
         json_object_object_add(all, "threads", json_object_new_int(ort_env_threads(env)));
         if (peak != NULL) {
             json_object_object_add(all, "peak_gflops", json_object_new_double(peak->gflops));
+            json_object_object_add(all, "peak_int8_gops",
+                                   json_object_new_double(peak->int8_gops));
             json_object_object_add(all, "ghz", json_object_new_double(peak->ghz));
         }
         json_object_object_add(all, "kernels", json_object_get(list));

@@ -130,6 +130,7 @@ static int measure_peak(profiler *p)
         if (best->levels[i].gb_per_s > now.levels[i].gb_per_s)
             now.levels[i].gb_per_s = best->levels[i].gb_per_s;
     now.gflops = best->gflops > now.gflops ? best->gflops : now.gflops;
+    now.int8_gops = best->int8_gops > now.int8_gops ? best->int8_gops : now.int8_gops;
     now.ghz = best->ghz > now.ghz ? best->ghz : now.ghz;
     *best = now;
     return 0;

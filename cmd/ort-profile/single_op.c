@@ -179,7 +179,8 @@ char *single_op_model(const single_op *op, size_t *size)
     put_text(&graph, GRAPH_NAME, op->op_type);
     put(&graph, values.data, values.size);
     free(values.data);
-    put_message(&graph, GRAPH_OUTPUT, value_info("y", ORT_DTYPE_FLOAT, -1, NULL));
+    put_message(&graph, GRAPH_OUTPUT,
+                value_info("y", op->out ? op->out : ORT_DTYPE_FLOAT, -1, NULL));
     if (dot)
         put_bytes(&opset, OPSET_DOMAIN, op->op_type, (size_t)(dot - op->op_type));
     put_int(&opset, OPSET_VERSION, dot ? 1 : 17);

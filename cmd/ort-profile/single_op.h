@@ -14,6 +14,7 @@ typedef struct single_op {
     int variables; /* 0: 1 */
     /* int (count 0) or ints attributes, up to the first without a name */
     struct { const char *name; int count; int64_t value[4]; } attribute[SINGLE_OP_ATTRIBUTES];
+    ort_dtype out; /* 0: float */
 } single_op;
 
 /* Bytes of an ONNX file; weights are drawn, within 1 of 0. The caller frees them. */

@@ -23,6 +23,8 @@ void profile_print_peak(const ort_peak *peak, const char *isa, FILE *stream)
 {
     fprintf(stream, "machine   isa %s, %d thread%s: peak %.1f GFLOP/s", isa, peak->threads,
             peak->threads > 1 ? "s" : "", peak->gflops);
+    if (peak->int8_gops > 0)
+        fprintf(stream, ", %.1f GOP/s of bytes", peak->int8_gops);
     if (peak->ghz > 0)
         fprintf(stream, " at %.2f GHz", peak->ghz);
     fprintf(stream, "\nmemory   ");
@@ -38,6 +40,7 @@ static void print_machine(json_object *report, FILE *stream)
     ort_peak peak = {.size = sizeof peak,
                      .threads = (int)number_of(machine, "threads"),
                      .gflops = number_of(machine, "peak_gflops"),
+                     .int8_gops = number_of(machine, "peak_int8_gops"),
                      .ghz = number_of(machine, "ghz")};
     if (!machine) {
         fprintf(stream, "machine   isa %s, %.0f thread%s\n", text_of(report, "isa"),

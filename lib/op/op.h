@@ -308,6 +308,7 @@ typedef struct ort_cost { /* of one node, from facts */
     double macs;          /* multiply-accumulates, as the operator is defined */
     double flops;         /* other arithmetic */
     double done_macs;     /* of the algorithm that was chosen, where it does fewer; else 0 */
+    bool of_bytes;        /* macs are those of integers of 8 bits */
 } ort_cost;
 
 /* cost.c: bytes of a tensor type; false when open, or when an assumed size leaves less than

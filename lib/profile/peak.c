@@ -34,6 +34,12 @@ static void compute(void *arg, size_t task, int thread)
     p->work[task] = p->k->gemm.multiply_adds(FMA_ROUNDS, &p->sink[task]);
 }
 
+static void compute_bytes(void *arg, size_t task, int thread)
+{
+    probe *p = arg;
+    p->work[task] = p->k->gemm.byte_multiply_adds(FMA_ROUNDS, &p->sink[task]);
+}
+
 /* Three streams of a third each, or one. */
 static void stream(void *arg, size_t task, int thread)
 {
@@ -144,6 +150,7 @@ ort_status ort_peak_measure(const ort_kernels *kernels, ort_pool *pool, ort_peak
     ort_pool_enter(pool, SPIN_US, NULL);
     peak->ghz = measure_clock();
     peak->gflops = best_rate(&p, pool, tasks, compute);
+    peak->int8_gops = best_rate(&p, pool, tasks, compute_bytes);
     double later = measure_clock();
     peak->ghz = later > peak->ghz ? later : peak->ghz;
     for (int i = 0; i < peak->level_count; i++)

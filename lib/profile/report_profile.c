@@ -81,6 +81,10 @@ static void put_machine(ort_json *json, const ort_peak *peak)
     ort_json_begin_object(json);
     put_count(json, "threads", (uint64_t)peak->threads);
     put(json, "peak_gflops", peak->gflops);
+    if (peak->int8_gops > 0)
+        put(json, "peak_int8_gops", peak->int8_gops);
+    else
+        put_null(json, "peak_int8_gops");
     if (peak->ghz > 0)
         put(json, "ghz", peak->ghz);
     else

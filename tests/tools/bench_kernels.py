@@ -62,7 +62,7 @@ def kernels(isa):
             "bytes_cycle": ratio * n["gb_per_s"] / report["ghz"],
             "of_peak": ratio * n["of_peak"] if n["of_peak"] else None,
             "shapes": " ".join("x".join(map(str, v["shape"])) for v in n["inputs"] if "shape" in v),
-            "matrix": kernel["op_type"] in ("MatMul", "Gemm", "Conv") and "done_macs" not in n
+            "matrix": kernel["op_type"] in ("MatMul", "Gemm", "Conv", "MatMulInteger") and "done_macs" not in n
                       and "depthwise" not in kernel["what"]}
     return report, rows
 
@@ -84,7 +84,8 @@ def kernel_table(best, base):
 
 # One row or tiny matrices: memory or latency bounds them, not multiply-adds.
 SKINNY = ("decoder, one token", "classifier", "batch of 8x8x8", "float weights, one token",
-          "float16 weights, one token", "bfloat16 weights, one token")
+          "float16 weights, one token", "bfloat16 weights, one token", "bytes, one token",
+          "bytes, attention scores")
 
 
 # ---- OpenBLAS
@@ -267,7 +268,8 @@ def main():
     best = kernels(None)
     noted = profile(TOPOLOGIES / "mobilenet_v2/model.onnx", "--repeat", 1, "--cycles", "--no-peak").get(
         "cycles_note", "") if (TOPOLOGIES / "mobilenet_v2/model.onnx").exists() else ""
-    print(f"{platform.machine()}, load {os.getloadavg()[0]:.1f}; peak {best[0]['peak_gflops']:.0f} GFLOP/s at "
+    print(f"{platform.machine()}, load {os.getloadavg()[0]:.1f}; peak of bytes {best[0]['peak_int8_gops']:.0f} GOP/s, "
+          f"{base[0]['peak_int8_gops']:.0f} (avx2); peak {best[0]['peak_gflops']:.0f} GFLOP/s at "
           f"{best[0]['ghz']:.2f} GHz ({best[0]['isa']}), {base[0]['peak_gflops']:.0f} at {base[0]['ghz']:.2f} (avx2)")
     print(f"Cycles are times at that clock ({noted})." if noted else "Cycles of networks are counted.")
     wider = best[0]["isa"] != "avx2"

@@ -391,10 +391,16 @@ static ort_status qmm_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
+static void qmm_cost(const ort_infer *x, ort_cost *cost)
+{
+    ort_matmul_cost(x, cost);
+    cost->of_bytes = true;
+}
+
 static const ort_op_impl qmm_impl = {
     .state = sizeof(qmm_state), .bind = qmm_bind,
     .infer = qmm_infer, .prepare = qmm_prepare, .shape = qmm_shape, .run = qmm_run,
-    .cost = ort_matmul_cost,
+    .cost = qmm_cost,
 };
 
 const ort_op ort_ops_quant_matmul[] = {

@@ -194,6 +194,26 @@ static ort_status pack_weights(ort_prep *p, ort_rnn *rnn, const ort_rnn_source *
     return ORT_OK;
 }
 
+enum { DEQUANTIZED_ROWS = 64 }; /* read again from the first-level cache for each column */
+
+/* Rows [first, last) of direction d, each of which becomes a part of all columns. */
+static void dequantize_rows(const ort_tensor *q, const ort_tensor *scale, const ort_tensor *zero,
+                            int64_t d, int64_t first, int64_t last, float *data)
+{
+    const int64_t depth = q->shape.dim[1], columns = q->shape.dim[2];
+    const bool shared = ort_tensor_count(scale) == q->shape.dim[0];
+    const uint8_t flip = q->dtype == ORT_DTYPE_INT8 ? 0x80 : 0; /* signed x is (x ^ 0x80) - 128 */
+    const uint8_t *codes = (const uint8_t *)q->data + d * depth * columns;
+    for (int64_t c = 0; c < columns; c++) {
+        int64_t s = shared ? d : d * columns + c;
+        double step = ort_tensor_get_f64(scale, s);
+        int offset = (int)ort_tensor_get_f64(zero, s) + (flip ? 128 : 0);
+        float *to = data + (d * columns + c) * depth;
+        for (int64_t i = first; i < last; i++)
+            to[i] = (float)(((codes[i * columns + c] ^ flip) - offset) * step);
+    }
+}
+
 /* The float form [D][G*H][depth] of 8-bit weights [D][depth][G*H]; its data is the caller's to
  * free. Scale and zero point hold one number per direction, or one per direction and column. */
 static ort_status dequantize(ort_prep *p, int input, int scale_input, ort_tensor *out,
@@ -217,14 +237,8 @@ static ort_status dequantize(ort_prep *p, int input, int scale_input, ort_tensor
     if (!data)
         return ort_error_memory(err, (size_t)ort_tensor_count(q) * sizeof *data);
     for (int64_t d = 0; d < D; d++)
-        for (int64_t c = 0; c < columns; c++) {
-            int64_t s = scales == D ? d : d * columns + c;
-            double step = ort_tensor_get_f64(scale, s), offset = ort_tensor_get_f64(zero, s);
-            for (int64_t i = 0; i < depth; i++) {
-                double code = ort_tensor_get_f64(q, (d * depth + i) * columns + c);
-                data[(d * columns + c) * depth + i] = (float)((code - offset) * step);
-            }
-        }
+        for (int64_t i = 0; i < depth; i += DEQUANTIZED_ROWS)
+            dequantize_rows(q, scale, zero, d, i, ort_min_i64(depth, i + DEQUANTIZED_ROWS), data);
     out->data = data;
     return ORT_OK;
 }

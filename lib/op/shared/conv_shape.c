@@ -60,6 +60,9 @@ void ort_conv_cost(const ort_infer *x, ort_cost *cost)
     int w = x->in_count > 4 ? 3 : 1; /* QLinearConv has it after three inputs of x */
     if (ort_infer_in_ranked(x, w) && x->out[0].type.rank > 0)
         cost->macs = known_product(&x->in[w]->type, 1) * known_product(&x->out[0].type, 0);
+    if (ort_infer_in_ranked(x, w))
+        cost->of_bytes = x->in[w]->type.dtype == ORT_DTYPE_INT8 ||
+                         x->in[w]->type.dtype == ORT_DTYPE_UINT8;
 }
 
 ort_status ort_conv_window(const ort_window_spec *spec, int64_t group, const ort_shape *x,
