@@ -167,6 +167,15 @@ def quantization():
                rs=np.full(2, 0.004, np.float32), rz=np.full(2, 128, np.uint8)),
           {"y": F, "yh": F, "yc": F}, {"hidden_size": 8, "direction": "bidirectional"},
           ("w", "r", "b", "ws", "wz", "rs", "rz"), rtol=0.01, atol=0.04)
+    # One row: its state's range is the same however onnxruntime's threads divide the batch.
+    write("dynamic_quantize_lstm_row", "DynamicQuantizeLSTM",
+          dict(x=real(5, 1, 9), w=ints(255, 2, 9, 76, dtype=np.uint8).view(np.int8),
+               r=ints(255, 2, 19, 76, dtype=np.uint8).view(np.int8), b=real(2, 152), lens=None,
+               h=real(2, 1, 19), c=real(2, 1, 19), p=None, ws=np.abs(real(2, 76)) * 0.004 + 0.001,
+               wz=np.zeros((2, 76), np.int8), rs=np.abs(real(2, 76)) * 0.004 + 0.001,
+               rz=np.zeros((2, 76), np.int8)),
+          {"y": F, "yh": F, "yc": F}, {"hidden_size": 19, "direction": "bidirectional"},
+          ("w", "r", "b", "ws", "wz", "rs", "rz"), rtol=1e-5, atol=2e-6)
 
 
 def quantized_rows():

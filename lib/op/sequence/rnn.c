@@ -1,5 +1,5 @@
-/* rnn.c - LSTM, GRU and RNN, and DynamicQuantizeLSTM of com.microsoft (its 8-bit weights become
- * float when they are packed): shapes, prepared weights, and the way to the typed cores.
+/* rnn.c - LSTM, GRU and RNN, and DynamicQuantizeLSTM of com.microsoft (whose products are those of
+ * bytes, rnn_bytes.c): shapes, prepared weights, and the way to the typed cores.
  *
  * float, float16 and bfloat16 compute in float (16-bit tensors are converted at the borders),
  * double in double. Constant weights are packed once; others are packed into the workspace of each
@@ -81,6 +81,7 @@ static void rnn_cost(const ort_infer *x, ort_cost *cost)
     macs *= (double)in[0].size * (double)in[1].size * (double)hidden.size;
     cost->macs = macs * (double)(in[2].size + hidden.size);
     cost->flops = macs * 10;
+    cost->of_bytes = is_quantized(x->op);
 }
 
 /* ---- prepare */
@@ -194,71 +195,39 @@ static ort_status pack_weights(ort_prep *p, ort_rnn *rnn, const ort_rnn_source *
     return ORT_OK;
 }
 
-enum { DEQUANTIZED_ROWS = 64 }; /* read again from the first-level cache for each column */
-
-/* Rows [first, last) of direction d, each of which becomes a part of all columns. */
-static void dequantize_rows(const ort_tensor *q, const ort_tensor *scale, const ort_tensor *zero,
-                            int64_t d, int64_t first, int64_t last, float *data)
-{
-    const int64_t depth = q->shape.dim[1], columns = q->shape.dim[2];
-    const bool shared = ort_tensor_count(scale) == q->shape.dim[0];
-    const uint8_t flip = q->dtype == ORT_DTYPE_INT8 ? 0x80 : 0; /* signed x is (x ^ 0x80) - 128 */
-    const uint8_t *codes = (const uint8_t *)q->data + d * depth * columns;
-    for (int64_t c = 0; c < columns; c++) {
-        int64_t s = shared ? d : d * columns + c;
-        double step = ort_tensor_get_f64(scale, s);
-        int offset = (int)ort_tensor_get_f64(zero, s) + (flip ? 128 : 0);
-        float *to = data + (d * columns + c) * depth;
-        for (int64_t i = first; i < last; i++)
-            to[i] = (float)(((codes[i * columns + c] ^ flip) - offset) * step);
-    }
-}
-
-/* The float form [D][G*H][depth] of 8-bit weights [D][depth][G*H]; its data is the caller's to
- * free. Scale and zero point hold one number per direction, or one per direction and column. */
-static ort_status dequantize(ort_prep *p, int input, int scale_input, ort_tensor *out,
-                             ort_error *err)
+/* 8-bit weights [D][depth][G*H], with the shape [D][G*H][depth] that floats have, and whether scale
+ * and zero point hold one number per direction, or one per direction and column. */
+static ort_status find_bytes(ort_prep *p, int input, ort_tensor *out, const ort_tensor **scale,
+                             const ort_tensor **zero, ort_error *err)
 {
     const ort_tensor *q = ort_prep_constant(p, input);
-    const ort_tensor *scale = ort_prep_constant(p, scale_input);
-    const ort_tensor *zero = ort_prep_constant(p, scale_input + 1);
-    if (!q || !scale || !zero)
+    int scale_input = input == IN_W ? 8 : 10;
+    *scale = ort_prep_constant(p, scale_input);
+    *zero = ort_prep_constant(p, scale_input + 1);
+    if (!q || !*scale || !*zero)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "weights, scales and zero points that "
                              "aren't constant aren't implemented");
     int64_t D = q->shape.dim[0], depth = q->shape.dim[1], columns = q->shape.dim[2];
-    int64_t scales = ort_tensor_count(scale);
+    int64_t scales = ort_tensor_count(*scale);
     if (q->shape.rank != 3 || (scales != D && scales != D * columns) ||
-        ort_tensor_count(zero) != scales)
+        ort_tensor_count(*zero) != scales)
         return ort_prep_fail(p, err, "input %d or its scale has a wrong shape", input);
-    *out = (ort_tensor){.dtype = ORT_DTYPE_FLOAT, .shape = {3, {D, columns, depth}}};
-    if (p->packs && p->packs->reads)
-        return ORT_OK;
-    float *data = malloc((size_t)ort_tensor_count(q) * sizeof *data + 1);
-    if (!data)
-        return ort_error_memory(err, (size_t)ort_tensor_count(q) * sizeof *data);
-    for (int64_t d = 0; d < D; d++)
-        for (int64_t i = 0; i < depth; i += DEQUANTIZED_ROWS)
-            dequantize_rows(q, scale, zero, d, i, ort_min_i64(depth, i + DEQUANTIZED_ROWS), data);
-    out->data = data;
+    *out = (ort_tensor){.dtype = q->dtype, .shape = {3, {D, columns, depth}}, .data = q->data};
     return ORT_OK;
 }
 
 static ort_status prepare_quantized(ort_prep *p, ort_rnn *rnn, ort_error *err)
 {
     ort_tensor W = {0}, R = {0};
-    ort_rnn_source w = {&W, &R, ort_prep_constant(p, IN_B), ort_prep_constant(p, IN_P)};
+    ort_rnn_source w = {.W = &W, .R = &R, .B = ort_prep_constant(p, IN_B),
+                        .P = ort_prep_constant(p, IN_P)};
     bool b_given = p->in_count > IN_B && p->in[IN_B], p_given = p->in_count > IN_P && p->in[IN_P];
     rnn->late = (b_given && !w.B) || (p_given && !w.P);
     if (rnn->late)
         w.B = w.P = NULL;
-    ort_status status = dequantize(p, IN_W, 8, &W, err);
-    if (status == ORT_OK)
-        status = dequantize(p, IN_R, 10, &R, err);
-    if (status == ORT_OK)
-        status = pack_weights(p, rnn, &w, err);
-    free(W.data);
-    free(R.data);
-    return status;
+    ORT_TRY(find_bytes(p, IN_W, &W, &w.w_scale, &w.w_zero, err));
+    ORT_TRY(find_bytes(p, IN_R, &R, &w.r_scale, &w.r_zero, err));
+    return pack_weights(p, rnn, &w, err);
 }
 
 static ort_status prepare_weights(ort_prep *p, ort_rnn *rnn, ort_error *err)
@@ -308,6 +277,8 @@ static ort_status rnn_prepare(ort_prep *p, ort_error *err)
         return ort_prep_unsupported_dtype(p, IN_X, err);
     }
     rnn->quantized = is_quantized(p->op);
+    if (rnn->quantized)
+        rnn->core = &ort_rnn_core_bytes;
     return rnn->quantized ? prepare_quantized(p, rnn, err) : prepare_weights(p, rnn, err);
 }
 
@@ -316,6 +287,7 @@ static ort_status rnn_prepare(ort_prep *p, ort_error *err)
 typedef struct rnn_plan {
     ort_rnn_sizes s;
     size_t gates, h, c, spare, weights, scratch; /* offsets into the workspace */
+    size_t codes;
     size_t x, y;                        /* of 16-bit tensors in float; SIZE_MAX: not converted */
 } rnn_plan;
 
@@ -392,7 +364,10 @@ static ort_status rnn_shape(ort_shaping *s, ort_error *err)
     bool fits = reserve(&total, steps, real * (size_t)(z->D * z->G * z->H), &plan->gates) &&
                 reserve(&total, state, real, &plan->h) && reserve(&total, state, real, &plan->c) &&
                 reserve(&total, state, real, &plan->spare);
-    plan->x = plan->y = SIZE_MAX;
+    plan->x = plan->y = plan->codes = SIZE_MAX;
+    if (fits && rnn->core->run_bytes)
+        fits = rnn->core->run_bytes(s->k, z, &scratch, &s->thread_bytes) &&
+               reserve(&total, scratch, 1, &plan->codes);
     if (fits && convert)
         fits = reserve(&total, steps, real * (size_t)z->I, &plan->x) &&
                reserve(&total, steps, real * (size_t)(z->D * z->H), &plan->y);
@@ -481,9 +456,12 @@ static ort_status rnn_compute(ort_call *call, ort_error *err)
                        .gates = space + plan->gates, .h = space + plan->h, .c = space + plan->c,
                        .spare = space + plan->spare, .y = y ? y->data : NULL};
     ORT_TRY(check_lens(call, run.lens, s->T, err));
+    if (plan->codes != SIZE_MAX)
+        run.codes = space + plan->codes;
     if (!rnn->constant || rnn->late) {
-        ort_rnn_source w = {ort_call_in(call, IN_W), ort_call_in(call, IN_R),
-                            ort_call_in(call, IN_B), lstm ? ort_call_in(call, IN_P) : NULL};
+        ort_rnn_source w = {.W = ort_call_in(call, IN_W), .R = ort_call_in(call, IN_R),
+                            .B = ort_call_in(call, IN_B),
+                            .P = lstm ? ort_call_in(call, IN_P) : NULL};
         memcpy(own, rnn->weights, sizeof own);
         if (rnn->late)
             rnn->core->late_fill(rnn, s, &w, space + plan->weights, own);

@@ -56,7 +56,11 @@ typedef struct ort_rnn { /* prepared state */
 /* The tensors that weights are made of; B and P may be NULL. */
 typedef struct ort_rnn_source {
     const ort_tensor *W, *R, *B, *P;
+    /* Of bytes, which lie as [D][depth][G*H]: one number per direction, or per column of each. */
+    const ort_tensor *w_scale, *w_zero, *r_scale, *r_zero;
 } ort_rnn_source;
+
+enum { ORT_RNN_CHUNK = 8 }; /* batch rows that walk through time together */
 
 /* One run: all pointers are of the core's real type. */
 typedef struct ort_rnn_run {
@@ -68,6 +72,7 @@ typedef struct ort_rnn_run {
     const ort_tensor *lens;
     void *gates;  /* [D][T*B][G*H] */
     void *h, *c, *spare; /* [D][B][H]: states, set to the initial ones; scratch of GRU */
+    void *codes;         /* what core.run_bytes said, or NULL */
     void *y;      /* in the layout of the output, or NULL */
 } ort_rnn_run;
 
@@ -86,6 +91,8 @@ struct ort_rnn_core {
     void (*late_fill)(const ort_rnn *rnn, const ort_rnn_sizes *s, const ort_rnn_source *source,
                       void *memory, ort_rnn_weights *weights);
     void (*run)(const ort_rnn_run *run);
+    /* Memory of a run for the codes of its input, and of each thread; NULL: none. */
+    bool (*run_bytes)(const ort_kernels *k, const ort_rnn_sizes *s, size_t *codes, size_t *thread);
     /* One step of one LSTM row: gates real[4 * H] (spoiled), state and cell real[H] (replaced).
      * act: of the direction; peephole: as in ort_rnn_weights. */
     void (*lstm_row)(const ort_kernels *k, const ort_rnn *rnn, const ort_rnn_activation *act,
@@ -101,5 +108,6 @@ ort_status ort_rnn_settle(const ort_prep *p, ort_rnn *rnn, ort_error *err);
 
 extern const ort_rnn_core ort_rnn_core_f32;
 extern const ort_rnn_core ort_rnn_core_f64;
+extern const ort_rnn_core ort_rnn_core_bytes; /* float, but for products with 8-bit weights */
 
 #endif

@@ -3,18 +3,15 @@
 
 #include "base/checked.h"
 #include "op/sequence/rnn_common.h"
+#include "op/sequence/rnn_float.h"
 #include "op/shared/matrix.h"
 
 #define REAL float
 #define CORE ort_rnn_core_f32
 #define PACKED_BYTES ort_matrix_packed_bytes_f32
 #define PACK ort_matrix_pack_f32
+#define RUN_BYTES NULL
 #define PRODUCT ort_product_f32
-
-static void to_real(const ort_tensor *t, int64_t first, int64_t count, float *out)
-{
-    ort_tensor_to_f32(t, first, count, out);
-}
 
 /* The same where they lie, at any alignment, if they are floats; else in `temporary`. */
 static const float *as_real(const ort_tensor *t, int64_t first, int64_t count, float *temporary)
@@ -23,31 +20,6 @@ static const float *as_real(const ort_tensor *t, int64_t first, int64_t count, f
         return (const float *)t->data + first;
     to_real(t, first, count, temporary);
     return temporary;
-}
-
-static void act_row(const ort_kernels *k, const ort_rnn_activation *act, float *v, int64_t n)
-{
-    k->math.unary[act->function](v, v, (size_t)n, act->alpha, act->beta);
-}
-
-static void clip_row(const ort_kernels *k, float *v, int64_t n, float limit)
-{
-    k->math.unary[ORT_UNARY_CLIP](v, v, (size_t)n, -limit, limit);
-}
-
-static void mul_row(const ort_kernels *k, float *y, const float *a, const float *b, int64_t n)
-{
-    k->math.binary[ORT_BINARY_MUL](a, b, y, (size_t)n, ORT_FORM_VV);
-}
-
-static void mul_add_row(const ort_kernels *k, float *y, const float *a, const float *b, int64_t n)
-{
-    k->math.scale_bias(y, a, b, y, (size_t)n);
-}
-
-static void add_mul_row(const ort_kernels *k, float *y, const float *a, const float *b, int64_t n)
-{
-    k->math.scale_bias(a, b, y, y, (size_t)n);
 }
 
 static void multiply(const ort_call *call, bool pooled, PRODUCT *p, bool add)
@@ -62,12 +34,12 @@ static void multiply(const ort_call *call, bool pooled, PRODUCT *p, bool add)
         ort_matrix_block_f32(call->k, p);
 }
 
-static void input_product(const ort_call *call, PRODUCT *p, const float *bias)
+static void input_product(const ort_rnn_run *run, PRODUCT *p, const float *bias)
 {
     ort_epilogue e = ort_epilogue_none();
     e.col_bias = bias;
     p->epilogue = &e;
-    ort_matrix_multiply_f32(call, p);
+    ort_matrix_multiply_f32(run->call, p);
 }
 
 #include "op/sequence/rnn_core.inc"

@@ -10,6 +10,7 @@
 #define CORE ort_rnn_core_f64
 #define PACKED_BYTES ort_matrix_packed_bytes_f64
 #define PACK ort_matrix_pack_f64
+#define RUN_BYTES NULL
 #define PRODUCT ort_product_f64
 
 static void to_real(const ort_tensor *t, int64_t first, int64_t count, double *out)
@@ -99,11 +100,11 @@ static void multiply(const ort_call *call, bool pooled, PRODUCT *p, bool add)
         ort_matrix_block_f64(call->k, p);
 }
 
-static void input_product(const ort_call *call, PRODUCT *p, const double *bias)
+static void input_product(const ort_rnn_run *run, PRODUCT *p, const double *bias)
 {
     for (int64_t i = 0; i < p->m; i++)
         memcpy(p->c + i * p->ldc, bias, (size_t)p->n * sizeof *bias);
-    multiply(call, true, p, true);
+    multiply(run->call, true, p, true);
 }
 
 #include "op/sequence/rnn_core.inc"
