@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "op/sequence/attention_fused.h"
+#include "op/shared/integer.h"
 #include "op/shared/matrix.h"
 
 /* ---- infer */
@@ -231,25 +232,36 @@ static bool fits_columns(const ort_tensor *t, int64_t columns)
     return !t || ort_tensor_count(t) == 1 || ort_tensor_count(t) == columns;
 }
 
-static ort_status pack_projection(ort_prep *p, ort_fused *f, ort_error *err)
+static ort_status pack_bytes(ort_prep *p, ort_fused *f, const ort_tensor *w, ort_error *err)
 {
-    const ort_tensor *w = ort_prep_constant(p, 1), *scale = NULL, *zero = NULL;
+    const ort_tensor *scale = ort_prep_constant(p, ORT_QATTENTION_W_SCALE);
+    const ort_tensor *zero = ort_prep_constant(p, ORT_QATTENTION_W_ZERO);
     size_t bytes;
-    if (!w || w->shape.rank != 2)
-        return ORT_OK;
-    if (f->quantized) {
-        scale = ort_prep_constant(p, ORT_QATTENTION_W_SCALE);
-        zero = ort_prep_constant(p, ORT_QATTENTION_W_ZERO);
-        if (!scale || (gives(p, ORT_QATTENTION_W_ZERO) && !zero))
-            return ORT_OK;
-        if (!fits_columns(scale, w->shape.dim[1]) || !fits_columns(zero, w->shape.dim[1]))
-            return ort_prep_fail(p, err, "weight_scale or weight_zero_point has a wrong size");
-    }
-    f->weight_rows = w->shape.dim[0];
-    f->weight_columns = w->shape.dim[1];
-    if (!ort_matrix_packed_bytes_f32(p->k, f->weight_rows, f->weight_columns, &bytes))
-        return ort_prep_fail(p, err, "its weights are too large");
     bool fill;
+    if (gives(p, ORT_QATTENTION_W_ZERO) && !zero)
+        return ORT_OK;
+    if (!fits_columns(scale, w->shape.dim[1]) || !fits_columns(zero, w->shape.dim[1]))
+        return ort_prep_fail(p, err, "weight_scale or weight_zero_point has a wrong size");
+    if (!ort_integer_packed_bytes(p->k, w->shape.dim[0], w->shape.dim[1], &bytes))
+        return ort_prep_fail(p, err, "its weights are too large");
+    void *packed = ort_prep_pack(p, "bytes", ort_prep_constants(p), bytes, &fill);
+    if (!packed)
+        return ort_error_memory(err, bytes);
+    const ort_bytes b = ort_bytes_of(w, w->shape.dim[1], 1);
+    const ort_zeros zeros = ort_zeros_of(zero);
+    if (fill)
+        ort_integer_pack(p->k, w->shape.dim[0], w->shape.dim[1], &b, &zeros, packed);
+    f->weights = packed;
+    ort_prep_absorb(p, 1);
+    return ORT_OK;
+}
+
+static ort_status pack_floats(ort_prep *p, ort_fused *f, const ort_tensor *w, ort_error *err)
+{
+    size_t bytes;
+    bool fill;
+    if (!ort_matrix_packed_bytes_f32(p->k, w->shape.dim[0], w->shape.dim[1], &bytes))
+        return ort_prep_fail(p, err, "its weights are too large");
     float *packed = ort_prep_pack(p, "projection", ort_prep_constants(p), bytes, &fill);
     if (!packed)
         return ort_error_memory(err, bytes);
@@ -260,11 +272,20 @@ static ort_status pack_projection(ort_prep *p, ort_fused *f, ort_error *err)
     float *plain = malloc((size_t)ort_tensor_count(w) * sizeof *plain + 1);
     if (!plain)
         return ort_error_memory(err, (size_t)ort_tensor_count(w) * sizeof *plain);
-    ort_fused_load(w, scale, zero, plain);
-    ort_matrix_pack_f32(p->k, f->weight_rows, f->weight_columns, plain, f->weight_columns, 1,
-                        packed);
+    ort_tensor_to_f32(w, 0, ort_tensor_count(w), plain);
+    ort_matrix_pack_f32(p->k, w->shape.dim[0], w->shape.dim[1], plain, w->shape.dim[1], 1, packed);
     free(plain);
     return ORT_OK;
+}
+
+static ort_status pack_projection(ort_prep *p, ort_fused *f, ort_error *err)
+{
+    const ort_tensor *w = ort_prep_constant(p, 1);
+    if (!w || w->shape.rank != 2)
+        return ORT_OK;
+    f->weight_rows = w->shape.dim[0];
+    f->weight_columns = w->shape.dim[1];
+    return f->quantized ? pack_bytes(p, f, w, err) : pack_floats(p, f, w, err);
 }
 
 /* row_inputs: masks, and what counts rows. */

@@ -36,7 +36,7 @@ typedef struct ort_fused { /* prepared state */
     ort_fused_kind kind;
     int64_t heads, kv_heads;
     double scale, softcap;
-    bool quantized;       /* QAttention: 8-bit input and weights, projected in float */
+    bool quantized;       /* QAttention: 8-bit input and weights, projected in integers */
     bool causal, rotary, interleaved, smooth;
     int64_t window;       /* keys a query sees at most; 0 and less: all */
     ort_group_slots slots; /* ORT_FUSED_GROUP */
@@ -51,7 +51,7 @@ typedef struct ort_fused { /* prepared state */
     float mask_value, norm_epsilon;
     ort_ints hidden_sizes; /* ORT_FUSED_PACKED: */
     int64_t hidden[3];    /* of Q, K and V; 0: a third each */
-    const float *weights; /* ORT_FUSED_PACKED: packed constant, or NULL */
+    const void *weights;  /* ORT_FUSED_PACKED: packed constant (bytes if quantized), or NULL */
     int64_t weight_rows, weight_columns;
     ort_dtype dtype;
 } ort_fused;
@@ -75,7 +75,8 @@ typedef struct ort_fused_plan {
     int64_t beams;
     int64_t block, mask_heads, mask_rows;
     int qk;               /* output slot of the scores, -1: none */
-    size_t qkr, project, project_pack, qr, kr, vr, yr, maskr, packed, packed_each, counts, sink;
+    size_t project_pack;  /* from project_rows: weights that aren't constant, packed */
+    size_t qkr, project, project_rows, qr, kr, vr, yr, maskr, packed, packed_each, counts, sink;
     size_t gathered_k, gathered_v;
     size_t turns;         /* ORT_FUSED_PACKED: [S] cos, then sin, of `half` angles each */
     int64_t half;
@@ -85,9 +86,10 @@ typedef struct ort_fused_plan {
 ort_status ort_fused_shape(ort_shaping *s, ort_error *err);
 /* attention_fused_run.c */
 ort_status ort_fused_run(ort_call *call, ort_error *err);
-/* Elements of an input or of weights [rows][columns] as floats: (q - zero) * scale when scale isn't
- * NULL; scale and zero hold one number, or one per column. */
-void ort_fused_load(const ort_tensor *t, const ort_tensor *scale, const ort_tensor *zero,
-                    float *out);
+/* attention_fused_project.c: out[B * S][columns] = input * weights + bias of Attention and
+ * QAttention; the memory that it needs beside that, laid out in p, and in bytes per thread. */
+void ort_fused_project(const ort_call *call, float *out);
+bool ort_fused_project_space(const ort_kernels *k, const ort_shape *weights, const ort_fused *f,
+                             ort_fused_plan *p, size_t *bytes, size_t *thread_bytes);
 
 #endif

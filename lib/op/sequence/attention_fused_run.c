@@ -439,55 +439,6 @@ static void build_mask(fused_job *j)
 
 /* ---- the whole */
 
-void ort_fused_load(const ort_tensor *t, const ort_tensor *scale, const ort_tensor *zero,
-                    float *out)
-{
-    int64_t count = ort_tensor_count(t), columns = t->shape.dim[t->shape.rank - 1];
-    ort_tensor_to_f32(t, 0, count, out);
-    if (!scale)
-        return;
-    bool many = ort_tensor_count(scale) > 1, many_zero = zero && ort_tensor_count(zero) > 1;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t c = i % columns;
-        double z = zero ? ort_tensor_get_f64(zero, many_zero ? c : 0) : 0;
-        out[i] = (float)((out[i] - z) * ort_tensor_get_f64(scale, many ? c : 0));
-    }
-}
-
-/* QKV of every token: input * weights + bias, in float. */
-static void project(fused_job *j)
-{
-    const ort_call *call = j->call;
-    const ort_fused_plan *p = j->p;
-    const ort_tensor *x = ort_call_in(call, 0), *w = ort_call_in(call, 1);
-    const ort_tensor *b = ort_call_in(call, 2);
-    int64_t rows = p->B * p->S, depth = w->shape.dim[0], columns = w->shape.dim[1];
-    float *out = space(j, p->project), *in = out + rows * columns, *bias = in + rows * depth;
-    const float *packed = j->f->weights;
-    bool quantized = j->f->quantized;
-    const ort_tensor *scale = input(j, quantized ? ORT_QATTENTION_W_SCALE : -1);
-    ort_epilogue e = ort_epilogue_none();
-    if (!packed) {
-        float *own = space(j, p->project_pack), *plain;
-        size_t bytes = 0;
-        ort_matrix_packed_bytes_f32(call->k, depth, columns, &bytes);
-        plain = (float *)(void *)((char *)own + ort_round_up(bytes, 64));
-        ort_fused_load(w, scale, input(j, quantized ? ORT_QATTENTION_W_ZERO : -1), plain);
-        ort_matrix_pack_f32(call->k, depth, columns, plain, columns, 1, own);
-        packed = own;
-    }
-    ort_fused_load(x, input(j, quantized ? ORT_QATTENTION_X_SCALE : -1),
-                   input(j, quantized ? ORT_QATTENTION_X_ZERO : -1), in);
-    if (b) {
-        ort_tensor_to_f32(b, 0, columns, bias);
-        e.col_bias = bias;
-    }
-    ort_product_f32 product = {.m = rows, .n = columns, .depth = depth, .a = in, .lda = depth,
-                               .packed = packed, .c = out, .ldc = columns, .epilogue = &e};
-    ort_matrix_multiply_f32(call, &product);
-    j->projection = out;
-}
-
 static void bind_sink(fused_job *j)
 {
     bool group = j->f->kind == ORT_FUSED_GROUP;
@@ -630,7 +581,7 @@ ort_status ort_fused_run(ort_call *call, ort_error *err)
     if (f->sparse_block)
         ORT_TRY(check_sparse(&j, err));
     if (f->kind == ORT_FUSED_PACKED)
-        project(&j);
+        ort_fused_project(call, (float *)(uintptr_t)(j.projection = space(&j, p->project)));
     make_turns(&j);
     ort_call_parallel(call, (size_t)(p->B * f->heads), query_task, &j);
     ort_call_parallel(call, (size_t)(p->B * f->kv_heads), cache_task, &j);

@@ -308,16 +308,13 @@ static bool reserve_all(ort_shaping *s, const ort_fused *f, ort_fused_plan *p, s
                 reserve(total, (size_t)p->B * 2, sizeof(int64_t), &p->counts) &&
                 reserve(total, (size_t)f->heads, each, &p->sink) &&
                 reserve(total, (size_t)(2 * p->S * p->half), each, &p->turns);
-    p->qkr = p->project = p->project_pack = p->kr = p->vr = p->yr = p->maskr = ORT_FUSED_NONE;
+    p->qkr = p->project = p->project_rows = p->kr = p->vr = p->yr = p->maskr = ORT_FUSED_NONE;
     if (fits && f->kind == ORT_FUSED_PACKED) {
         const ort_shape *w = &s->in[1]->shape;
         size_t rows = (size_t)(p->B * p->S);
-        fits = reserve(total, rows * (size_t)(w->dim[1] + w->dim[0]) + (size_t)w->dim[1], each,
-                       &p->project);
-        if (fits && !f->weights)
-            fits = ort_matrix_packed_bytes_f32(s->k, w->dim[0], w->dim[1], &bytes) &&
-                   ort_add_size(bytes, (size_t)ort_tensor_count(s->in[1]) * each + 64, &bytes) &&
-                   reserve(total, bytes, 1, &p->project_pack);
+        fits = reserve(total, rows * (size_t)w->dim[1], each, &p->project) &&
+               ort_fused_project_space(s->k, w, f, p, &bytes, &s->thread_bytes) &&
+               reserve(total, bytes, 1, &p->project_rows);
     }
     bool stored = p->convert || f->cache.bits; /* the caches aren't float */
     if (fits && (stored || p->out_k < 0))
@@ -366,6 +363,7 @@ ort_status ort_fused_shape(ort_shaping *s, ort_error *err)
                              (long long)p->T);
     s->plan_state = p;
     s->workspace_bytes = total;
-    s->thread_bytes = (size_t)(p->block * (p->T + p->D)) * sizeof(float);
+    size_t own = (size_t)(p->block * (p->T + p->D)) * sizeof(float);
+    s->thread_bytes = own > s->thread_bytes ? own : s->thread_bytes;
     return ORT_OK;
 }
