@@ -216,9 +216,18 @@ def linear_regressor(g):
         g.attrs["intercepts"] = floats(g, targets)
     if targets > 1:  # SOFTMAX_ZERO of zeros only: 0 / 0
         g.attr("post_transform", POST if g.regime != "whole" else POST[:3])
+        if g.attrs.get("post_transform") == "SOFTMAX_ZERO" and nearly_zero(g, x, targets):
+            raise Redraw
     scores(g, bounds.dot(x.shape[1] + 1, x, g.attrs["coefficients"],
                          extra=bounds.most(g.attrs.get("intercepts"))))
     only_floats(g, x)
+
+
+def nearly_zero(g, x, targets):
+    """Whether all scores of a row cancel: rounding makes their quotients."""
+    made = formulas.double(x) @ np.reshape(g.attrs["coefficients"], (targets, -1)).T
+    made += np.reshape(g.attrs.get("intercepts", [0.0] * targets), targets)
+    return (np.abs(made).max(1, initial=0) < 1e-5).any()
 
 
 def scores(g, off):
