@@ -137,7 +137,9 @@ def masked_pooling():
             ("2d_same", (1, 2, 5, 5), (1, 2, 5, 5), {"kernel_shape": [3, 3], "strides": [2, 2],
                                                     "auto_pad": "SAME_UPPER"}),
             ("3d", (1, 2, 4, 3, 5), (1, 1, 4, 3, 5), {"kernel_shape": [2, 2, 2],
-                                                     "strides": [1, 1, 2]})):
+                                                     "strides": [1, 1, 2]}),
+            ("column", (1, 2, 9, 1), (1, 1, 9, 1), {"kernel_shape": [3, 1], "pads": [1, 0, 1, 0]}),
+            ("3d_column", (1, 2, 4, 6, 1), (1, 1, 4, 6, 1), {"kernel_shape": [3, 2, 1]})):
         write(f"maxpool_with_mask_{name}", "MaxpoolWithMask",
               dict(x=real(*shape), mask=ints(4, *mask_shape)), {"y": F}, attributes)
 

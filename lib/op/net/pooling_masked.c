@@ -44,7 +44,7 @@ static ort_status masked_shape(ort_shaping *s, ort_error *err)
                              "the input has rank %d, pooling needs 3 and more", x->rank);
     ORT_TRY(check_mask(x, &s->in[1]->shape, err));
     ORT_TRY(ort_window_resolve(s->state, x->rank - 2, x->dim + 2, NULL, w, err));
-    ort_window_to_3d(w);
+    ort_window_pad_to_3d(w); /* a column stays one: each of its elements is a row of the window */
     if (w->rank != 3)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
                              "pooling over %d spatial axes isn't implemented, only up to 3",

@@ -199,6 +199,19 @@ static void push_axis(int64_t *list, int rank, int64_t value)
     list[0] = value;
 }
 
+void ort_window_pad_to_3d(ort_window *w)
+{
+    for (; w->rank < 3; w->rank++) {
+        push_axis(w->in, w->rank, 1);
+        push_axis(w->out, w->rank, 1);
+        push_axis(w->kernel, w->rank, 1);
+        push_axis(w->stride, w->rank, 1);
+        push_axis(w->dilation, w->rank, 1);
+        push_axis(w->begin, w->rank, 0);
+        push_axis(w->end, w->rank, 0);
+    }
+}
+
 /* Does the last axis hold one place, and nothing but it? */
 static bool is_column(const ort_window *w)
 {
@@ -211,15 +224,7 @@ void ort_window_to_3d(ort_window *w)
 {
     while (w->rank > 1 && w->rank <= 3 && is_column(w))
         w->rank--;
-    for (; w->rank < 3; w->rank++) {
-        push_axis(w->in, w->rank, 1);
-        push_axis(w->out, w->rank, 1);
-        push_axis(w->kernel, w->rank, 1);
-        push_axis(w->stride, w->rank, 1);
-        push_axis(w->dilation, w->rank, 1);
-        push_axis(w->begin, w->rank, 0);
-        push_axis(w->end, w->rank, 0);
-    }
+    ort_window_pad_to_3d(w);
 }
 
 /* The first of taps 0 .. w->kernel[axis] whose place is `place` or behind it, for the window that

@@ -46,8 +46,10 @@ ort_status ort_window_infer(const ort_infer *x, const ort_window_spec *spec, int
 ort_status ort_window_infer_pool(ort_infer *x, int before, int behind, ort_error *err);
 ort_status ort_window_resolve(const ort_window_spec *spec, int rank, const int64_t *in,
                               const int64_t *kernel, ort_window *window, ort_error *err);
-/* Put axes of size 1 in front until the rank is 3; those at the end go to the front too, so that a
- * column is a row, as it lies in memory. */
+/* Put axes of size 1 in front until the rank is 3. */
+void ort_window_pad_to_3d(ort_window *window);
+/* The same; axes of size 1 at the end go to the front too, so that a column is a row, as it lies in
+ * memory. */
 void ort_window_to_3d(ort_window *window);
 
 /* The same windows without the taps that meet the input at no output: what is left is no wider than
