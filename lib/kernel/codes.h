@@ -43,6 +43,7 @@ typedef struct ort_code_kernels {
     void (*multiply)(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n,
                      const ort_byte_product *p);
     int64_t (*sum)(const uint8_t *x, size_t n, bool is_signed);
+    int64_t (*sum_squares)(const uint8_t *x, size_t n, bool is_signed);
     /* sums[j] += x[r * stride + j] for r in [0, rows), j in [0, n) */
     void (*add_rows)(int32_t *sums, const uint8_t *x, size_t rows, size_t stride, size_t n,
                      bool is_signed);

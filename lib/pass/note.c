@@ -49,8 +49,9 @@ static void tell(const ort_pass_options *o, const ort_near_miss *miss)
     if (o->near_miss)
         o->near_miss(o->near_miss_arg, miss->pass, miss->label, miss->condition);
     else
-        ort_log_write(o->log, ORT_LOG_DEBUG, "pass %s leaves %s alone: %s", miss->pass->name,
-                      miss->label, miss->condition);
+        ort_log_write(o->log, miss->pass->speaks ? ORT_LOG_INFO : ORT_LOG_DEBUG,
+                      "pass %s leaves %s alone: %s", miss->pass->name, miss->label,
+                      miss->condition);
 }
 
 void ort_near_misses_tell(const ort_near_misses *m, const ort_pass_options *options,

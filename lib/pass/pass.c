@@ -333,6 +333,15 @@ static ort_status ask_round(ort_model *model, pass_run *run, ort_near_misses *mi
     return ORT_OK;
 }
 
+static bool near_misses_asked(const pass_run *run)
+{
+    const ort_pass_options *o = run->options;
+    bool asked = o->near_miss || (o->log && o->log->level >= ORT_LOG_DEBUG);
+    for (int i = 0; i < run->count && !asked; i++)
+        asked = run->states[i].pass->speaks && o->log && o->log->level >= ORT_LOG_INFO;
+    return asked;
+}
+
 /* In the order of the passes. */
 static void tell_near_misses(const pass_run *run, const ort_near_misses *m)
 {
@@ -350,8 +359,6 @@ static void release_run(pass_run *run)
 ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort_error *err)
 {
     ort_near_misses misses = {0};
-    bool asked = options->near_miss ||
-                 (options->log && options->log->level >= ORT_LOG_DEBUG);
     pass_run run = {.options = options, .growth_bytes = options->growth_bytes};
     const ort_pass *const *names = options->names ? options->names : table_of(options);
     ORT_TRY(check_names(names, options->only, false, err));
@@ -361,7 +368,7 @@ ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort
     ort_status status = begin_run(&run, err);
     if (status == ORT_OK)
         status = run_rounds(model, &run, err);
-    if (status == ORT_OK && asked)
+    if (status == ORT_OK && near_misses_asked(&run))
         status = ask_round(model, &run, &misses, err);
     if (status == ORT_OK) {
         report(&run);

@@ -36,6 +36,7 @@ struct ort_pass {
     /* It takes nodes away, joins moves of data or changes what is only chosen among: no result of
      * the model is rounded another way, so verification asks for the same bits. */
     bool exact;
+    bool speaks; /* its near-misses are for users: lines of the log at info level */
     bool reassociates; /* sums of products: left out where math is strict */
     const char *doc;
     /* One sweep over the graph; *changes counts rewrites. NULL: the rows of `rewrites` are all. */
@@ -81,7 +82,8 @@ typedef struct ort_pass_options {
     void (*report)(void *arg, const ort_pass *pass, uint64_t ns, int changes);
     void *report_arg;
     /* Called in the end for each place that a pass left alone although it almost matches, with the
-     * condition that failed; NULL: they are lines of the log at debug level. */
+     * condition that failed; NULL: they are lines of the log at debug level,
+     * or as the pass has it. */
     void (*near_miss)(void *arg, const ort_pass *pass, const char *node, const char *condition);
     void *near_miss_arg;
     uint64_t *near_miss_ns; /* what finding them took, which no pass is charged for; or NULL */

@@ -178,11 +178,83 @@ static void moves(test_state *test)
          "x:2,3,8; #to.i64=6,8; " U8 CODED("x", "x") "a = (Transpose xd perm=0,2,1); "
          "b = (HardSigmoid a); e = (Reshape b to); " RESULT("e", "z"),
          ENDS("Transpose LookUp Reshape"), 0.03},
+        {"linear Resize", "x:1,3,9,8; #k=1,1,2,2; " U8 CODED("x", "x")
+         "r = (Resize xd - k mode=linear); " RESULT("r", "x"), ENDS("Resize"), 0.02},
         {"parts of a channel shuffle", "x:1,4,6; " S8 CODED("x", "x")
          "a, b = (Split xd axis=1); e = (Relu a); " CODED("e", "x")
          "f = (Concat ed b axis=1); " RESULT("f", "x"), ENDS("Split LookUp Concat"), 0.02},
     };
     CHECK_SPELLINGS(rows);
+}
+
+/* Sums of whole numbers: the same bits on every tier. */
+static void means(test_state *test)
+{
+    static const spelling rows[] = {
+        {"a mean that tf2onnx writes for a pool", "x:2,5,7,9; " S8 CODED("x", "x")
+         "r = (ReduceMean xd axes=2,3 keepdims=1); " RESULT("r", "z"), ENDS("CodeMean"), 0.03},
+        {"the same squeezed", "x:2,5,7,9; " U8 CODED("x", "x")
+         "r = (ReduceMean xd axes=2,3 keepdims=0); " RESULT("r", "z"), ENDS("CodeMean"), 0.03},
+        {"a mean of tokens", "x:2,33,20; " U8 CODED("x", "x")
+         "r = (ReduceMean xd axes=1, keepdims=0); " RESULT("r", "z"), ENDS("CodeMean"), 0.03},
+        {"a norm", "x:2,9,70; #g:70; #b:70; " S8 CODED("x", "x")
+         "r = (LayerNormalization xd g b axis=-1); " RESULT("r", "z"), ENDS("CodeLayerNorm"), 0.03},
+        {"a norm of quantized weights, as static quantization has them",
+         "x:2,9,70; #g.i8:70; #b.i32:70; #sg=0.01; #sb=0.001; " U8 CODED("x", "x")
+         "gd = (DequantizeLinear g sg); bd = (DequantizeLinear b sb); "
+         "r = (LayerNormalization xd gd bd axis=-1); " RESULT("r", "z"), ENDS("CodeLayerNorm"),
+         0.03},
+    };
+    CHECK_SPELLINGS(rows);
+}
+
+typedef struct told {
+    int count;
+    char text[256]; /* the last one */
+} told;
+
+static void tell(void *arg, const ort_pass *pass, const char *node, const char *condition)
+{
+    told *t = arg;
+    t->count++;
+    snprintf(t->text, sizeof t->text, "%s", condition);
+}
+
+/* What keeps a node in float is said. */
+static void reasons(test_state *test)
+{
+    static const struct {
+        const char *text, *reason; /* NULL: there is none */
+    } rows[] = {
+        {"x:3,50; w:3,50; " U8 CODED("x", "x") "r = (Add xd w); " RESULT("r", "z"),
+         "not integer: input 1 isn't quantized"},
+        {"x:3,50; w:3,50; s:1; " U8 CODED("x", "x") "wq = (QuantizeLinear w sy zy); "
+         "wd = (DequantizeLinear wq s zy); r = (Add xd wd); " RESULT("r", "z"),
+         "not integer: input 1 has a scale that isn't constant"},
+        {"x:3,50; #s:50; #z.u8:50; " U8 "xq = (QuantizeLinear x s z axis=1); "
+         "xd = (DequantizeLinear xq s z axis=1); r = (Softplus xd); " RESULT("r", "z"),
+         "not integer: input 0 has several scales"},
+        {"x:3,50; s:1; " U8 CODED("x", "x") "r = (Softplus xd); rq = (QuantizeLinear r s zz); "
+         "y = (DequantizeLinear rq s zz); y",
+         "not integer: the scale of its result isn't a constant of float32"},
+        {"x:3,50; " U8 CODED("x", "x") "r = (CumSum xd 1); " RESULT("r", "z"),
+         "not integer: no form on codes for these inputs"},
+        {"x:3,50; " U8 CODED("x", "x") "r = (Softplus xd); " RESULT("r", "z"), NULL},
+    };
+    static const char *const only[] = {"quant_tables", NULL};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        told heard = {0};
+        ort_pass_options options = {.only = only, .near_miss = tell, .near_miss_arg = &heard};
+        net n;
+        CHECK(net_init(&n, NULL));
+        net_text(&n, rows[i].text);
+        options.registry = n.env->registry;
+        CHECK(!ort_graph_infer(n.model->graph, n.env->registry, NULL, NULL));
+        CHECK(!ort_passes_run(n.model, &options, NULL));
+        CHECK_TEXT(heard.text, rows[i].reason ? rows[i].reason : "");
+        CHECK(heard.count == (rows[i].reason != NULL));
+        net_free(&n);
+    }
 }
 
 int main(void)
@@ -191,5 +263,7 @@ int main(void)
     RUN(test, tables);
     RUN(test, units);
     RUN(test, moves);
+    RUN(test, means);
+    RUN(test, reasons);
     return test->failures != 0;
 }

@@ -90,17 +90,19 @@ static void sums(test_state *test)
     int32_t want[MOST], got[MOST + 1];
     EACH_COUNT(n)
         for (int is_signed = 0; is_signed < 2; is_signed++) {
-            int64_t sum = 0;
+            int64_t sum = 0, squares = 0;
             int top = -128;
             fill(x, 3 * n);
             for (size_t i = 0; i < n; i++) {
                 int code = is_signed ? (int8_t)x[i] : x[i];
                 sum += code;
+                squares += code * code;
                 top = code > top ? code : top;
                 want[i] = got[i] = (int32_t)draw();
             }
             got[n] = 77;
             CHECK(under_test.tier->sum(x, n, is_signed) == sum);
+            CHECK(under_test.tier->sum_squares(x, n, is_signed) == squares);
             CHECK(under_test.tier->largest(x, n, is_signed) == top + (is_signed ? 128 : 0));
             under_test.reference->add_rows(want, x, 2, n + 3, n, is_signed);
             under_test.tier->add_rows(got, x, 2, n + 3, n, is_signed);

@@ -125,6 +125,7 @@ void ort_code_plug_avx2(ort_code_kernels *table)
     table->add = byte_add;
     table->multiply = byte_multiply;
     table->sum = sum;
+    table->sum_squares = byte_sum_squares;
     table->add_rows = byte_add_rows;
     table->largest = largest;
 }

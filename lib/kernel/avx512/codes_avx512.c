@@ -130,6 +130,7 @@ void ort_code_plug_avx512(ort_code_kernels *table)
     table->add = byte_add;
     table->multiply = byte_multiply;
     table->sum = sum;
+    table->sum_squares = byte_sum_squares;
     table->add_rows = byte_add_rows;
     table->largest = largest;
     if (ort_cpu_get()->avx512_vbmi) {

@@ -66,6 +66,14 @@ static int64_t sum(const uint8_t *x, size_t n, bool is_signed)
     return total;
 }
 
+static int64_t sum_squares(const uint8_t *x, size_t n, bool is_signed)
+{
+    int64_t total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += code_of(x[i], is_signed) * code_of(x[i], is_signed);
+    return total;
+}
+
 static void add_rows(int32_t *sums, const uint8_t *x, size_t rows, size_t stride, size_t n,
                      bool is_signed)
 {
@@ -102,6 +110,7 @@ void ort_code_plug_scalar(ort_code_kernels *table)
 {
     *table = (ort_code_kernels){
         .look_up = look_up, .choose = choose, .add = add, .multiply = multiply,
-        .sum = sum, .add_rows = add_rows, .largest = largest, .exp_sum = exp_sum,
+        .sum = sum, .sum_squares = sum_squares, .add_rows = add_rows, .largest = largest,
+        .exp_sum = exp_sum,
     };
 }

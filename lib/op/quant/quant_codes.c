@@ -44,6 +44,15 @@ void ort_codes_values(const ort_codes *codes, float values[256])
         values[i] = (float)((codes->is_signed ? (int8_t)i : i) - codes->zero) * codes->scale;
 }
 
+void ort_codes_numbers(const ort_kernels *k, const ort_codes *codes, const uint8_t *bytes,
+                       float *values, int64_t n)
+{
+    if (codes->is_signed)
+        k->math.dequantize_s8((const int8_t *)bytes, values, (size_t)n, codes->scale, codes->zero);
+    else
+        k->math.dequantize_u8(bytes, values, (size_t)n, codes->scale, codes->zero);
+}
+
 void ort_codes_quantize(const ort_kernels *k, const ort_codes *codes, const float *values,
                         uint8_t *bytes, int64_t n)
 {

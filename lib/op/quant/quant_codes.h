@@ -20,7 +20,10 @@ ort_status ort_codes_need_single(const ort_shaping *s, const int *inputs, int co
 
 /* What the raw bytes 0..255 stand for. */
 void ort_codes_values(const ort_codes *codes, float values[256]);
-/* Their bytes: round(value / scale) + zero, half to even, saturated. */
+/* What n of them stand for. */
+void ort_codes_numbers(const ort_kernels *k, const ort_codes *codes, const uint8_t *bytes,
+                       float *values, int64_t n);
+/* Bytes of numbers: round(value / scale) + zero, half to even, saturated. */
 void ort_codes_quantize(const ort_kernels *k, const ort_codes *codes, const float *values,
                         uint8_t *bytes, int64_t n);
 /* By the bytes of `from` those of `to` for the same values; true: where that changes none. */

@@ -1,4 +1,5 @@
-/* quant_pool.c - means of 8-bit codes: QLinearAveragePool, QLinearGlobalAveragePool.
+/* quant_pool.c - means of 8-bit codes: QLinearAveragePool, QLinearGlobalAveragePool, and ReduceMean
+ * between Q and DQ (CodeMean).
  *
  * Sums are exact integers; each becomes a float, is multiplied, and rounded once. Planes of a
  * window lie in rows, which are added up from top to bottom first and then from left to right;
@@ -109,6 +110,52 @@ static ort_status global_run(ort_call *call, ort_error *err)
     j.factor = from.scale / ((float)j.count * to.scale);
     int64_t grain = ort_max_i64(GRAIN / ort_max_i64(j.count, 1), 1);
     ort_call_range(call, ort_tensor_count(y), grain, mean_task, &j);
+    return ORT_OK;
+}
+
+/* ---- CodeMean: of neighbouring axes */
+
+typedef struct axes_state {
+    int64_t axis, count;
+} axes_state;
+
+static const ort_bind axes_bind[] = {
+    ORT_BIND(axes_state, axis), ORT_BIND(axes_state, count), {0}};
+
+static ort_status axes_infer(ort_infer *x, ort_error *err)
+{
+    if (!ort_infer_in_ranked(x, 0))
+        return ORT_OK;
+    const ort_type *t = &x->in[0]->type;
+    int64_t axis = ort_node_attr_int(x->node, "axis"), count = ort_node_attr_int(x->node, "count");
+    ort_dim out[ORT_MAX_RANK];
+    int rank = 0;
+    if (axis < 0 || count < 0 || axis > t->rank || count > t->rank - axis)
+        return ort_infer_fail(x, err, "its axes are outside of %d dims", t->rank);
+    for (int d = 0; d < t->rank; d++)
+        if (d < axis || d >= axis + count)
+            out[rank++] = t->dim[d];
+        else if (ort_node_attr_int(x->node, "keepdims"))
+            out[rank++] = ort_dim_of(1);
+    ort_infer_set_shape(x, 0, rank, out);
+    return ORT_OK;
+}
+
+static ort_status axes_run(ort_call *call, ort_error *err)
+{
+    const axes_state *state = call->state;
+    const ort_tensor *x = ort_call_in(call, 0);
+    ort_tensor *y = ort_call_out(call, 0);
+    if (!y || ort_tensor_count(y) == 0)
+        return ORT_OK;
+    int first = (int)state->axis, end = first + (int)state->count;
+    ort_codes from = ort_codes_of(call, x->dtype, 1, 2), to = ort_codes_of(call, y->dtype, 3, 4);
+    mean_job j = {.k = call->k, .x = x->data, .y = y->data, .x_zero = from.zero,
+                  .count = ort_shape_count_range(&x->shape, first, end),
+                  .inner = ort_shape_count_range(&x->shape, end, x->shape.rank),
+                  .divisor = 1, .to = {1.0f, to.zero, to.is_signed}};
+    j.factor = from.scale / ((float)j.count * to.scale);
+    run_means(call, &j);
     return ORT_OK;
 }
 
@@ -332,6 +379,11 @@ static const ort_op_impl global_impl = {
     .infer = global_infer, .shape = pool_need_single, .run = global_run,
     .numbers = 0x1e,
 };
+static const ort_op_impl axes_impl = {
+    .state = sizeof(axes_state), .bind = axes_bind,
+    .infer = axes_infer, .shape = pool_need_single, .run = axes_run,
+    .numbers = 0x1e,
+};
 static const ort_op_impl average_impl = {
     .state = sizeof(pool_state), .bind = average_bind,
     .infer = average_infer, .prepare = average_prepare, .shape = average_shape, .run = average_run,
@@ -345,5 +397,7 @@ const ort_op ort_ops_quant_pool[] = {
     {MS, "QLinearAveragePool", 1, POOL_SIG, "T:u8,i8",
      "auto_pad:s=NOTSET ceil_mode:i=0 channels_last:i=0 count_include_pad:i=0 kernel_shape:is! "
      "pads:is strides:is", 0, &average_impl},
+    {ORT_INTERNAL, "CodeMean", 1, POOL_SIG, "T:u8,i8", "axis:i! count:i! keepdims:i!", 0,
+     &axes_impl},
     {0},
 };

@@ -486,6 +486,16 @@ static void double_words(uint32_t *restrict dst, const uint32_t *restrict src, i
         dst[2 * i] = dst[2 * i + 1] = src[i];
 }
 
+static void double_bytes(uint8_t *restrict dst, const uint8_t *restrict src, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (int k = 0; k < 16; k++)
+            dst[2 * (i + k)] = dst[2 * (i + k) + 1] = src[i + k];
+    for (; i < n; i++)
+        dst[2 * i] = dst[2 * i + 1] = src[i];
+}
+
 /* The inner axis as runs of consecutive or filled indices, when they are few. */
 static void find_segments(map_job *job)
 {
@@ -525,6 +535,11 @@ static void map_row(const map_job *job, int64_t dst, int64_t src)
     }
     if (job->scattered) {
         int64_t bytes = (int64_t)ort_move_element_bytes(job->dst->dtype);
+        if (job->doubled && bytes == 1) {
+            double_bytes((uint8_t *)job->dst->data + dst, (const uint8_t *)job->src->data + src,
+                         n / 2);
+            return;
+        }
         if (job->doubled) {
             double_words((uint32_t *)job->dst->data + dst,
                          (const uint32_t *)job->src->data + src, n / 2);
@@ -614,7 +629,8 @@ void ort_move_mapped(const ort_tensor *src, ort_tensor *dst, const ort_move_map 
     job.rows = ort_shape_count_range(&dst->shape, 0, job.axis);
     int64_t n = dst->shape.dim[job.axis], row_bytes = n * job.block * (int64_t)(bytes ? bytes : 1);
     job.scattered = bytes > 0 && job.block == 1 && is_scattered(map->axis[job.axis], n);
-    job.doubled = job.scattered && bytes == 4 && is_doubled(map->axis[job.axis], n);
+    job.doubled = job.scattered && (bytes == 4 || bytes == 1) &&
+                  is_doubled(map->axis[job.axis], n);
     find_segments(&job);
     job.per_task = bytes == 0 ? job.rows : ort_max_i64(1, TASK_BYTES / row_bytes);
     ort_pool_run(pool, ort_task_count(job.rows, job.per_task), map_task, &job);

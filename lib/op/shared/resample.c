@@ -222,8 +222,40 @@ static void store_integer(ort_tensor *out, int64_t at, double v)
     }
 }
 
+static void load_bytes(const void *in, bool is_signed, int64_t count, float *to)
+{
+    const uint8_t *u = in;
+    const int8_t *s = in;
+    if (is_signed)
+        for (int64_t i = 0; i < count; i++)
+            to[i] = (float)s[i];
+    else
+        for (int64_t i = 0; i < count; i++)
+            to[i] = (float)u[i];
+}
+
+/* As store_integer, of numbers whose last bits go when 1.5 * 2^23 is added. */
+static void store_bytes(const float *from, bool is_signed, int64_t count, uint8_t *to)
+{
+    const float low = is_signed ? -128.0f : 0.0f, high = low + 255.0f, whole = 0x1.8p23f;
+    for (int64_t i = 0; i < count; i++) {
+        float v = from[i] > low ? from[i] : low;
+        v = v < high ? v : high;
+        to[i] = (uint8_t)(int)((v + whole) - whole);
+    }
+}
+
+static bool is_byte(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_UINT8 || dtype == ORT_DTYPE_INT8;
+}
+
 static void load_f32(const ort_tensor *in, int64_t first, int64_t count, float *to)
 {
+    if (is_byte(in->dtype)) {
+        load_bytes((const uint8_t *)in->data + first, in->dtype == ORT_DTYPE_INT8, count, to);
+        return;
+    }
     ort_tensor_to_f32(in, first, count, to);
 }
 
@@ -231,6 +263,10 @@ static void store_f32(const float *from, ort_tensor *out, int64_t first, int64_t
 {
     if (ort_dtype_get(out->dtype)->class_ == ORT_CLASS_FLOAT) {
         ort_tensor_from_f32(from, out, first, count);
+        return;
+    }
+    if (is_byte(out->dtype)) {
+        store_bytes(from, out->dtype == ORT_DTYPE_INT8, count, (uint8_t *)out->data + first);
         return;
     }
     for (int64_t i = 0; i < count; i++)

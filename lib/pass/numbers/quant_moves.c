@@ -87,6 +87,14 @@ bool ort_quant_same(const ort_quant *a, const ort_quant *b)
     return true;
 }
 
+void ort_quant_drop_unread(ort_graph *graph, ort_id id)
+{
+    ort_node *node = ort_edit_producer(graph, id);
+    const ort_graph_value *value = graph->values.data[id];
+    if (node && !value->is_output && value->use_count == 0)
+        ort_graph_remove_node(graph, node);
+}
+
 /* ---- saturation */
 
 /* Does every value up to `low` become the lowest code, and from `high` on the highest? */

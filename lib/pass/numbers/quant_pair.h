@@ -31,6 +31,8 @@ bool ort_quant_same(const ort_quant *a, const ort_quant *b);
  * file is for others? With a note on `node` then. */
 bool ort_quant_stays(const ort_pass_context *context, const ort_node *node, ort_dtype dtype);
 
+/* The node that computes a value which nobody reads goes. */
+void ort_quant_drop_unread(ort_graph *graph, ort_id id);
 /* How many of its first inputs an operator only picks elements of, 8-bit ones too; 0: none. */
 int ort_quant_moved(const ort_node *node);
 /* Does it leave codes as they are, one after the other in another shape or order? */

@@ -2,10 +2,12 @@
  *
  *     DequantizeLinear, move      the move on the codes, DequantizeLinear
  *     DequantizeLinear, Pad       the same, where it pads with 0: that is the zero point
+ *     DequantizeLinear, Resize    linear ones too, before a QuantizeLinear of the same scale, which
+ *                                 rounds as they do
  *
- * Exact: a code stands for the same number wherever it lies. So codes of one scale reach a
- * QuantizeLinear of another through moves (quant_tables.c then makes a table of the two), and rows
- * of a quantized table are dequantized after they were gathered. Done where a QuantizeLinear
+ * Moves are exact: a code stands for the same number wherever it lies. So codes of one scale reach
+ * a QuantizeLinear of another through moves (quant_tables.c then makes a table of the two), and
+ * rows of a quantized table are dequantized after they were gathered. Done where a QuantizeLinear
  * follows; level 3, since onnxruntime looks for float operators between the two.
  */
 #include <string.h>
@@ -43,6 +45,14 @@ static bool pads_zero(const ort_graph *graph, const ort_node *node)
            number == 0;
 }
 
+/* A Resize between neighbours: on codes it rounds to the nearest one, halves to even. */
+static bool is_mean(const ort_node *node)
+{
+    return ort_edit_is(node, ONNX, "Resize") && node->opset >= 11 &&
+           ort_node_attr_is(node, "mode", "linear") &&
+           !ort_node_attr_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
+}
+
 /* All of the inputs that are moved are numbers of codes with these parameters. */
 static bool read_codes(const ort_graph *graph, const ort_node *move, int inputs, ort_quant *first)
 {
@@ -62,6 +72,11 @@ static bool read_codes(const ort_graph *graph, const ort_node *move, int inputs,
 
 static bool is_wanted(const ort_graph *graph, const ort_node *move, const ort_quant *d)
 {
+    ort_quant q;
+    if (is_mean(move)) { /* not through others: its rounding is that of the QuantizeLinear */
+        ort_node *reader = ort_edit_only_reader(graph, move->outputs[0]);
+        return ort_quant_read(graph, reader, "QuantizeLinear", &q) && ort_quant_same(&q, d);
+    }
     if (ort_edit_is(move, ONNX, "Gather") && ort_edit_constant(graph, d->node, 0))
         return true;
     for (int k = 0; k < move->output_count; k++)
@@ -110,28 +125,19 @@ static ort_status sink(ort_graph *graph, ort_node *move, int inputs, const ort_q
     return ORT_OK;
 }
 
-/* A DequantizeLinear that nobody reads any more goes. */
-static void drop_unread(ort_graph *graph, const ort_id *numbers, int count)
-{
-    for (int i = 0; i < count; i++) {
-        ort_node *node = ort_edit_producer(graph, numbers[i]);
-        const ort_graph_value *value = graph->values.data[numbers[i]];
-        if (node && !value->is_output && value->use_count == 0)
-            ort_graph_remove_node(graph, node);
-    }
-}
-
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
     ORT_PASS_EACH_NODE(c->graph, node)
     {
         ort_quant d;
-        int inputs = pads_zero(c->graph, node) ? 1 : ort_quant_moved(node);
+        bool one = pads_zero(c->graph, node) || is_mean(node);
+        int inputs = one ? 1 : ort_quant_moved(node);
         if (!inputs || !read_codes(c->graph, node, inputs, &d) || !is_wanted(c->graph, node, &d))
             continue;
         ORT_TRY(sink(c->graph, node, inputs, &d, err));
-        drop_unread(c->graph, node->inputs, inputs);
+        for (int i = 0; i < inputs; i++)
+            ort_quant_drop_unread(c->graph, node->inputs[i]);
         ++*changes;
     }
     return ORT_OK;
@@ -140,7 +146,6 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_quant_sink = {
     .name = "quant_sink",
     .level = 3,
-    .exact = true,
     .doc = "DequantizeLinear goes behind what only moves elements",
     .apply = apply,
 };

@@ -9,7 +9,8 @@
  * codes, on the scalar tier: it holds what they would give. Level 3: LookUp is ours, so it is never
  * saved.
  *
- * A Reshape or Transpose before the QuantizeLinear moves the codes instead.
+ * A Reshape or Transpose before the QuantizeLinear moves the codes instead. Last of the passes that
+ * turn to codes, this one says what stays in float between Q and DQ, and why.
  */
 #include "base/error.h"
 #include "graph/uses.h"
@@ -185,12 +186,9 @@ static void release(region *r)
 
 static void drop_unread(region *r)
 {
-    const ort_graph *graph = r->c->graph;
-    for (int i = r->node_count - 1; i >= 0; i--) {
-        const ort_graph_value *value = graph->values.data[r->nodes[i]->outputs[0]];
-        if (!r->nodes[i]->removed && !value->is_output && value->use_count == 0)
-            ort_graph_remove_node(r->c->graph, r->nodes[i]);
-    }
+    for (int i = r->node_count - 1; i >= 0; i--)
+        if (!r->nodes[i]->removed)
+            ort_quant_drop_unread(r->c->graph, r->nodes[i]->outputs[0]);
 }
 
 /* Codes that stay what they are need no table. */
@@ -257,6 +255,66 @@ static ort_status try_swap(region *r, ort_node *last, bool *swapped, ort_error *
     return *swapped ? ort_quant_swap(r->c, last, err) : ORT_OK;
 }
 
+/* ---- what stays in float */
+
+/* Why the numbers that `node` reads in this slot aren't codes for it; NULL: they are, or a
+ * constant. */
+static const char *why_no_codes(const ort_graph *graph, const ort_node *node, int slot)
+{
+    ort_quant q;
+    ort_node *producer = ort_edit_producer(graph, node->inputs[slot]);
+    if (ort_fact_value(graph, node->inputs[slot]))
+        return NULL;
+    if (!ort_edit_is(producer, ONNX, "DequantizeLinear"))
+        return "isn't quantized";
+    if (!ort_edit_constant(graph, producer, 1))
+        return "has a scale that isn't constant";
+    if (!ort_quant_read(graph, producer, "DequantizeLinear", &q))
+        return "has a zero point that isn't constant, or a scale that isn't float32";
+    return !ort_quant_is_byte(q.dtype) ? "hasn't 8 bits"
+           : !ort_quant_is_plain(&q)   ? "has several scales"
+                                       : NULL;
+}
+
+/* The QuantizeLinear that reads what the node computes, or NULL. */
+static ort_node *coder_after(const ort_graph *graph, const ort_node *node)
+{
+    ort_readers readers = ort_readers_of(graph, node->outputs[0]);
+    ort_node *reader;
+    while ((reader = ort_readers_next(&readers)))
+        if (ort_edit_is(reader, ONNX, "QuantizeLinear"))
+            return reader;
+    return NULL;
+}
+
+static void note_float(const ort_pass_context *c, ort_node *node)
+{
+    const ort_graph *graph = c->graph;
+    bool reads_codes = false;
+    ort_quant q;
+    if (node->output_count < 1 || node->outputs[0] == ORT_ID_NONE ||
+        ort_edit_is_any(node, "QuantizeLinear|DequantizeLinear"))
+        return;
+    for (int i = 0; i < node->input_count; i++)
+        reads_codes = reads_codes || (node->inputs[i] != ORT_ID_NONE &&
+                                      ort_edit_is(ort_edit_producer(graph, node->inputs[i]), ONNX,
+                                                  "DequantizeLinear"));
+    ort_node *coder = reads_codes ? coder_after(graph, node) : NULL;
+    if (!coder)
+        return;
+    for (int i = 0; i < node->input_count; i++) {
+        const char *why = node->inputs[i] == ORT_ID_NONE ? NULL : why_no_codes(graph, node, i);
+        if (why) {
+            ort_pass_note(c, node, "not integer: input %d %s", i, why);
+            return;
+        }
+    }
+    if (!ort_quant_read(graph, coder, "QuantizeLinear", &q))
+        ort_pass_note(c, node, "not integer: the scale of its result isn't a constant of float32");
+    else
+        ort_pass_note(c, node, "not integer: no form on codes for these inputs");
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
@@ -278,12 +336,17 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         if (status != ORT_OK)
             return status;
     }
+    if (!c->near_misses)
+        return ORT_OK;
+    ORT_PASS_EACH_NODE(c->graph, node)
+        note_float(c, node);
     return ORT_OK;
 }
 
 const ort_pass ort_pass_quant_tables = {
     .name = "quant_tables",
     .level = 3,
+    .speaks = true,
     .doc = "functions of one 8-bit code become a table",
     .apply = apply,
 };
