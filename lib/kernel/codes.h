@@ -47,11 +47,14 @@ typedef struct ort_code_kernels {
     /* sums[j] += x[r * stride + j] for r in [0, rows), j in [0, n) */
     void (*add_rows)(int32_t *sums, const uint8_t *x, size_t rows, size_t stride, size_t n,
                      bool is_signed);
-    /* The largest code as an unsigned number, int8 ones 128 above what they are; n >= 1. */
-    int (*largest)(const uint8_t *x, size_t n, bool is_signed);
-    /* The sum of whole[x[i] + 255 - top], x as `largest` counts and none above top. */
-    uint64_t (*exp_sum)(const uint8_t *x, size_t n, int top, bool is_signed,
+    /* The largest of x[i] ^ flip; n >= 1. Flipped by 128, codes of int8 are 128 above what they are;
+     * by 255 besides, the largest is 255 less the smallest. */
+    int (*largest)(const uint8_t *x, size_t n, uint8_t flip);
+    /* The sum of whole[(x[i] ^ flip) + 255 - top], none above top. */
+    uint64_t (*exp_sum)(const uint8_t *x, size_t n, int top, uint8_t flip,
                         const ort_byte_exps *exps);
+    /* y[i] = x[i] * factor, rounded to double and then to float */
+    void (*scale_f64)(const double *x, double factor, float *y, size_t n);
 } ort_code_kernels;
 
 /* Each fills or overrides members of the table; called by dispatch.c, worst tier first. */

@@ -103,7 +103,8 @@ static void sums(test_state *test)
             got[n] = 77;
             CHECK(under_test.tier->sum(x, n, is_signed) == sum);
             CHECK(under_test.tier->sum_squares(x, n, is_signed) == squares);
-            CHECK(under_test.tier->largest(x, n, is_signed) == top + (is_signed ? 128 : 0));
+            CHECK(under_test.tier->largest(x, n, is_signed ? 128 : 0) ==
+                  top + (is_signed ? 128 : 0));
             under_test.reference->add_rows(want, x, 2, n + 3, n, is_signed);
             under_test.tier->add_rows(got, x, 2, n + 3, n, is_signed);
             CHECK(got[n] == 77 && !memcmp(got, want, n * sizeof *want));
@@ -125,11 +126,27 @@ static void exponentials(test_state *test)
             fill(x, n);
             for (size_t i = 0; i < n && n % 2; i++)
                 x[i] = (uint8_t)((x[i] % 60) ^ (is_signed ? 128 : 0));
-            int top = under_test.tier->largest(x, n, is_signed);
+            uint8_t flip = is_signed ? 128 : 0;
+            int top = under_test.tier->largest(x, n, flip);
             for (size_t i = 0; i < n; i++)
-                sum += exps.whole[(x[i] ^ (is_signed ? 128 : 0)) + 255 - top];
-            CHECK(under_test.tier->exp_sum(x, n, top, is_signed, &exps) == sum);
+                sum += exps.whole[(x[i] ^ flip) + 255 - top];
+            CHECK(under_test.tier->exp_sum(x, n, top, flip, &exps) == sum);
         }
+}
+
+static void scaled(test_state *test)
+{
+    double x[MOST];
+    float want[MOST], got[MOST + 1];
+    EACH_COUNT(n)
+    {
+        for (size_t i = 0; i < n; i++)
+            x[i] = (double)(draw() >> 8);
+        got[n] = 77;
+        under_test.reference->scale_f64(x, 1 / 3e14, want, n);
+        under_test.tier->scale_f64(x, 1 / 3e14, got, n);
+        CHECK(got[n] == 77 && !memcmp(got, want, n * sizeof *got));
+    }
 }
 
 int main(void)
@@ -146,6 +163,7 @@ int main(void)
         RUN(&test, binaries);
         RUN(&test, sums);
         RUN(&test, exponentials);
+        RUN(&test, scaled);
     }
     return test.failures != 0;
 }

@@ -100,22 +100,32 @@ static int64_t sum(const uint8_t *x, size_t n, bool is_signed)
     return part[0] + part[1] + part[2] + part[3] - (is_signed ? 128 * (int64_t)n : 0);
 }
 
-static int largest(const uint8_t *x, size_t n, bool is_signed)
+static int largest(const uint8_t *x, size_t n, uint8_t flip)
 {
-    const vb flip = _mm256_set1_epi8(is_signed ? -128 : 0);
+    const vb flips = _mm256_set1_epi8((char)flip);
     vb most = _mm256_setzero_si256();
     uint8_t lanes[32];
     size_t i = 0;
     int top = 0;
     assert(n > 0);
     for (; i + 32 <= n; i += 32)
-        most = _mm256_max_epu8(most, _mm256_xor_si256(vb_load(x + i), flip));
+        most = _mm256_max_epu8(most, _mm256_xor_si256(vb_load(x + i), flips));
     vb_store(lanes, most);
     for (int k = 0; k < 32; k++)
         top = lanes[k] > top ? lanes[k] : top;
     for (; i < n; i++)
-        top = (x[i] ^ (is_signed ? 128 : 0)) > top ? x[i] ^ (is_signed ? 128 : 0) : top;
+        top = (x[i] ^ flip) > top ? x[i] ^ flip : top;
     return top;
+}
+
+static void scale_f64(const double *x, double factor, float *y, size_t n)
+{
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        _mm_storeu_ps(y + i, _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_loadu_pd(x + i),
+                                                           _mm256_set1_pd(factor))));
+    for (; i < n; i++)
+        y[i] = (float)(x[i] * factor);
 }
 
 void ort_code_plug_avx2(ort_code_kernels *table)
@@ -128,4 +138,5 @@ void ort_code_plug_avx2(ort_code_kernels *table)
     table->sum_squares = byte_sum_squares;
     table->add_rows = byte_add_rows;
     table->largest = largest;
+    table->scale_f64 = scale_f64;
 }

@@ -51,21 +51,30 @@ static int64_t sum(const uint8_t *x, size_t n, bool is_signed)
     return _mm512_reduce_add_epi64(s) - (is_signed ? 128 * (int64_t)n : 0);
 }
 
-static int largest(const uint8_t *x, size_t n, bool is_signed)
+static int largest(const uint8_t *x, size_t n, uint8_t flip)
 {
-    const vb flip = _mm512_set1_epi8(is_signed ? -128 : 0);
+    const vb flips = _mm512_set1_epi8((char)flip);
     vb most = _mm512_setzero_si512();
     assert(n > 0);
     for (size_t i = 0; i < n; i += 64)
         most = _mm512_max_epu8(most, _mm512_maskz_mov_epi8(
                                          vb_mask_n(n - i),
-                                         _mm512_xor_si512(vb_load_n(x + i, n - i), flip)));
+                                         _mm512_xor_si512(vb_load_n(x + i, n - i), flips)));
     __m256i half = _mm256_max_epu8(_mm512_castsi512_si256(most),
                                    _mm512_extracti64x4_epi64(most, 1));
     __m128i rest = _mm_max_epu8(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
     rest = _mm_max_epu8(rest, _mm_srli_epi16(rest, 8)); /* of each pair, in its low byte */
     rest = _mm_and_si128(rest, _mm_set1_epi16(255));
     return 65535 - _mm_extract_epi16(_mm_minpos_epu16(_mm_sub_epi16(_mm_set1_epi16(-1), rest)), 0);
+}
+
+static void scale_f64(const double *x, double factor, float *y, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(y + i, _mm512_cvtpd_ps(vd_mul(vd_load(x + i), vd_set1(factor))));
+    for (; i < n; i++)
+        y[i] = (float)(x[i] * factor);
 }
 
 /* ---- tables of 256, by VBMI */
@@ -100,28 +109,29 @@ static VBMI void look_up_vbmi(const uint8_t *x, uint8_t *y, size_t n, const uint
 }
 
 /* Byte by byte of the exponentials: 64 codes have their bytes of one weight added in one step. */
-static VBMI uint64_t exp_sum_vbmi(const uint8_t *x, size_t n, int top, bool is_signed,
+static VBMI uint64_t exp_sum_vbmi(const uint8_t *x, size_t n, int top, uint8_t flip,
                                   const ort_byte_exps *exps)
 {
-    const vb lift = _mm512_set1_epi8((char)(255 - top + (is_signed ? 128 : 0)));
-    uint64_t total = 0;
+    const vb lift = _mm512_set1_epi8((char)(255 - top)), flips = _mm512_set1_epi8((char)flip);
+    vb total = _mm512_setzero_si512();
     assert(top >= 0 && top <= 255);
     for (int p = 0; p < ORT_BYTE_PLANES; p++) {
         byte_table t = table_of(exps->planes[p]);
         vb s = _mm512_setzero_si512();
         size_t i = 0;
-        for (; i + 64 <= n; i += 64)
-            s = _mm512_add_epi64(s, _mm512_sad_epu8(entries(&t, _mm512_add_epi8(vb_load(x + i),
-                                                                                lift)),
-                                                    _mm512_setzero_si512()));
+        for (; i + 64 <= n; i += 64) {
+            vb at = _mm512_add_epi8(_mm512_xor_si512(vb_load(x + i), flips), lift);
+            s = _mm512_add_epi64(s, _mm512_sad_epu8(entries(&t, at), _mm512_setzero_si512()));
+        }
         if (i < n) {
-            vb last = entries(&t, _mm512_add_epi8(vb_load_n(x + i, n - i), lift));
+            vb last = entries(&t, _mm512_add_epi8(_mm512_xor_si512(vb_load_n(x + i, n - i), flips),
+                                                  lift));
             s = _mm512_add_epi64(s, _mm512_sad_epu8(_mm512_maskz_mov_epi8(vb_mask_n(n - i), last),
                                                     _mm512_setzero_si512()));
         }
-        total += (uint64_t)_mm512_reduce_add_epi64(s) << (8 * p);
+        total = _mm512_add_epi64(total, _mm512_sll_epi64(s, _mm_cvtsi32_si128(8 * p)));
     }
-    return total;
+    return (uint64_t)_mm512_reduce_add_epi64(total);
 }
 
 void ort_code_plug_avx512(ort_code_kernels *table)
@@ -133,6 +143,7 @@ void ort_code_plug_avx512(ort_code_kernels *table)
     table->sum_squares = byte_sum_squares;
     table->add_rows = byte_add_rows;
     table->largest = largest;
+    table->scale_f64 = scale_f64;
     if (ort_cpu_get()->avx512_vbmi) {
         table->look_up = look_up_vbmi;
         table->exp_sum = exp_sum_vbmi;

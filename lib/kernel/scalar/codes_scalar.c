@@ -82,20 +82,19 @@ static void add_rows(int32_t *sums, const uint8_t *x, size_t rows, size_t stride
             sums[j] += code_of(x[r * stride + j], is_signed);
 }
 
-static int largest(const uint8_t *x, size_t n, bool is_signed)
+static int largest(const uint8_t *x, size_t n, uint8_t flip)
 {
-    int top = 0, flip = is_signed ? 128 : 0;
+    int top = 0;
     assert(n > 0);
     for (size_t i = 0; i < n; i++)
         top = (x[i] ^ flip) > top ? x[i] ^ flip : top;
     return top;
 }
 
-static uint64_t exp_sum(const uint8_t *x, size_t n, int top, bool is_signed,
+static uint64_t exp_sum(const uint8_t *x, size_t n, int top, uint8_t flip,
                         const ort_byte_exps *exps)
 {
     uint64_t a = 0, b = 0;
-    int flip = is_signed ? 128 : 0;
     const uint64_t *whole = exps->whole + (255 - top);
     size_t i = 0;
     assert(top >= 0 && top <= 255);
@@ -106,11 +105,17 @@ static uint64_t exp_sum(const uint8_t *x, size_t n, int top, bool is_signed,
     return i < n ? a + b + whole[x[i] ^ flip] : a + b;
 }
 
+static void scale_f64(const double *x, double factor, float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = (float)(x[i] * factor);
+}
+
 void ort_code_plug_scalar(ort_code_kernels *table)
 {
     *table = (ort_code_kernels){
         .look_up = look_up, .choose = choose, .add = add, .multiply = multiply,
         .sum = sum, .sum_squares = sum_squares, .add_rows = add_rows, .largest = largest,
-        .exp_sum = exp_sum,
+        .exp_sum = exp_sum, .scale_f64 = scale_f64,
     };
 }

@@ -74,7 +74,7 @@ typedef struct softmax_walk {
     uint8_t *y;
     int64_t extent, inner;
     int used; /* entries of the tables, the last ones: the others are below half a code */
-    bool is_signed;
+    uint8_t flip; /* makes unsigned codes of the row's bytes */
     ort_codes to;
 } softmax_walk;
 
@@ -83,16 +83,11 @@ static void quantize_exponentials(const softmax_walk *w, const double *values, d
                                   uint8_t *codes, int64_t n)
 {
     float p[PIECE];
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int k = 0; k < 8; k++)
-            p[i + k] = (float)(values[i + k] * factor);
-    for (; i < n; i++)
-        p[i] = (float)(values[i] * factor);
+    w->call->k->codes.scale_f64(values, factor, p, (size_t)n);
     ort_codes_quantize(w->call->k, &w->to, p, codes, n);
 }
 
-/* Each element on its own: of rows that are shorter than the table. */
+/* Each element on its own: of rows that are much shorter than the table. */
 static void softmax_short(const softmax_walk *w, const uint8_t *x, uint8_t *y, int top,
                           double factor)
 {
@@ -101,7 +96,7 @@ static void softmax_short(const softmax_walk *w, const uint8_t *x, uint8_t *y, i
         int64_t n = ort_min_i64(PIECE, w->extent - i);
         double v[PIECE];
         for (int64_t k = 0; k < n; k++)
-            v[k] = values[x[i + k] ^ (w->is_signed ? 128 : 0)];
+            v[k] = values[x[i + k] ^ w->flip];
         quantize_exponentials(w, v, factor, y + i, n);
     }
 }
@@ -109,20 +104,22 @@ static void softmax_short(const softmax_walk *w, const uint8_t *x, uint8_t *y, i
 static void softmax_row(const softmax_walk *w, const uint8_t *x, uint8_t *y)
 {
     const ort_code_kernels *kernels = &w->call->k->codes;
-    int top = kernels->largest(x, (size_t)w->extent, w->is_signed), unused = 256 - w->used;
+    int top = kernels->largest(x, (size_t)w->extent, w->flip);
+    int range = kernels->largest(x, (size_t)w->extent, w->flip ^ 255) + top - 254;
+    int entries = range < w->used ? range : w->used, unused = 256 - entries;
     uint8_t codes[512] = {0}, turned[256];
     double sum = 0;
     for (int64_t i = 0; i < w->extent; i += 1 << 16) /* what 64 bits hold */
         sum += (double)kernels->exp_sum(x + i, (size_t)ort_min_i64(1 << 16, w->extent - i), top,
-                                      w->is_signed, &w->e->exps);
-    if (w->extent < w->used) {
+                                        w->flip, &w->e->exps);
+    if (w->extent * 2 < entries) {
         softmax_short(w, x, y, top, 1 / sum);
         return;
     }
     memset(codes, w->to.zero, (size_t)unused);
-    quantize_exponentials(w, w->e->values + unused, 1 / sum, codes + unused, w->used);
+    quantize_exponentials(w, w->e->values + unused, 1 / sum, codes + unused, entries);
     const uint8_t *table = codes + (255 - top);
-    if (w->is_signed) {
+    if (w->flip) {
         memcpy(turned, table + 128, 128);
         memcpy(turned + 128, table, 128);
         table = turned;
@@ -180,8 +177,8 @@ static ort_status softmax_run(ort_call *call, ort_error *err)
     bool flat = state->opset < 13; /* all dims from the axis on */
     int64_t axis = state->has_axis ? state->axis : flat ? 1 : -1;
     softmax_walk w = {.call = call, .e = state->known, .x = x->data,
-                      .y = ort_call_out(call, 0)->data, .is_signed = x->dtype == ORT_DTYPE_INT8,
-                      .inner = 1};
+                      .y = ort_call_out(call, 0)->data, .inner = 1,
+                      .flip = x->dtype == ORT_DTYPE_INT8 ? 128 : 0};
     axis += axis < 0 ? x->shape.rank : 0;
     ORT_TRY(ort_call_need_numbers(call, (int[]){1, 2, 3, 4}, 4, err));
     if (axis < 0 || axis >= x->shape.rank)
