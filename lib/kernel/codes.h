@@ -47,8 +47,8 @@ typedef struct ort_code_kernels {
     /* sums[j] += x[r * stride + j] for r in [0, rows), j in [0, n) */
     void (*add_rows)(int32_t *sums, const uint8_t *x, size_t rows, size_t stride, size_t n,
                      bool is_signed);
-    /* The largest of x[i] ^ flip; n >= 1. Flipped by 128, codes of int8 are 128 above what they are;
-     * by 255 besides, the largest is 255 less the smallest. */
+    /* The largest of x[i] ^ flip; n >= 1. Flipped by 128, codes of int8 are 128 above what they
+     * are; by 255 besides, the largest is 255 less the smallest. */
     int (*largest)(const uint8_t *x, size_t n, uint8_t flip);
     /* The sum of whole[(x[i] ^ flip) + 255 - top], none above top. */
     uint64_t (*exp_sum)(const uint8_t *x, size_t n, int top, uint8_t flip,
