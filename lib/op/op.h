@@ -262,6 +262,16 @@ static inline void *ort_call_scratch(const ort_call *call, int thread)
 {
     return (char *)call->thread_space + (size_t)thread * call->thread_bytes;
 }
+/* The same call for a task that calls what has loops itself: on this thread alone, with its scratch
+ * whatever the thread that they are told. */
+static inline ort_call ort_call_alone(const ort_call *call, int thread)
+{
+    ort_call own = *call;
+    own.pool = NULL;
+    own.thread_space = ort_call_scratch(call, thread);
+    own.thread_bytes = 0;
+    return own;
+}
 /* Tasks 0..count-1 on the pool; a task may depend on its number only. */
 static inline void ort_call_parallel(const ort_call *call, size_t count, ort_task_fn *fn, void *arg)
 {

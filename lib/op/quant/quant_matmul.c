@@ -18,7 +18,8 @@ typedef struct slots { /* input of each operand, -1: none */
     int a, b, a_scale, b_scale, a_zero, b_zero, y_scale, y_zero, bias;
 } slots;
 
-enum { RANGE_FLOATS = 1 << 15 }; /* whose range is a task */
+enum { RANGE_FLOATS = 1 << 15, /* whose range is a task */
+       BATCH_WORK = 1 << 22 }; /* multiply-adds of a product that isn't worth dividing */
 
 typedef struct qmm_state {
     const slots *in;
@@ -32,7 +33,8 @@ typedef struct qmm_state {
 
 typedef struct qmm_plan {
     matmul_plan mm;
-    size_t rows, packed, ranges; /* workspace offsets */
+    bool per_batch;              /* a task is one product of the batch */
+    size_t rows, packed, ranges; /* workspace offsets; rows and packed are the thread's if so */
 } qmm_plan;
 
 enum { INTEGER, QLINEAR, QGEMM, TO_FLOAT, DYNAMIC };
@@ -169,15 +171,17 @@ static ort_status qmm_shape(ort_shaping *s, ort_error *err)
     if (!ort_integer_rows_bytes(s->k, plan->mm.m, plan->mm.k, &row_bytes) ||
         (!state->packed && !ort_integer_packed_bytes(s->k, plan->mm.k, plan->mm.n, &packed)))
         return ort_error_memory(err, SIZE_MAX);
-    plan->rows = 0;
-    plan->packed = ort_round_up(row_bytes, 64);
+    double work = (double)plan->mm.m * (double)plan->mm.n * (double)plan->mm.k;
+    plan->per_batch = plan->mm.batch > 1 && work <= BATCH_WORK;
+    plan->rows = plan->per_batch ? ort_round_up(ort_integer_thread_bytes(s->k), 64) : 0;
+    plan->packed = plan->rows + ort_round_up(row_bytes, 64);
     if (!ort_add_size(plan->packed, ort_round_up(packed, 64), &total))
         return ort_error_memory(err, SIZE_MAX);
-    plan->ranges = total;
+    s->thread_bytes = plan->per_batch ? total : ort_integer_thread_bytes(s->k);
+    plan->ranges = total = plan->per_batch ? 0 : total;
     if (state->dynamic)
         total += 2 * sizeof(float) * ort_task_count(ort_tensor_count(a), RANGE_FLOATS);
     s->workspace_bytes = total;
-    s->thread_bytes = ort_integer_thread_bytes(s->k);
     return ORT_OK;
 }
 
@@ -337,7 +341,6 @@ static void set_up(const ort_call *call, finish_job *f, ort_integer_product *p, 
         f->bias_column = plan->mm.n > 1 || f->y->shape.rank > 0 ? stride[f->y->shape.rank - 1] : 0;
         f->bias_row = f->y->shape.rank > 1 ? stride[f->y->shape.rank - 2] : 0;
     }
-    p->space = space + plan->rows;
     if (state->dynamic) {
         *zero = (uint8_t)dynamic_range(call, a, (float *)(void *)(space + plan->ranges),
                                        &f->dynamic_scale);
@@ -350,44 +353,71 @@ static void set_up(const ort_call *call, finish_job *f, ort_integer_product *p, 
         p->finish = finish_tile;
 }
 
-static ort_status qmm_run(ort_call *call, ort_error *err)
+typedef struct batch_job {
+    const ort_call *call;
+    const finish_job *f;
+    const ort_integer_product *p;
+} batch_job;
+
+/* Entry i of the batch; `space` is the workspace, or the thread's own. */
+static void run_entry(const ort_call *call, const batch_job *j, int64_t i, char *space)
 {
     const qmm_state *state = call->state;
     const qmm_plan *plan = call->plan_state;
     const matmul_plan *mm = &plan->mm;
     const ort_tensor *a = ort_call_in(call, state->in->a), *b = ort_call_in(call, state->in->b);
+    int64_t a_at = matmul_offset(mm, mm->a_batch, i), b_at = matmul_offset(mm, mm->b_batch, i);
+    finish_job f = *j->f;
+    ort_integer_product p = *j->p;
+    if (state->dynamic)
+        p.floats = (const float *)a->data + a_at;
+    else
+        p.a.data = (const char *)a->data + a_at;
+    p.space = space + plan->rows;
+    p.packed = space + plan->packed;
+    if (state->packed) {
+        p.packed = (const char *)state->packed +
+                   (size_t)(b_at / ort_max_i64(mm->k * mm->n, 1)) * state->packed_bytes;
+    } else if (plan->per_batch || i == 0 || b_at != matmul_offset(mm, mm->b_batch, i - 1)) {
+        ort_bytes columns = ort_bytes_of(b, mm->b_row, mm->b_col);
+        ort_zeros zeros = ort_zeros_of(
+            state->in->b_zero >= 0 ? ort_call_in(call, state->in->b_zero) : NULL);
+        columns.data = (const char *)b->data + b_at;
+        ort_integer_pack_now(call, mm->k, mm->n, &columns, &zeros, space + plan->packed);
+    }
+    f.offset = i * mm->m * mm->n;
+    if (f.y->dtype == ORT_DTYPE_INT32 || f.y->dtype == ORT_DTYPE_FLOAT)
+        p.sums = (int32_t *)f.y->data + f.offset;
+    p.arg = &f;
+    ort_integer_multiply(call, &p);
+}
+
+static void task_entry(void *arg, size_t task, int thread)
+{
+    const batch_job *j = arg;
+    const ort_call own = ort_call_alone(j->call, thread);
+    run_entry(&own, j, (int64_t)task, own.thread_space);
+}
+
+static ort_status qmm_run(ort_call *call, ort_error *err)
+{
+    const qmm_state *state = call->state;
+    const qmm_plan *plan = call->plan_state;
+    const matmul_plan *mm = &plan->mm;
     finish_job f = {.state = state, .k = call->k, .y = ort_call_out(call, 0), .n = mm->n,
                     .dynamic_scale = 1.0f};
-    ort_integer_product p = {.m = mm->m, .n = mm->n, .depth = mm->k, .ld = mm->n, .arg = &f};
+    ort_integer_product p = {.m = mm->m, .n = mm->n, .depth = mm->k, .ld = mm->n};
+    batch_job j = {call, &f, &p};
     uint8_t zero;
     if (!f.y || ort_tensor_count(f.y) == 0)
         return ORT_OK;
     if (state->floats)
         return ort_qlinear_f8_run(call, mm, err);
     set_up(call, &f, &p, &zero);
-    bool direct = f.y->dtype == ORT_DTYPE_INT32 || f.y->dtype == ORT_DTYPE_FLOAT;
-    ort_bytes columns = ort_bytes_of(b, mm->b_row, mm->b_col);
-    ort_zeros b_zero = ort_zeros_of(state->in->b_zero >= 0 ? ort_call_in(call, state->in->b_zero)
-                                                           : NULL);
-    for (int64_t i = 0; i < mm->batch; i++) {
-        int64_t a_at = matmul_offset(mm, mm->a_batch, i), b_at = matmul_offset(mm, mm->b_batch, i);
-        p.packed = (char *)call->workspace + plan->packed;
-        if (state->dynamic)
-            p.floats = (const float *)a->data + a_at;
-        else
-            p.a.data = (const char *)a->data + a_at;
-        if (state->packed) {
-            p.packed = (const char *)state->packed +
-                       (size_t)(b_at / ort_max_i64(mm->k * mm->n, 1)) * state->packed_bytes;
-        } else if (i == 0 || b_at != matmul_offset(mm, mm->b_batch, i - 1)) {
-            columns.data = (const char *)b->data + b_at;
-            ort_integer_pack_now(call, mm->k, mm->n, &columns, &b_zero,
-                                 (char *)call->workspace + plan->packed);
-        }
-        f.offset = i * mm->m * mm->n;
-        p.sums = direct ? (int32_t *)f.y->data + f.offset : NULL;
-        ort_integer_multiply(call, &p);
-    }
+    if (plan->per_batch)
+        ort_call_parallel(call, (size_t)mm->batch, task_entry, &j);
+    for (int64_t i = 0; i < mm->batch && !plan->per_batch; i++)
+        run_entry(call, &j, i, call->workspace);
     return ORT_OK;
 }
 
