@@ -153,7 +153,7 @@ typedef void ort_log_fn(void *arg, ort_log_level level, const char *message);
 typedef struct ort_env_options {
     size_t size;
     int threads;          /* for the whole process; 0: affinity mask and cgroup quota decide */
-    bool pin;             /* bind workers to processors */
+    bool pin;             /* bind workers to processors; without, they avoid their caller's */
     int spin_us;          /* longest spin between loops, microseconds; -1: ORT_DEFAULT_SPIN_US */
     const char *isa;      /* "scalar", "avx2", "avx512", "vnni"; NULL: the machine's best */
     bool keep_denormals;  /* default: denormals are flushed in float arithmetic */

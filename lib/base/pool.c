@@ -40,6 +40,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/apart.h"
 #include "base/budget.h"
 #include "base/contention.h"
 #include "base/cpu.h"
@@ -56,6 +57,7 @@ enum {
     WATCH_NS = 1000000,  /* between two looks at the time that a thread has lost */
     PASSING_NS = 200000, /* lost to others who have gone again, as far as it counts */
     LATE_NS = 400000,    /* to wake up so long isn't an idle processor's */
+    APART_MOST = 8,      /* in larger pools moving all of them costs more than one that shares */
     LOOPS = 1024,        /* remembered at a time, by hash; a power of two */
     NS_BITS = 40
 };
@@ -65,6 +67,7 @@ typedef struct worker {
     pthread_t handle;
     int index; /* 1..threads-1; the caller of a loop is 0 */
     ort_watch watch;
+    ort_apart apart; /* under `busy` */
 } worker;
 
 struct ort_pool {
@@ -443,6 +446,19 @@ static void wait_until_done(ort_pool *pool, uint64_t took)
     atomic_store(&pool->caller_waits, 0);
 }
 
+/* Before workers are woken, and where the caller has come to one that spins. While
+ * room is tried for beside others, threads go wherever one is free. Under `busy`. */
+static void keep_apart(ort_pool *pool)
+{
+    if (pool->pin || pool->threads > APART_MOST)
+        return;
+    int processor = pool->contention.trial && pool->contention.blind ? -1 : sched_getcpu();
+    for (int i = 0; i < pool->started; i++) {
+        worker *w = &pool->workers[i];
+        ort_apart_keep(&w->apart, w->handle, pool->threads, processor);
+    }
+}
+
 /* Those that may not take part sleep as well: they don't count. */
 static void wake_workers(ort_pool *pool, uint32_t most)
 {
@@ -488,6 +504,7 @@ static uint64_t run_shared(ort_pool *pool, uint32_t count, ort_task_fn *fn, void
     pool->fp_control = ort_cpu_get_fp();
     atomic_store_explicit(&pool->pending, count, memory_order_relaxed);
     atomic_store_explicit(&pool->left, count, memory_order_release);
+    keep_apart(pool);
     atomic_fetch_add(&pool->epoch, 1);
     if (wake)
         wake_workers(pool, count - 1);

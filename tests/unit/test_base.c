@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/apart.h"
 #include "base/arena.h"
 #include "base/cpu.h"
 #include "base/error.h"
@@ -390,6 +391,47 @@ static void *stay_busy(void *arg)
     return NULL;
 }
 
+static bool has_mask(pthread_t thread, const cpu_set_t *mask)
+{
+    cpu_set_t now;
+    return pthread_getaffinity_np(thread, sizeof now, &now) == 0 && CPU_EQUAL(&now, mask);
+}
+
+/* The caller's processor is left out of what a thread was given, as long as all have one each and
+ * nobody else says what it may use. */
+static void workers_keep_apart_from_the_caller(test_state *test)
+{
+    atomic_bool stop = false;
+    pthread_t worker;
+    cpu_set_t given, others;
+    ort_apart apart = {0}, crowded = {0};
+    CHECK(pthread_create(&worker, NULL, stay_busy, &stop) == 0);
+    CHECK(pthread_getaffinity_np(worker, sizeof given, &given) == 0);
+    int count = CPU_COUNT(&given);
+    ort_apart_keep(&crowded, worker, count + 1, 0);
+    CHECK(has_mask(worker, &given));
+    for (int i = 0; count > 1 && i < CPU_SETSIZE; i++) {
+        others = given;
+        CPU_CLR(i, &others);
+        ort_apart_keep(&apart, worker, 2, i);
+        ort_apart_keep(&crowded, worker, 2, i);
+        CHECK(has_mask(worker, &others));
+    }
+    ort_apart_keep(&apart, worker, 2, -1);
+    CHECK(has_mask(worker, &given));
+    int first = 0;
+    while (!CPU_ISSET(first, &given))
+        first++;
+    CPU_ZERO(&others);
+    CPU_SET(first, &others);
+    CHECK(pthread_setaffinity_np(worker, sizeof others, &others) == 0);
+    ort_apart_keep(&apart, worker, 2, 0);
+    ort_apart_keep(&apart, worker, 2, 1);
+    CHECK(has_mask(worker, &others));
+    atomic_store(&stop, true);
+    pthread_join(worker, NULL);
+}
+
 /* Two threads that never sleep on one processor take it from each other; sleeping isn't waiting. */
 static void watch_counts_waits_for_a_processor(test_state *test)
 {
@@ -569,6 +611,7 @@ int main(void)
     RUN(&test, pool_remembers_loops);
     RUN(&test, pool_knows_the_gaps_of_a_run);
     RUN(&test, pool_shared_by_callers);
+    RUN(&test, workers_keep_apart_from_the_caller);
     RUN(&test, watch_counts_waits_for_a_processor);
     RUN(&test, pool_narrows_on_one_processor);
     RUN(&test, pool_keeps_floating_point_mode);
