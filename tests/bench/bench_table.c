@@ -161,7 +161,7 @@ static void print_start(int threads, const measure *list, size_t count, mean mea
            mean_of(&means[0]), mean_of(&means[1]), mean_of(&means[2]));
 }
 
-static void print_gate(const char *what, const mean *figure, double limit, const mean *bound)
+static void print_gate(const char *what, const mean *figure, double limit, const mean *least)
 {
     if (!figure->count)
         return;
@@ -170,8 +170,8 @@ static void print_gate(const char *what, const mean *figure, double limit, const
         printf(" %.2f | %s |", limit, mean_of(figure) <= limit ? "yes" : "no");
     else
         printf(" | |");
-    if (bound->count)
-        printf(" %.2f", mean_of(bound));
+    if (least->count)
+        printf(" %.2f", mean_of(least));
     printf(" |\n");
 }
 

@@ -671,6 +671,7 @@ static ort_status bytes_run(ort_call *call, ort_error *err)
 static void bytes_cost(const ort_infer *x, ort_cost *cost)
 {
     cost->macs = ort_blocked_conv_macs(x);
+    cost->of_bytes = true;
 }
 
 static const ort_op_impl conv_impl = {
