@@ -125,11 +125,11 @@ NET_STATIC ort_id net_constant(net *n, const char *name, ort_dtype dtype, int ra
 NET_STATIC ort_node *net_node_of(net *n, const char *domain, const char *op_type, const char *in,
                                  const char *out)
 {
-    ort_id ids[32];
+    ort_id ids[512];
     int counts[2] = {0, 0};
     const char *lists[2] = {in, out};
     for (int l = 0, at = 0; l < 2; l++)
-        for (const char *p = lists[l]; *p;) {
+        for (const char *p = lists[l]; *p && at < 512;) {
             char name[64];
             size_t length = strcspn(p, " ");
             snprintf(name, sizeof name, "%.*s", (int)length, p);

@@ -317,6 +317,33 @@ static void joins(test_state *test)
     ort_value_free(x);
 }
 
+/* As many inputs as a node of the layout may have, and more. */
+static void build_many(net *n, const void *arg)
+{
+    const int count = *(const int *)arg;
+    char list[1024];
+    int length = snprintf(list, sizeof list, "a");
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(2, 3, 21, 19));
+    add_weights(n, "w0", 4, DIMS(64, 3, 3, 3));
+    add_weights(n, "w1", 4, DIMS(16, 64, 3, 3));
+    net_node(n, "Conv", "x w0", "b");
+    net_node(n, "Conv", "b w1", "a"); /* the layout pays */
+    for (int i = 1; i < count; i++)
+        length += snprintf(list + length, sizeof list - (size_t)length, " a");
+    net_int(n, net_node(n, "Concat", list, "d"), "axis", 1);
+    net_node(n, "GlobalAveragePool", "d", "y");
+    net_output(n, "y");
+}
+
+static void many_inputs(test_state *test)
+{
+    static const int counts[] = {64, 65, 200};
+    ort_value *x = net_floats(4, DIMS(2, 3, 21, 19), -1, 0.0011f);
+    for (int i = 0; i < 3; i++)
+        CHECK(on_all_tiers(build_many, &counts[i], x, 2));
+    ort_value_free(x);
+}
+
 /* One dimension, and a symbolic batch. */
 static void build_line(net *n, const void *arg)
 {
@@ -794,6 +821,7 @@ int main(void)
     RUN(&test, first_layers);
     RUN(&test, regions);
     RUN(&test, joins);
+    RUN(&test, many_inputs);
     RUN(&test, lines);
     RUN(&test, columns);
     RUN(&test, unknown_extents);

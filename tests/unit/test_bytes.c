@@ -251,6 +251,33 @@ static void outside(test_state *test)
     ort_value_free(x);
 }
 
+/* More inputs than a node of the layout may have: it stays outside. */
+static void build_many(net *n, const void *arg)
+{
+    const int count = *(const int *)arg;
+    char list[2048];
+    int length = snprintf(list, sizeof list, "s z");
+    net_input(n, "x", U, 4, DIMS(1, 3, 6, 6));
+    add_codes(n, "w0", S, 4, DIMS(16, 3, 1, 1), 3, -128, 127);
+    add_number(n, "wz", S, 0);
+    add_number(n, "z", U, 100);
+    add_scale(n, "s", 0.02f);
+    net_node(n, "QLinearConv", "x s z w0 s wz s z", "a");
+    for (int i = 0; i < count; i++)
+        length += snprintf(list + length, sizeof list - (size_t)length, " a s z");
+    net_int(n, net_node_of(n, "com.microsoft", "QLinearConcat", list, "y"), "axis", 1);
+    net_output(n, "y");
+}
+
+static void many_inputs(test_state *test)
+{
+    static const int counts[] = {2, 20, 21, 100};
+    ort_value *x = codes(U, 4, DIMS(1, 3, 6, 6), 7, 0, 255);
+    for (int i = 0; i < 4; i++)
+        CHECK(on_all_tiers(build_many, &counts[i], x, 1));
+    ort_value_free(x);
+}
+
 /* ---- between planes and blocks */
 
 static bool converts(const ort_bytes_kernels *k, int64_t channels, int64_t plane, uint8_t flip)
@@ -307,6 +334,7 @@ int main(void)
     RUN(&test, convolutions);
     RUN(&test, regions);
     RUN(&test, outside);
+    RUN(&test, many_inputs);
     RUN(&test, conversions);
     return test.failures != 0;
 }

@@ -14,6 +14,11 @@ static inline vi bytes_multiply(vi sum, vi x, vi w)
     return vi_add(sum, _mm256_madd_epi16(x, w));
 }
 
+static inline vi bytes_round(vf v)
+{
+    return vi_from_vf(v); /* the least int32 for what none holds */
+}
+
 /* Codes of 16 bits saturate before the zero point is added, and again behind it. */
 static inline void bytes_store(uint8_t *p, vi v, int zero)
 {

@@ -16,6 +16,11 @@ static inline vi bytes_multiply(vi sum, vi x, vi w)
     return (vi)((vu)sum + (vu)(low * w_low) + (vu)((x >> 16) * (w >> 16)));
 }
 
+static inline vi bytes_round(vf v)
+{
+    return vi_from_vf(vf_max(v, vf_set1(-1024.0f))); /* the second where one is NaN */
+}
+
 static inline void bytes_store(uint8_t *p, vi v, int zero)
 {
     for (int i = 0; i < VF_LANES; i++) { /* at most 2^31 - 1 by rounding */
@@ -76,11 +81,11 @@ static void depthwise_pixel(const ort_bytes_band *b, const char *x, uint8_t *y)
             for (int c = 0; c < ORT_BYTES_BLOCK; c++)
                 sum[c] += in[c] * w[c];
         }
-    const vf lo = vf_set1((float)-o->zero), hi = vf_set1((float)(255 - o->zero));
+    const vf hi = vf_set1(BB_HIGH);
     for (int c = 0; c < ORT_BYTES_BLOCK; c += VF_LANES) {
         vi s = vi_add(vi_load(sum + c), vi_load(o->bias + c));
         vf v = vf_mul(vf_from_vi(s), vf_load(o->scale + c));
-        bytes_store(y + c, vi_from_vf(vf_min(hi, vf_max(lo, v))), o->zero);
+        bytes_store(y + c, bytes_round(vf_min(hi, v)), o->zero);
     }
 }
 

@@ -15,6 +15,11 @@ static inline vi bytes_multiply(vi sum, vi x, vi w)
     return sum;
 }
 
+static inline vi bytes_round(vf v)
+{
+    return vi_from_vf(v); /* the least int32 for what none holds */
+}
+
 static inline void bytes_store(uint8_t *p, vi v, int zero)
 {
     __m256i codes = _mm256_adds_epi16(_mm512_cvtsepi32_epi16(v), _mm256_set1_epi16((int16_t)zero));

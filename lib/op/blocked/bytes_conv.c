@@ -685,6 +685,6 @@ const ort_op ort_ops_bytes_conv[] = {
      "y_zero_point:T4 -> Y:u8",
      "T1:u8,i8 T2:u8,i8 T3:u8,i8 T4:u8,i8",
      "auto_pad:s=NOTSET block:i! dilations:is group:i=1 kernel_shape:is pads:is strides:is",
-     ORT_TRAIT_PACKS_UNALIGNED, &conv_impl},
+     0, &conv_impl},
     {0},
 };

@@ -16,6 +16,7 @@
 #include "op/shared/unary_apply.h"
 #include "op/shared/window.h"
 #include "provider/cpu/blocked_choose.h"
+#include "provider/cpu/layout_edit.h"
 
 enum {
     PLAIN_CHANNELS = 4,
@@ -349,7 +350,7 @@ static ort_blocked_role role_of(const ort_graph *graph, const ort_blocked_choice
     for (int i = 0; i < node->input_count; i++)
         if (i != 2 && node->inputs[i] == ORT_ID_NONE && is_conv(node))
             return ORT_BLOCKED_NONE;
-    if (!node->op || node->body_count)
+    if (!node->op || node->body_count || node->input_count > ORT_LAYOUT_INPUTS)
         return ORT_BLOCKED_NONE;
     if (is_conv(node))
         return conv_stays(graph, c, node) ? ORT_BLOCKED_NONE : ORT_BLOCKED_CONV;

@@ -142,7 +142,7 @@ static ort_status convert_inputs(layout *l, const ort_node *node, ort_id *inputs
 static ort_status convert(layout *l, ort_node *node, ort_error *err)
 {
     ort_graph *graph = l->edit.graph;
-    ort_id inputs[64], out = node->outputs[0];
+    ort_id inputs[ORT_LAYOUT_INPUTS], out = node->outputs[0];
     form f;
     ORT_TRY(convert_inputs(l, node, inputs, err));
     ORT_TRY(form_of(l, node, &f, err));

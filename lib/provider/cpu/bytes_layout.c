@@ -136,6 +136,7 @@ static bool serves_all(const ort_graph *graph, const layout *l, const ort_node *
 static role role_of(const ort_graph *graph, const layout *l, const ort_node *node)
 {
     if (!node->op || node->output_count < 1 || node->input_count < 1 ||
+        node->input_count > ORT_LAYOUT_INPUTS ||
         node->inputs[0] == ORT_ID_NONE || node->outputs[0] == ORT_ID_NONE ||
         !is_bytes(graph, node->outputs[0]))
         return NONE;
@@ -241,7 +242,8 @@ static ort_status convert(layout *l, ort_node *node, ort_error *err)
                                         [MEAN] = "BytesMean"};
     ort_graph *graph = l->edit.graph;
     role r = l->role[node->id];
-    ort_id inputs[64], out = node->outputs[0], made = ort_layout_value(&l->edit, out);
+    ort_id inputs[ORT_LAYOUT_INPUTS], out = node->outputs[0];
+    ort_id made = ort_layout_value(&l->edit, out);
     const ort_type *type = ort_fact_type(graph, out);
     bool is_signed = type->dtype == ORT_DTYPE_INT8;
     ort_attr channels = ort_attr_int("channels", type->dim[1].size);

@@ -5,6 +5,8 @@
 
 #include "pass/pass.h"
 
+enum { ORT_LAYOUT_INPUTS = 64 }; /* of a node in a layout; others stay outside */
+
 typedef struct ort_layout {
     ort_graph *graph;
     int64_t block;
