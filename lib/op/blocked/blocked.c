@@ -120,6 +120,25 @@ void ort_blocked_band_of(const ort_window *w, int64_t block, ort_blocked_band *d
     memcpy(d->begin, w->begin, sizeof d->begin);
 }
 
+void ort_blocked_cut_tasks(ort_blocked_cut *cut, int64_t all_rows, int64_t units, int64_t wanted,
+                           bool by_rows, int64_t least_rows, int64_t least_vectors)
+{
+    for (int turn = 0; turn < 2; turn++, by_rows = !by_rows)
+        for (;;) {
+            cut->row_blocks = (all_rows + cut->rows - 1) / cut->rows;
+            cut->vector_blocks = (cut->vectors + cut->task_vectors - 1) / cut->task_vectors;
+            if (units * cut->row_blocks * cut->vector_blocks >= wanted)
+                return;
+            if (by_rows && cut->rows > least_rows)
+                cut->rows = (cut->rows + 1) / 2;
+            else if (!by_rows && cut->task_vectors > least_vectors)
+                cut->task_vectors = (int64_t)ort_round_up((size_t)(cut->task_vectors + 1) / 2,
+                                                          (size_t)least_vectors);
+            else
+                break;
+        }
+}
+
 /* ---- behind the clamp */
 
 bool ort_blocked_activates(const ort_blocked_state *s)
@@ -143,16 +162,7 @@ void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_
 
 /* ---- conversions */
 
-enum { PIECE = 2048 }; /* elements of a plane that a task converts */
-
-typedef struct convert_job {
-    const ort_call *call;
-    const ort_blocked_state *s;
-    ort_blocked_dims d;
-    int64_t channels;
-    const float *from;
-    float *to;
-} convert_job;
+enum { PIECE = 2048 }; /* pixels of a plane that a task converts */
 
 ort_status ort_blocked_infer(ort_infer *x, ort_error *err)
 {
@@ -172,59 +182,63 @@ ort_status ort_blocked_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-/* What a task converts: elements [at, at + count) of the planes of a block's channels. */
-typedef struct convert_part {
-    int64_t channels, count;
-    int64_t plain, blocked; /* where they begin */
-} convert_part;
+typedef struct convert_job {
+    ort_call *call;
+    ort_blocked_dims d;
+    int64_t block, channels;
+    ort_blocked_move_fn *move;
+} convert_job;
 
-static convert_part part_of(const convert_job *j, size_t task)
+static void task_convert(void *arg, size_t task, int thread)
 {
+    const convert_job *j = arg;
     int64_t pieces = (j->d.plane + PIECE - 1) / PIECE, at = (int64_t)task % pieces * PIECE;
     int64_t whole = (int64_t)task / pieces, image = whole / j->d.blocks;
-    int64_t first = whole % j->d.blocks * j->s->block;
-    return (convert_part){.channels = ort_min_i64(j->s->block, j->channels - first),
-                          .count = ort_min_i64(PIECE, j->d.plane - at),
-                          .plain = (image * j->channels + first) * j->d.plane + at,
-                          .blocked = (whole * j->d.plane + at) * j->s->block};
+    int64_t first = whole % j->d.blocks * j->block;
+    ort_blocked_part part = {.channels = ort_min_i64(j->block, j->channels - first),
+                             .count = ort_min_i64(PIECE, j->d.plane - at),
+                             .plane = j->d.plane,
+                             .plain = (image * j->channels + first) * j->d.plane + at,
+                             .blocked = (whole * j->d.plane + at) * j->block};
+    j->move(j->call, &part);
 }
 
-static void task_block(void *arg, size_t task, int thread)
+ort_status ort_blocked_convert(ort_call *call, bool into, ort_blocked_move_fn *move, ort_error *err)
 {
-    const convert_job *j = arg;
-    convert_part p = part_of(j, task);
-    j->s->k->gather(j->from + p.plain, j->d.plane, p.channels, p.count, j->to + p.blocked);
-}
-
-static void task_unblock(void *arg, size_t task, int thread)
-{
-    const convert_job *j = arg;
-    convert_part p = part_of(j, task);
-    if (p.channels > 0)
-        j->s->k->scatter(j->from + p.blocked, j->d.plane, p.channels, p.count, j->to + p.plain);
-}
-
-static ort_status convert(ort_call *call, const ort_tensor *blocked, const ort_tensor *plain,
-                          ort_task_fn *task, ort_error *err)
-{
-    const ort_tensor *x = ort_call_in(call, 0);
-    convert_job j = {.call = call, .s = call->state, .from = x->data,
-                     .to = ort_call_out(call, 0)->data, .channels = plain->shape.dim[1]};
-    if (!ort_blocked_read(j.s, &blocked->shape, &j.d))
+    const ort_tensor *x = ort_call_in(call, 0), *y = ort_call_out(call, 0);
+    const ort_blocked_state *s = call->state;
+    convert_job j = {.call = call, .block = s->block, .move = move,
+                     .channels = (into ? x : y)->shape.dim[1]};
+    if (!ort_blocked_read(s, into ? &y->shape : &x->shape, &j.d))
         return ort_error_set(err, ORT_ERROR_MODEL, "the shape isn't one of a blocked tensor");
-    ort_call_parallel(call, (size_t)(j.d.n * j.d.blocks) * ort_task_count(j.d.plane, PIECE), task,
-                      &j);
+    ort_call_parallel(call, (size_t)(j.d.n * j.d.blocks) * ort_task_count(j.d.plane, PIECE),
+                      task_convert, &j);
     return ORT_OK;
+}
+
+static void block_part(ort_call *call, const ort_blocked_part *p)
+{
+    const ort_blocked_state *s = call->state;
+    s->k->gather((const float *)ort_call_in(call, 0)->data + p->plain, p->plane, p->channels,
+                 p->count, (float *)ort_call_out(call, 0)->data + p->blocked);
+}
+
+static void unblock_part(ort_call *call, const ort_blocked_part *p)
+{
+    const ort_blocked_state *s = call->state;
+    if (p->channels > 0)
+        s->k->scatter((const float *)ort_call_in(call, 0)->data + p->blocked, p->plane, p->channels,
+                      p->count, (float *)ort_call_out(call, 0)->data + p->plain);
 }
 
 static ort_status block_run(ort_call *call, ort_error *err)
 {
-    return convert(call, ort_call_out(call, 0), ort_call_in(call, 0), task_block, err);
+    return ort_blocked_convert(call, true, block_part, err);
 }
 
 static ort_status unblock_run(ort_call *call, ort_error *err)
 {
-    return convert(call, ort_call_in(call, 0), ort_call_out(call, 0), task_unblock, err);
+    return ort_blocked_convert(call, false, unblock_part, err);
 }
 
 /* ---- one number per channel against a whole plane */

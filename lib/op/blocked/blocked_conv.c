@@ -32,8 +32,7 @@ typedef struct blocked_plan {
     ort_blocked_dims in, out;
     ort_window w;
     int64_t in_channels;         /* plain: all; else per group */
-    int64_t vectors, task_vectors, vector_blocks; /* per group; tasks along them */
-    int64_t rows, row_blocks;    /* output rows of a task */
+    ort_blocked_cut cut;         /* of one group's outputs */
     int64_t band;                /* depthwise: rows between two activations */
     bool flat;                   /* the plane is one row in pieces of w.out[1] */
     ort_blocked_rows_plan plain;
@@ -260,31 +259,18 @@ ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
 /* As the kernels do them: vectors that channels fill in part cost as much as whole ones. */
 static int64_t products(const blocked_plan *p, const ort_blocked_state *s)
 {
-    int64_t maps = s->depthwise ? s->maps : s->group * p->vectors * s->k->vector;
+    int64_t maps = s->depthwise ? s->maps : s->group * p->cut.vectors * s->k->vector;
     return p->out.n * maps * p->out.plane * s->channels * s->kernel[0] * s->kernel[1];
 }
 
-/* Cut until there are tasks enough for their work: rows where the input is larger than the weights,
- * else vectors of output channels. Depends on sizes only. */
-static void cut_tasks(blocked_plan *p, const ort_blocked_state *s, int64_t rows_min)
+/* Rows where the input is larger than the weights, else vectors of output channels. */
+static void cut_tasks(blocked_plan *p, const ort_blocked_state *s, int64_t least_rows,
+                      int64_t least_vectors)
 {
-    int64_t wanted = ort_min_i64(products(p, s) / TASK_PRODUCTS, TASKS_WANTED);
-    int64_t least = ort_max_i64(2, s->block / s->k->vector);
-    bool by_rows = p->in.plane > s->maps / s->group * s->kernel[0] * s->kernel[1];
-    for (int turn = 0; turn < 2; turn++, by_rows = !by_rows)
-        for (;;) {
-            p->row_blocks = (p->w.out[0] + p->rows - 1) / p->rows;
-            p->vector_blocks = (p->vectors + p->task_vectors - 1) / p->task_vectors;
-            if (p->out.n * s->group * p->row_blocks * p->vector_blocks >= wanted)
-                return;
-            if (by_rows && p->rows > rows_min)
-                p->rows = (p->rows + 1) / 2;
-            else if (!by_rows && !s->plain && p->task_vectors > least)
-                p->task_vectors =
-                    (int64_t)ort_round_up((size_t)(p->task_vectors + 1) / 2, (size_t)least);
-            else
-                break;
-        }
+    const bool by_rows = p->in.plane > s->maps / s->group * s->kernel[0] * s->kernel[1];
+    ort_blocked_cut_tasks(&p->cut, p->w.out[0], p->out.n * s->group,
+                          ort_min_i64(products(p, s) / TASK_PRODUCTS, TASKS_WANTED), by_rows,
+                          least_rows, least_vectors);
 }
 
 static void plan_product(blocked_plan *p, const ort_blocked_state *s)
@@ -299,22 +285,17 @@ static void plan_product(blocked_plan *p, const ort_blocked_state *s)
         w->in[0] = w->out[0] = (p->in.plane + w->in[1] - 1) / w->in[1];
     }
     int64_t bytes = taps * s->sum_channels * s->k->vector * (int64_t)sizeof(float);
-    p->task_vectors = ort_min_i64(p->vectors, WEIGHT_BYTES / bytes / least * least);
-    p->task_vectors = ort_max_i64(p->task_vectors, least);
-    p->rows = w->out[0];
-    cut_tasks(p, s, 1);
-}
-
-static int64_t reach_of(const ort_window *w, int axis)
-{
-    return (w->kernel[axis] - 1) * w->dilation[axis] + 1;
+    p->cut.task_vectors = ort_min_i64(p->cut.vectors, WEIGHT_BYTES / bytes / least * least);
+    p->cut.task_vectors = ort_max_i64(p->cut.task_vectors, least);
+    p->cut.rows = w->out[0];
+    cut_tasks(p, s, 1, least);
 }
 
 int64_t ort_blocked_rows_floats(const ort_window *w, int64_t rows, int64_t channels,
                                 ort_blocked_rows_plan *plan)
 {
-    plan->row = (w->out[1] - 1) * w->stride[1] + reach_of(w, 1);
-    plan->plane = ((rows - 1) * w->stride[0] + reach_of(w, 0)) * plan->row;
+    plan->row = (w->out[1] - 1) * w->stride[1] + ort_blocked_reach(w, 1);
+    plan->plane = ((rows - 1) * w->stride[0] + ort_blocked_reach(w, 0)) * plan->row;
     return plan->plane * channels;
 }
 
@@ -339,12 +320,12 @@ static ort_status plan_plain(ort_shaping *sh, blocked_plan *p, const ort_blocked
     const ort_window *w = &p->w;
     ort_blocked_rows_floats(w, 1, s->channels, &p->plain);
     int64_t row_bytes = p->plain.row * s->channels * (int64_t)sizeof(float);
-    p->rows = (PLAIN_BYTES / row_bytes - reach_of(w, 0)) / w->stride[0] + 1;
-    p->rows = ort_max_i64(1, ort_min_i64(p->rows, w->out[0]));
-    p->task_vectors = p->vectors;
-    cut_tasks(p, s, ort_min_i64(4, p->rows));
+    p->cut.rows = (PLAIN_BYTES / row_bytes - ort_blocked_reach(w, 0)) / w->stride[0] + 1;
+    p->cut.rows = ort_max_i64(1, ort_min_i64(p->cut.rows, w->out[0]));
+    p->cut.task_vectors = p->cut.vectors;
+    cut_tasks(p, s, ort_min_i64(4, p->cut.rows), p->cut.vectors);
     sh->thread_bytes =
-        (size_t)ort_blocked_rows_floats(w, p->rows, s->channels, &p->plain) * sizeof(float);
+        (size_t)ort_blocked_rows_floats(w, p->cut.rows, s->channels, &p->plain) * sizeof(float);
     return ort_blocked_rows_offsets(sh->arena, w, s->channels, &p->plain, err);
 }
 
@@ -374,7 +355,7 @@ ort_status ort_blocked_conv_shape(ort_shaping *sh, ort_error *err)
     if (s->winograd)
         return ort_winograd_shape(sh, &p->in, &p->out, &p->w, err);
     ort_blocked_turn_column(&p->w);
-    p->vectors = (s->maps / s->group + s->block - 1) / s->block * s->block / s->k->vector;
+    p->cut.vectors = (s->maps / s->group + s->block - 1) / s->block * s->block / s->k->vector;
     if (s->plain)
         return plan_plain(sh, p, s, err);
     if (!s->depthwise) {
@@ -382,10 +363,10 @@ ort_status ort_blocked_conv_shape(ort_shaping *sh, ort_error *err)
         return ORT_OK;
     }
     int64_t wanted = ort_min_i64(products(p, s) / TASK_PRODUCTS, TASKS_WANTED);
-    p->row_blocks = (wanted + p->out.n * p->out.blocks - 1) / (p->out.n * p->out.blocks);
-    p->row_blocks = ort_max_i64(1, ort_min_i64(p->row_blocks, p->w.out[0]));
-    p->rows = (p->w.out[0] + p->row_blocks - 1) / p->row_blocks;
-    p->row_blocks = (p->w.out[0] + p->rows - 1) / p->rows;
+    p->cut.row_blocks = (wanted + p->out.n * p->out.blocks - 1) / (p->out.n * p->out.blocks);
+    p->cut.row_blocks = ort_max_i64(1, ort_min_i64(p->cut.row_blocks, p->w.out[0]));
+    p->cut.rows = (p->w.out[0] + p->cut.row_blocks - 1) / p->cut.row_blocks;
+    p->cut.row_blocks = (p->w.out[0] + p->cut.rows - 1) / p->cut.rows;
     p->band = ort_max_i64(1, BAND_BYTES / (int64_t)sizeof(float) / (p->w.out[1] * s->block));
     return ORT_OK;
 }
@@ -423,12 +404,12 @@ typedef struct task_place { /* what a task number stands for */
 static task_place place_of(const conv_job *j, size_t task)
 {
     const blocked_plan *p = j->p;
-    int64_t index = (int64_t)task, rows = index % p->row_blocks * p->rows;
-    int64_t vector = (index /= p->row_blocks) % p->vector_blocks * p->task_vectors;
-    int64_t group = (index /= p->vector_blocks) % j->s->group;
+    int64_t index = (int64_t)task, rows = index % p->cut.row_blocks * p->cut.rows;
+    int64_t vector = (index /= p->cut.row_blocks) % p->cut.vector_blocks * p->cut.task_vectors;
+    int64_t group = (index /= p->cut.vector_blocks) % j->s->group;
     return (task_place){index / j->s->group, group, vector,
-                        ort_min_i64(p->task_vectors, p->vectors - vector), rows,
-                        ort_min_i64(rows + p->rows, p->w.out[0])};
+                        ort_min_i64(p->cut.task_vectors, p->cut.vectors - vector), rows,
+                        ort_min_i64(rows + p->cut.rows, p->w.out[0])};
 }
 
 /* Weights of `at` that sum the channels from `channel` on. */
@@ -437,7 +418,7 @@ static const float *weights_of(const conv_job *j, const task_place *at, int64_t 
     const ort_blocked_state *s = j->s;
     int64_t depth = s->kernel[0] * s->kernel[1], lanes = s->k->vector;
     int64_t count = ort_min_i64(s->sum_channels, s->channels - channel);
-    return s->w + at->group * s->group_floats + channel * depth * j->p->vectors * lanes +
+    return s->w + at->group * s->group_floats + channel * depth * j->p->cut.vectors * lanes +
            at->first_vector * lanes * depth * count;
 }
 
@@ -463,7 +444,7 @@ static void look_ahead(const conv_job *j, size_t task, const task_place *at, ort
         return;
     if (channel == j->s->channels) {
         channel = 0;
-        if (next >= (size_t)(p->out.n * j->s->group * p->vector_blocks * p->row_blocks))
+        if (next >= (size_t)(p->out.n * j->s->group * ort_blocked_tasks(&p->cut)))
             return;
         then = place_of(j, next);
         if (then.group == at->group && then.first_vector == at->first_vector)
@@ -506,7 +487,7 @@ static void task_product(void *arg, size_t task, int thread)
     task_place at = place_of(j, task);
     int64_t in_blocks = (s->channels + s->block - 1) / s->block;
     int64_t block = at.image * p->out.blocks +
-                    (at.group * p->vectors + at.first_vector) * s->k->vector / s->block;
+                    (at.group * p->cut.vectors + at.first_vector) * s->k->vector / s->block;
     const float *x = j->x + (at.image * p->in.blocks + at.group * in_blocks) * p->in.plane *
                                 s->block;
     ort_blocked_conv c = {
@@ -526,7 +507,7 @@ void ort_blocked_copy_rows(const ort_window *w, const ort_blocked_rows_plan *pla
     int64_t rows = plan->plane / plan->row, top = first * w->stride[0] - w->begin[0];
     int64_t left = ort_min_i64(w->begin[1], plan->row);
     int64_t real = ort_max_i64(0, ort_min_i64(w->in[1], plan->row - left));
-    int64_t needed = (last - first - 1) * w->stride[0] + reach_of(w, 0);
+    int64_t needed = (last - first - 1) * w->stride[0] + ort_blocked_reach(w, 0);
     for (int64_t c = 0; c < channels; c++, x += w->in[0] * w->in[1])
         for (int64_t r = 0; r < needed; r++) {
             float *to = out + (c * rows + r) * plan->row;
@@ -551,7 +532,7 @@ static void task_plain(void *arg, size_t task, int thread)
                            .taps = s->channels * s->kernel[0] * s->kernel[1],
                            .stride = p->w.stride[1],
                            .w = s->w,
-                           .vectors = p->vectors};
+                           .vectors = p->cut.vectors};
     ort_blocked_copy_rows(&p->w, &p->plain, j->x + at.image * s->channels * p->in.plane,
                           s->channels, at.first_row, at.last_row, rows);
     for (int64_t oy = at.first_row; oy < at.last_row; oy++) {
@@ -567,8 +548,9 @@ static void task_depthwise(void *arg, size_t task, int thread)
     const conv_job *j = arg;
     const ort_blocked_state *s = j->s;
     const blocked_plan *p = j->p;
-    int64_t block = (int64_t)task / p->row_blocks, first = (int64_t)task % p->row_blocks * p->rows;
-    int64_t last = ort_min_i64(first + p->rows, p->w.out[0]), taps = s->kernel[0] * s->kernel[1];
+    int64_t block = (int64_t)task / p->cut.row_blocks, taps = s->kernel[0] * s->kernel[1];
+    int64_t first = (int64_t)task % p->cut.row_blocks * p->cut.rows;
+    int64_t last = ort_min_i64(first + p->cut.rows, p->w.out[0]);
     const ort_window *w = &p->w;
     ort_blocked_band d;
     ort_blocked_band_of(w, s->block, &d);
@@ -596,10 +578,10 @@ ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
     if (s->winograd)
         return ort_winograd_run(call, err);
     if (s->depthwise)
-        ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * p->row_blocks),
+        ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * p->cut.row_blocks),
                           task_depthwise, &j);
     else
-        ort_call_parallel(call, (size_t)(p->out.n * s->group * p->vector_blocks * p->row_blocks),
+        ort_call_parallel(call, (size_t)(p->out.n * s->group * ort_blocked_tasks(&p->cut)),
                           s->plain ? task_plain : task_product, &j);
     return ORT_OK;
 }

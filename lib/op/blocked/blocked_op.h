@@ -56,6 +56,35 @@ ort_status ort_blocked_prepare(ort_prep *p, ort_error *err);
 /* Numbers per channel for whole blocks, zeros behind the last; in the node's arena. None: NULL. */
 ort_status ort_blocked_fill(ort_prep *p, const ort_floats *numbers, int64_t channels,
                             const float **whole, ort_error *err);
+/* Part of a block of channels, between a plain tensor and a blocked one: `count` pixels of
+ * `channels` planes; where it begins in either, in elements. */
+typedef struct ort_blocked_part {
+    int64_t channels, count, plane;
+    int64_t plain, blocked;
+} ort_blocked_part;
+typedef void ort_blocked_move_fn(ort_call *call, const ort_blocked_part *part);
+/* Runs a conversion of input 0 into or out of a layout of such blocks, part by part. */
+ort_status ort_blocked_convert(ort_call *call, bool into, ort_blocked_move_fn *move,
+                               ort_error *err);
+/* Tasks of a product: output rows by vectors of output channels. */
+typedef struct ort_blocked_cut {
+    int64_t vectors, task_vectors, vector_blocks; /* all; of a task; tasks along them */
+    int64_t rows, row_blocks;                     /* of a task; tasks along them */
+} ort_blocked_cut;
+/* Cut until `units` times the tasks are `wanted`, which depends on sizes only, not on threads: one
+ * of rows and vectors first, down to the least ones, then the other. */
+void ort_blocked_cut_tasks(ort_blocked_cut *cut, int64_t all_rows, int64_t units, int64_t wanted,
+                           bool by_rows, int64_t least_rows, int64_t least_vectors);
+/* Their number, of one unit. */
+static inline int64_t ort_blocked_tasks(const ort_blocked_cut *cut)
+{
+    return cut->row_blocks * cut->vector_blocks;
+}
+/* What a window spans. */
+static inline int64_t ort_blocked_reach(const ort_window *w, int axis)
+{
+    return (w->kernel[axis] - 1) * w->dilation[axis] + 1;
+}
 /* `window` with two axes: for one, the first is 1. */
 ort_status ort_blocked_resolve(const ort_window_spec *spec, const ort_blocked_dims *in,
                               const int64_t *kernel, ort_window *window, ort_error *err);

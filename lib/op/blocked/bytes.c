@@ -11,7 +11,7 @@
 #include "op/shared/unary_apply.h"
 #include "tensor/scalar.h"
 
-enum { PIECE = 4096 }; /* pixels of a plane that a task converts */
+static const ort_blocked_state bytes_blocks = {.block = ORT_BYTES_BLOCK, .inner = true};
 
 int ort_bytes_zero(const ort_tensor *zero, ort_dtype dtype)
 {
@@ -23,65 +23,41 @@ int ort_bytes_zero(const ort_tensor *zero, ort_dtype dtype)
 
 bool ort_bytes_read(const ort_shape *shape, ort_blocked_dims *dims)
 {
-    static const ort_blocked_state bytes = {.block = ORT_BYTES_BLOCK, .inner = true};
-    return ort_blocked_read(&bytes, shape, dims);
+    return ort_blocked_read(&bytes_blocks, shape, dims);
 }
 
 /* ---- conversions */
 
-typedef struct convert_job {
-    const ort_bytes_kernels *k;
-    ort_blocked_dims d;
-    int64_t channels;
-    uint8_t flip;
-    const uint8_t *from;
-    uint8_t *to;
-} convert_job;
-
-static void task_block(void *arg, size_t task, int thread)
+static ort_status convert_prepare(ort_prep *p, ort_error *err)
 {
-    const convert_job *j = arg;
-    int64_t pieces = (j->d.plane + PIECE - 1) / PIECE, at = (int64_t)task % pieces * PIECE;
-    int64_t whole = (int64_t)task / pieces, image = whole / j->d.blocks;
-    int64_t first = whole % j->d.blocks * ORT_BYTES_BLOCK;
-    j->k->gather(j->from + (image * j->channels + first) * j->d.plane + at, j->d.plane,
-                 j->channels - first, ort_min_i64(PIECE, j->d.plane - at), j->flip,
-                 j->to + (whole * j->d.plane + at) * ORT_BYTES_BLOCK);
-}
-
-static void task_unblock(void *arg, size_t task, int thread)
-{
-    const convert_job *j = arg;
-    int64_t pieces = (j->d.plane + PIECE - 1) / PIECE, at = (int64_t)task % pieces * PIECE;
-    int64_t whole = (int64_t)task / pieces, image = whole / j->d.blocks;
-    int64_t first = whole % j->d.blocks * ORT_BYTES_BLOCK;
-    j->k->scatter(j->from + (whole * j->d.plane + at) * ORT_BYTES_BLOCK, j->d.plane,
-                  ort_min_i64(ORT_BYTES_BLOCK, j->channels - first),
-                  ort_min_i64(PIECE, j->d.plane - at), j->flip,
-                  j->to + (image * j->channels + first) * j->d.plane + at);
-}
-
-static ort_status convert(ort_call *call, const ort_tensor *blocked, const ort_tensor *plain,
-                          ort_task_fn *task, ort_error *err)
-{
-    convert_job j = {.k = &call->k->bytes, .from = ort_call_in(call, 0)->data,
-                     .to = ort_call_out(call, 0)->data, .channels = plain->shape.dim[1],
-                     .flip = ort_bytes_flip(plain->dtype)};
-    if (!ort_bytes_read(&blocked->shape, &j.d))
-        return ort_error_set(err, ORT_ERROR_MODEL, "the shape isn't one of a blocked tensor");
-    ort_call_parallel(call, (size_t)(j.d.n * j.d.blocks) * ort_task_count(j.d.plane, PIECE), task,
-                      &j);
+    *(ort_blocked_state *)p->state = bytes_blocks;
     return ORT_OK;
+}
+
+static void block_part(ort_call *call, const ort_blocked_part *p)
+{
+    const ort_tensor *x = ort_call_in(call, 0);
+    call->k->bytes.gather((const uint8_t *)x->data + p->plain, p->plane, p->channels, p->count,
+                          ort_bytes_flip(x->dtype),
+                          (uint8_t *)ort_call_out(call, 0)->data + p->blocked);
+}
+
+static void unblock_part(ort_call *call, const ort_blocked_part *p)
+{
+    const ort_tensor *y = ort_call_out(call, 0);
+    call->k->bytes.scatter((const uint8_t *)ort_call_in(call, 0)->data + p->blocked, p->plane,
+                           p->channels, p->count, ort_bytes_flip(y->dtype),
+                           (uint8_t *)y->data + p->plain);
 }
 
 static ort_status block_run(ort_call *call, ort_error *err)
 {
-    return convert(call, ort_call_out(call, 0), ort_call_in(call, 0), task_block, err);
+    return ort_blocked_convert(call, true, block_part, err);
 }
 
 static ort_status unblock_run(ort_call *call, ort_error *err)
 {
-    return convert(call, ort_call_in(call, 0), ort_call_out(call, 0), task_unblock, err);
+    return ort_blocked_convert(call, false, unblock_part, err);
 }
 
 /* ---- maximum over windows */
@@ -229,10 +205,12 @@ static ort_status mean_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl block_impl = {
-    .state = sizeof(ort_blocked_state), .infer = ort_blocked_infer, .run = block_run,
+    .state = sizeof(ort_blocked_state), .infer = ort_blocked_infer, .prepare = convert_prepare,
+    .run = block_run,
 };
 static const ort_op_impl unblock_impl = {
-    .rule = "[N,C,H,D..,B] -> [N,channels,H,D..]", .run = unblock_run,
+    .state = sizeof(ort_blocked_state), .rule = "[N,C,H,D..,B] -> [N,channels,H,D..]",
+    .prepare = convert_prepare, .run = unblock_run,
 };
 static const ort_op_impl pool_impl = {
     .state = sizeof(pool_state), .bind = pool_bind, .infer = pool_infer, .shape = pool_shape,

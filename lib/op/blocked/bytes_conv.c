@@ -49,8 +49,7 @@ typedef struct bytes_plan {
     ort_blocked_dims in, out;
     ort_window w;
     bool copies;
-    int64_t vectors, task_vectors, vector_blocks; /* of a group; tasks along them */
-    int64_t rows, row_blocks;                     /* output rows of a task */
+    ort_blocked_cut cut;           /* of a group's outputs */
     int64_t pixel, x_row, x_block; /* bytes of a pixel, a row and a block as products read them */
     int64_t copy_row;              /* pixels of a copied row */
     ort_bytes_runs part[2];
@@ -335,45 +334,16 @@ static ort_status bytes_prepare(ort_prep *p, ort_error *err)
 
 /* ---- shape */
 
-static int64_t reach_of(const ort_window *w, int axis)
-{
-    return (w->kernel[axis] - 1) * w->dilation[axis] + 1;
-}
-
 /* Input rows under `rows` output rows. */
 static int64_t rows_under(const ort_window *w, int64_t rows)
 {
-    return (rows - 1) * w->stride[0] + reach_of(w, 0);
+    return (rows - 1) * w->stride[0] + ort_blocked_reach(w, 0);
 }
 
 static int64_t products(const bytes_plan *p, const bytes_state *s)
 {
-    int64_t maps = s->depthwise ? s->maps : s->group * p->vectors * s->k->vector;
+    int64_t maps = s->depthwise ? s->maps : s->group * p->cut.vectors * s->k->vector;
     return p->out.n * maps * p->out.plane * s->channels * taps_of(s);
-}
-
-/* Fewer rows, then fewer vectors for each task, until there are enough of them. Sizes alone tell,
- * not threads. */
-static void cut_tasks(bytes_plan *p, const bytes_state *s)
-{
-    int64_t wanted = ort_min_i64(products(p, s) / TASK_PRODUCTS, TASKS_WANTED);
-    int64_t least = ort_max_i64(2, ORT_BYTES_BLOCK / s->k->vector);
-    int64_t weights = s->panel_words * p->vectors * s->k->vector * 4;
-    bool by_rows = p->in.plane * s->channels > weights / 4;
-    for (int turn = 0; turn < 2; turn++, by_rows = !by_rows)
-        for (;;) {
-            p->row_blocks = (p->w.out[0] + p->rows - 1) / p->rows;
-            p->vector_blocks = (p->vectors + p->task_vectors - 1) / p->task_vectors;
-            if (p->out.n * s->group * p->row_blocks * p->vector_blocks >= wanted)
-                return;
-            if (by_rows && p->rows > 1)
-                p->rows = (p->rows + 1) / 2;
-            else if (!by_rows && p->task_vectors > least)
-                p->task_vectors =
-                    (int64_t)ort_round_up((size_t)(p->task_vectors + 1) / 2, (size_t)least);
-            else
-                break;
-        }
 }
 
 static void plan_product(bytes_plan *p, const bytes_state *s)
@@ -387,18 +357,21 @@ static void plan_product(bytes_plan *p, const bytes_state *s)
         w->in[1] = w->out[1] = (p->in.plane + pieces - 1) / pieces;
         w->in[0] = w->out[0] = (p->in.plane + w->in[1] - 1) / w->in[1];
     }
-    p->copy_row = (w->out[1] - 1) * w->stride[1] + reach_of(w, 1);
+    p->copy_row = (w->out[1] - 1) * w->stride[1] + ort_blocked_reach(w, 1);
     p->pixel = (s->plain ? PLAIN_CHANNELS : ORT_BYTES_BLOCK) * s->k->wide;
     p->x_row = p->pixel * (p->copies ? p->copy_row : w->in[1]);
     int64_t blocks = s->plain ? 1 : blocks_of(s->channels);
     int64_t vector_bytes = s->panel_words * s->k->vector * 4;
-    p->task_vectors = WEIGHT_BYTES / vector_bytes / least * least;
-    p->task_vectors = ort_max_i64(ort_min_i64(p->vectors, p->task_vectors), least);
-    p->rows = w->out[0];
-    while (p->copies && p->rows > 1 && rows_under(w, p->rows) * p->x_row * blocks > COPY_BYTES)
-        p->rows = (p->rows + 1) / 2;
-    cut_tasks(p, s);
-    p->x_block = p->copies ? rows_under(w, p->rows) * p->x_row : p->in.plane * p->pixel;
+    p->cut.task_vectors = WEIGHT_BYTES / vector_bytes / least * least;
+    p->cut.task_vectors = ort_max_i64(ort_min_i64(p->cut.vectors, p->cut.task_vectors), least);
+    p->cut.rows = w->out[0];
+    while (p->copies && p->cut.rows > 1 &&
+           rows_under(w, p->cut.rows) * p->x_row * blocks > COPY_BYTES)
+        p->cut.rows = (p->cut.rows + 1) / 2;
+    ort_blocked_cut_tasks(&p->cut, w->out[0], p->out.n * s->group,
+                          ort_min_i64(products(p, s) / TASK_PRODUCTS, TASKS_WANTED),
+                          p->in.plane * s->channels > p->cut.vectors * vector_bytes / 4, 1, least);
+    p->x_block = p->copies ? rows_under(w, p->cut.rows) * p->x_row : p->in.plane * p->pixel;
 }
 
 static ort_bytes_band band_of(const bytes_plan *p)
@@ -417,16 +390,16 @@ static void plan_depthwise(bytes_plan *p, const bytes_state *s)
     int64_t wanted = ort_min_i64(products(p, s) / TASK_PRODUCTS * 4, TASKS_WANTED);
     p->copies = true;
     p->pixel = ORT_BYTES_BLOCK;
-    p->copy_row = (w->out[1] - 1) * w->stride[1] + reach_of(w, 1);
+    p->copy_row = (w->out[1] - 1) * w->stride[1] + ort_blocked_reach(w, 1);
     p->x_row = s->k->arranged_bytes(&band);
-    p->rows = w->out[0];
-    while (p->rows > 1 && rows_under(w, p->rows) * p->x_row > BAND_BYTES)
-        p->rows = (p->rows + 1) / 2;
-    while (p->rows > 1 &&
-           p->out.n * p->out.blocks * ((w->out[0] + p->rows - 1) / p->rows) < wanted)
-        p->rows = (p->rows + 1) / 2;
-    p->row_blocks = (w->out[0] + p->rows - 1) / p->rows;
-    p->x_block = rows_under(w, p->rows) * p->x_row;
+    p->cut.rows = w->out[0];
+    while (p->cut.rows > 1 && rows_under(w, p->cut.rows) * p->x_row > BAND_BYTES)
+        p->cut.rows = (p->cut.rows + 1) / 2;
+    while (p->cut.rows > 1 &&
+           p->out.n * p->out.blocks * ((w->out[0] + p->cut.rows - 1) / p->cut.rows) < wanted)
+        p->cut.rows = (p->cut.rows + 1) / 2;
+    p->cut.row_blocks = (w->out[0] + p->cut.rows - 1) / p->cut.rows;
+    p->x_block = rows_under(w, p->cut.rows) * p->x_row;
 }
 
 /* What each pixel multiplies, in the order of list_elements. */
@@ -480,7 +453,7 @@ static ort_status bytes_shape(ort_shaping *sh, ort_error *err)
         return ORT_OK;
     if (!s->depthwise) /* whose weights lie by rows of the window */
         ort_blocked_turn_column(&p->w);
-    p->vectors = s->group_blocks * ORT_BYTES_BLOCK / s->k->vector;
+    p->cut.vectors = s->group_blocks * ORT_BYTES_BLOCK / s->k->vector;
     if (s->depthwise)
         plan_depthwise(p, s);
     else
@@ -577,12 +550,12 @@ static void task_product(void *arg, size_t task, int thread)
     const bytes_job *j = arg;
     const bytes_state *s = j->s;
     const bytes_plan *p = j->p;
-    int64_t index = (int64_t)task, first = index % p->row_blocks * p->rows;
-    int64_t vector = (index /= p->row_blocks) % p->vector_blocks * p->task_vectors;
-    int64_t group = (index /= p->vector_blocks) % s->group, image = index / s->group;
-    int64_t rows = ort_min_i64(p->rows, p->w.out[0] - first), lanes = s->k->vector;
+    int64_t index = (int64_t)task, first = index % p->cut.row_blocks * p->cut.rows;
+    int64_t vector = (index /= p->cut.row_blocks) % p->cut.vector_blocks * p->cut.task_vectors;
+    int64_t group = (index /= p->cut.vector_blocks) % s->group, image = index / s->group;
+    int64_t rows = ort_min_i64(p->cut.rows, p->w.out[0] - first), lanes = s->k->vector;
     int64_t blocks = s->plain ? 1 : blocks_of(s->channels);
-    const int64_t vectors = ort_min_i64(p->task_vectors, p->vectors - vector);
+    const int64_t vectors = ort_min_i64(p->cut.task_vectors, p->cut.vectors - vector);
     const int64_t place = group * s->group_blocks * ORT_BYTES_BLOCK; /* of the group's outputs */
     char *copy = ort_call_scratch(j->call, thread);
     const int64_t in = s->plain ? image * s->channels * p->in.plane
@@ -637,13 +610,14 @@ static void task_depthwise(void *arg, size_t task, int thread)
     const bytes_job *j = arg;
     const bytes_state *s = j->s;
     const bytes_plan *p = j->p;
-    int64_t block = (int64_t)task / p->row_blocks, first = (int64_t)task % p->row_blocks * p->rows;
+    int64_t block = (int64_t)task / p->cut.row_blocks;
+    int64_t first = (int64_t)task % p->cut.row_blocks * p->cut.rows;
     int64_t own = block % p->out.blocks;
     char *copy = ort_call_scratch(j->call, thread);
     ort_bytes_band d = band_of(p);
     d.x = copy;
     d.w = s->w + own * s->panel_words;
-    d.rows = ort_min_i64(p->rows, p->w.out[0] - first);
+    d.rows = ort_min_i64(p->cut.rows, p->w.out[0] - first);
     arrange_rows(j, j->x + block * p->in.plane * ORT_BYTES_BLOCK, first, d.rows, &d,
                  (uint8_t *)copy + p->x_block, copy);
     d.out = out_of(j, block, own * ORT_BYTES_BLOCK, first * p->w.out[1], p->w.out[1]);
@@ -660,10 +634,10 @@ static ort_status bytes_run(ort_call *call, ort_error *err)
     if (p->out.n * p->out.plane == 0)
         return ORT_OK;
     if (s->depthwise)
-        ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * p->row_blocks),
+        ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * p->cut.row_blocks),
                           task_depthwise, &j);
     else
-        ort_call_parallel(call, (size_t)(p->out.n * s->group * p->vector_blocks * p->row_blocks),
+        ort_call_parallel(call, (size_t)(p->out.n * s->group * ort_blocked_tasks(&p->cut)),
                           task_product, &j);
     return ORT_OK;
 }
