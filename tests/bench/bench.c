@@ -52,12 +52,16 @@ static void print_head(const settings *set)
 
 static void find_family(const settings *set, measure *m)
 {
-    char name[100], family[32], line[200];
+    char name[100], family[32], twin[100], line[300];
     FILE *file = fopen(set->families, "r");
     snprintf(m->family, sizeof m->family, "other");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "%99s %31s", name, family) == 2 && !strcmp(name, m->name))
-            snprintf(m->family, sizeof m->family, "%s", family);
+    while (file && fgets(line, sizeof line, file)) {
+        int words = sscanf(line, "%99s %31s %99s", name, family, twin);
+        if (words < 2 || strcmp(name, m->name))
+            continue;
+        snprintf(m->family, sizeof m->family, "%s", family);
+        snprintf(m->twin, sizeof m->twin, "%s", words > 2 ? twin : "");
+    }
     if (file)
         fclose(file);
 }

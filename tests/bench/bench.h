@@ -2,7 +2,8 @@
  *
  * bench.c lists models and measures them (measure.c) in processes of their own (worker.c, over
  * runtime.h; peers/worker.py for peers without a C library), compares outputs (compare.c), then
- * prints tables and gates (bench_table.c) over ratios (ratios.c) and bounds (bound.c).
+ * prints tables and gates (bench_table.c) (integers.c) over ratios (ratios.c) and
+ * bounds (bound.c).
  */
 #ifndef TESTS_BENCH_BENCH_H
 #define TESTS_BENCH_BENCH_H
@@ -46,6 +47,7 @@ typedef struct side {
 
 typedef struct measure {
     char name[100], family[32];
+    char twin[100]; /* the model in float of which it is an integer form, or "" */
     side side[SIDES];
     int rounds;
     double gflop, weight_mb; /* of a run (runtime.h) */
@@ -66,7 +68,18 @@ int worker_main(char **argv);
 int creation_main(char **argv);
 int launch_main(char **argv);
 
-/* ratios.c. The fastest peer whose outputs are right, or NULL. */
+/* Of a set of ratios. */
+typedef struct mean {
+    double log_sum;
+    int count;
+} mean;
+
+/* ratios.c */
+void mean_add(mean *m, double ratio);
+double mean_of(const mean *m); /* the geometric one; NaN: of none */
+/* Whether outputs were compared and ours are right. */
+bool compared(const measure *m);
+/* The fastest peer whose outputs are right, or NULL. */
 const side *best_peer(const measure *m);
 /* 95 % interval of the ratio ours / theirs over the rounds, which are measured side by side. */
 interval ratio_interval(const measure *m, const side *theirs);
@@ -110,6 +123,9 @@ typedef struct bound {
 } bound;
 
 bound bound_of(const measure *m, const ort_peak *peak);
+
+/* integers.c: integer models beside their twins in float, and which are slower than onnxruntime. */
+void print_integers(int threads, const measure *list, size_t count);
 
 /* bench_table.c: the tables and gates of one number of threads. */
 void print_tables(int threads, const ort_peak *peak, const measure *list, size_t count);

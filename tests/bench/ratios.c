@@ -34,6 +34,22 @@ interval ratio_interval(const measure *m, const side *theirs)
     return (interval){exp(mean - half), exp(mean + half)};
 }
 
+void mean_add(mean *m, double ratio)
+{
+    m->log_sum += log(ratio);
+    m->count++;
+}
+
+double mean_of(const mean *m)
+{
+    return m->count ? exp(m->log_sum / m->count) : NAN;
+}
+
+bool compared(const measure *m)
+{
+    return m->side[OURS].state == SIDE_FINE && !m->differs;
+}
+
 bool is_narrow(interval range)
 {
     return range.high - range.low < narrow;

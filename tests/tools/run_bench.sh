@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fill the topologies into build/topologies and make the bench's own models in build/bench/nets (once;
-# 1.8 GB), and run the benchmark beside the peers that can be had here, in build/venv-bench.
+# Fill the topologies into build/topologies, make the bench's own models in build/bench/nets and the
+# int8 forms of float models in build/bench/int8 (once; 2.5 GB), and run the benchmark beside the peers that can be had here, in build/venv-bench.
 #
 # usage: tests/tools/run_bench.sh PROGRAM MODELS_DIR [OPTION...]   (options of tests/bench/bench.c)
 #
@@ -54,8 +54,12 @@ mkdir -p "$root/build/bench/nets" "$BENCH_CACHE"
 "$venv/bin/python" "$root/tests/bench/nets/prompts.py" "$root/build/bench/nets" "$models" \
     ${ONLY:-} >&2 || exit 1
 # shellcheck disable=SC2086
+"$venv/bin/python" "$root/tests/bench/nets/int8.py" "$root/build/bench/int8" "$models" \
+    "${filled:-$root/build/none}" ${ONLY:-} >&2 || exit 1
+# shellcheck disable=SC2086
 [ -z "${ONLY:-}" ] || set -- --only "@($(echo $ONLY | tr ' ' '|'))" "$@"
 [ -z "${THREADS:-}" ] || set -- --threads "$THREADS" "$@"
 # shellcheck disable=SC2086
 exec env ORT_DISABLE_TELEMETRY=1 "$program" $peers --scratch "$root/build/bench" \
-    --families "$root/tests/bench/families.txt" "$@" "$models" $filled "$root/build/bench/nets"
+    --families "$root/tests/bench/families.txt" "$@" "$models" $filled "$root/build/bench/nets" \
+    "$root/build/bench/int8"
