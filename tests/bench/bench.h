@@ -69,14 +69,14 @@ int creation_main(char **argv);
 int launch_main(char **argv);
 
 /* Of a set of ratios. */
-typedef struct mean {
+typedef struct ratio_mean {
     double log_sum;
     int count;
-} mean;
+} ratio_mean;
 
 /* ratios.c */
-void mean_add(mean *m, double ratio);
-double mean_of(const mean *m); /* the geometric one; NaN: of none */
+void mean_add(ratio_mean *m, double ratio);
+double mean_of(const ratio_mean *m); /* the geometric one; NaN: of none */
 /* Whether outputs were compared and ours are right. */
 bool compared(const measure *m);
 /* The fastest peer whose outputs are right, or NULL. */

@@ -54,11 +54,13 @@ static void print_others(const measure *m)
 }
 
 typedef struct family_means {
-    mean over_best, bound; /* of the best peer's time: ours; the least that the machine allows */
+    ratio_mean over_best; /* of the best peer's time: ours */
+    ratio_mean bound;     /* the least that the machine allows */
 } family_means;
 
 /* The share of the machine's bound that we reach; the bound over the best peer's time. */
-static void print_bound(const measure *m, const family *f, const ort_peak *peak, mean *over_best)
+static void print_bound(const measure *m, const family *f, const ort_peak *peak,
+                        ratio_mean *over_best)
 {
     const side *best = best_peer(m);
     bound least = bound_of(m, peak);
@@ -72,7 +74,7 @@ static void print_bound(const measure *m, const family *f, const ort_peak *peak,
            least.by_memory ? " of reads" : "");
 }
 
-static void print_row(const measure *m, mean *over_best)
+static void print_row(const measure *m, ratio_mean *over_best)
 {
     const side *ours = &m->side[OURS], *best = best_peer(m);
     printf("| %s |", m->name);
@@ -117,7 +119,7 @@ static family_means print_family(int threads, const ort_peak *peak, const family
 }
 
 /* Start-up and memory beside onnxruntime. */
-static void print_start(int threads, const measure *list, size_t count, mean means[3])
+static void print_start(int threads, const measure *list, size_t count, ratio_mean means[3])
 {
     printf("\nStart and memory, %d thread%s: ours / onnxruntime\n\n"
            "| model | session ready, ms | | start to first output, ms | | peak memory, MB | |\n"
@@ -139,7 +141,8 @@ static void print_start(int threads, const measure *list, size_t count, mean mea
            mean_of(&means[0]), mean_of(&means[1]), mean_of(&means[2]));
 }
 
-static void print_gate(const char *what, const mean *figure, double limit, const mean *least)
+static void print_gate(const char *what, const ratio_mean *figure, double limit,
+                       const ratio_mean *least)
 {
     if (!figure->count)
         return;
@@ -226,7 +229,7 @@ static void print_notes(const measure *list, size_t count)
 void print_tables(int threads, const ort_peak *peak, const measure *list, size_t count)
 {
     family_means of_family[FAMILIES];
-    mean start_means[3] = {{0}}, none = {0};
+    ratio_mean start_means[3] = {{0}}, none = {0};
     for (int f = 0; f < FAMILIES; f++)
         of_family[f] = print_family(threads, peak, &families[f], list, count);
     printf("\nof peak: the least time of a run over ours: of its products and sums, as they are "

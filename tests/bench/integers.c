@@ -35,7 +35,7 @@ static double over_twin(const measure *m, const measure *twin)
 
 static void print_gate(const twin_gate *gate, const measure *list, size_t count)
 {
-    mean over = {0};
+    ratio_mean over = {0};
     double limit = runtime_saturates() ? gate->limit_without_vnni : gate->limit;
     for (size_t k = 0; k < count; k++) {
         const measure *twin = twin_of(&list[k], list, count);

@@ -34,13 +34,13 @@ interval ratio_interval(const measure *m, const side *theirs)
     return (interval){exp(mean - half), exp(mean + half)};
 }
 
-void mean_add(mean *m, double ratio)
+void mean_add(ratio_mean *m, double ratio)
 {
     m->log_sum += log(ratio);
     m->count++;
 }
 
-double mean_of(const mean *m)
+double mean_of(const ratio_mean *m)
 {
     return m->count ? exp(m->log_sum / m->count) : NAN;
 }

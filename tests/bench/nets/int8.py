@@ -15,6 +15,7 @@ they were made). FORM is one of
 Activations are uint8, weights int8 and symmetric: what processors with VNNI multiply. Ranges are
 those of four runs: the bench's input, and three that have its numbers in another order.
 """
+import collections
 import fnmatch
 import hashlib
 import logging
@@ -37,6 +38,7 @@ SOURCES = {"resnet50": CONVOLUTIONAL, "mobilenet_v2": CONVOLUTIONAL,
            "efficientnet_lite0": CONVOLUTIONAL, "yolox_nano": CONVOLUTIONAL,
            "minilm_l6_v2": ENCODER + ["static_qdq_channels"], "bert_base": ENCODER,
            "whisper_tiny_encoder": ENCODER}
+ERROR = 3       # of onnxruntime's log
 OPSET = 13      # the first with a scale for each channel
 U8, S8 = quantization.QuantType.QUInt8, quantization.QuantType.QInt8
 
@@ -59,7 +61,8 @@ class Draws(quantization.CalibrationDataReader):
 
 def unshare_biases(graph):
     """A vector that an Add and a Gemm share gets one form, which QGemm can't read."""
-    vectors = {t.name: t for t in graph.initializer if len(t.dims) == 1}
+    readers = collections.Counter(name for node in graph.node for name in node.input)
+    vectors = {t.name: t for t in graph.initializer if len(t.dims) == 1 and readers[t.name] > 1}
     for node in graph.node:
         bias = vectors.get(node.input[2]) if len(node.input) > 2 else None
         if node.op_type == "Gemm" and bias is not None:
@@ -121,6 +124,7 @@ def main():
     folder, *places = map(pathlib.Path, sys.argv[1:4])
     patterns = sys.argv[4:] or ["*"]
     logging.disable(logging.WARNING)
+    onnxruntime.set_default_logger_severity(ERROR)
     for name, kinds in SOURCES.items():
         source = next((p.resolve() / name for p in places if (p / name).exists()), None)
         kinds = [k for k in kinds
