@@ -232,6 +232,10 @@ warned() { # warned MODEL REGEX: it passes with a warning
     has "no problems found"
 }
 
+@test "an axis of DequantizeLinear before opset 13, as onnxruntime's quantizer writes, is a warning" {
+    warned early_axis "axis.* came with DequantizeLinear-13 \(opset 11 here\)"
+}
+
 @test "an axis of Unsqueeze counted from the end is a warning before opset 11" {
     warned axis_of_end "axes\[0\] is -1: counted from the end, which Unsqueeze-1 doesn't offer"
     works ort-inspect --check "$CX/axis_of_end_later.onnx"

@@ -13,7 +13,7 @@ import sys
 from fixtures import (FLOAT, INT64, attribute, external, field, initializer, list_of_maps, model, node,
                       value_info)
 
-UINT8, INT32, STRING, BOOL = 2, 6, 8, 9
+UINT8, INT8, INT32, STRING, BOOL = 2, 3, 6, 8, 9
 ML = "ai.onnx.ml"
 X, Y = value_info("x", [2]), value_info("y", [2])
 W = initializer("w", [2], [1, 2])
@@ -195,6 +195,8 @@ def single_nodes():
         "cache": one("TensorScatter", [("x", [1, 2, 4, 3]), ("new", [1, 2, 1, 5])], [1, 2, 4, 3], 24),
         "boxes": one("NonMaxSuppression", [("x", [1, 1, 4]), ("scores", [1, 1, 1])], ["n", 3],
                      dtype=INT64, center_point_box=7),
+        "early_axis": one("DequantizeLinear", [("x", [3, 2], INT8), ("s", [3])], [3, 2], opset=11,
+                          axis=0),
         "early_norm": one("LayerNormalization", [("x", [2]), ("w", [2])], [2], opset=16),
         "group_norm": one("GroupNormalization", [("x", [1, 2, 3]), ("w", [1]), ("b", [1])], [1, 2, 3], 18,
                           num_groups=1),

@@ -187,6 +187,71 @@ static void moves(test_state *test)
     CHECK_SPELLINGS(rows);
 }
 
+#define MQ(y, x, p) y " = (ms.QuantizeLinear " x " s" p " z" p "); "
+#define MDQ(y, x, p) y " = (ms.DequantizeLinear " x " s" p " z" p "); "
+#define NNCF P("x", "0.02", "u8", "0") P("y", "0.015", "i8", "0") P("z", "0.6", "i8", "0")
+
+/* Products as their writers put them. */
+static void products(test_state *test)
+{
+    static const spelling rows[] = {
+        {"Q and DQ of com.microsoft, as onnxruntime writes them for 16 and 4 bits beside",
+         "x:3,50; " U8 MQ("xq", "x", "x") MDQ("xd", "xq", "x") "r = (HardSwish xd); "
+         MQ("rq", "r", "z") MDQ("y", "rq", "z") "y", ENDS("LookUp"), 0.03},
+        {"weights of 4 bits between them",
+         "x:3,8; #w.i4:8,6; #sw=0.1; #zw.i4=1; " P("x", "0.02", "u8", "120")
+         P("z", "0.1", "u8", "100") MQ("xq", "x", "x") MDQ("xd", "xq", "x") MDQ("wd", "w", "w")
+         "r = (MatMul xd wd); " MQ("rq", "r", "z") MDQ("y", "rq", "z") "y", ENDS("QLinearMatMul"),
+         0.1},
+        {"a linear layer's weights by results, as PyTorch stores them",
+         "x:2,3,8; #w.i8:6,8; #sw:6; #zw.i8=0,0,0,0,0,0; " U8 CODED("x", "x")
+         "wd = (DequantizeLinear w sw zw axis=0); t = (Transpose wd perm=1,0); "
+         "r = (MatMul xd t); " RESULT("r", "z"), ENDS("QLinearMatMul"), 0.03},
+        {"uint8 where numbers aren't negative, else int8, as NNCF has them",
+         "x:1,16,9,9; #w.i8:16,16,3,3; #sw=0.01; #zw.i8=0; " NNCF CODED("x", "x")
+         "wd = (DequantizeLinear w sw zw); r = (Conv xd wd pads=1,1,1,1); " RESULT("r", "z"),
+         "QuantizeLinear BlockBytes BytesConv UnblockBytes DequantizeLinear", 0.6},
+        {"the same where int8 codes are moved",
+         "x:1,16,9,9; #w.i8:16,16,3,3; #sw=0.01; #zw.i8=0; " NNCF CODED("x", "x")
+         "wd = (DequantizeLinear w sw zw); r = (Conv xd wd pads=1,1,1,1); " Q("rq", "r", "z")
+         "t = (Transpose rq perm=0,2,3,1); " DQ("y", "t", "z") "y",
+         "QuantizeLinear BlockBytes BytesConv UnblockSignedBytes Transpose DequantizeLinear", 0.6},
+        {"a sum of both", "x:2,3,50; w:2,3,50; " NNCF CODED("x", "x") CODED("w", "y")
+         "r = (Add xd wd); " RESULT("r", "z"),
+         "QuantizeLinear QuantizeLinear QLinearAdd DequantizeLinear", 0.6},
+        {"a difference, as tf2onnx has tflite's", "x:2,3,50; w:2,3,50; " S8 CODED("x", "x")
+         CODED("w", "y") "r = (Sub xd wd); " RESULT("r", "z"),
+         "QuantizeLinear QuantizeLinear QLinearAdd DequantizeLinear", 0.03},
+    };
+    CHECK_SPELLINGS(rows);
+}
+
+/* Each step of an unrolled net depends on all before it: the region of one code ends nearby. */
+static void unrolled(test_state *test)
+{
+    char text[6000] = "x:3,50; " U8 CODED("x", "x");
+    size_t used = strlen(text);
+    char names[2][8] = {"xd", ""};
+    for (int i = 0; i < 14; i++) {
+        char *next = names[(i + 1) & 1];
+        snprintf(next, sizeof names[0], "d%d", i);
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "t%d = (Tanh %s); q%d = (QuantizeLinear t%d sz zz); "
+                                 "u%d = (DequantizeLinear q%d sz zz); a%d = (Add %s u%d); "
+                                 "p%d = (QuantizeLinear a%d sx zx); "
+                                 "d%d = (DequantizeLinear p%d sx zx); ",
+                                 i, names[i & 1], i, i, i, i, i, names[i & 1], i, i, i, i, i);
+    }
+    snprintf(text + used, sizeof text - used, "%s", names[0]);
+    net n;
+    CHECK(net_init(&n, NULL));
+    net_text(&n, text);
+    ort_session *s = net_session(&n, NULL, NULL);
+    CHECK(s && !strstr(session_ops(s), "Tanh"));
+    ort_session_free(s);
+    net_free(&n);
+}
+
 /* Sums of whole numbers: the same bits on every tier. */
 static void means(test_state *test)
 {
@@ -263,6 +328,8 @@ int main(void)
     RUN(test, tables);
     RUN(test, units);
     RUN(test, moves);
+    RUN(test, products);
+    RUN(test, unrolled);
     RUN(test, means);
     RUN(test, reasons);
     return test->failures != 0;

@@ -114,6 +114,14 @@ static void list_attributes(const ort_schema *schema, char *text, size_t size)
         snprintf(text, size, "none");
 }
 
+/* onnxruntime's quantizer writes axis of version 13 into files of opsets 10 to 12, and then refuses
+ * them, as onnx does. It can mean nothing else, and is read so here. */
+static bool is_early_axis(const node_check *c, const ort_attr *attr)
+{
+    return !strcmp(attr->name, "axis") && attr->type == ORT_ATTR_INT && !c->op->domain[0] &&
+           (!strcmp(c->op->name, "QuantizeLinear") || !strcmp(c->op->name, "DequantizeLinear"));
+}
+
 /* The first few have a finding each. */
 static void unknown_attribute(const node_check *c, const char *name, int count)
 {
@@ -140,7 +148,11 @@ static void check_attributes(const node_check *c)
         const ort_attr_spec *spec = find_spec(c->schema, attr->name);
         if (is_repeated(c, &seen, i))
             repeated_attribute(c, attr->name, ++repeated);
-        if (!spec) {
+        if (!spec && is_early_axis(c, attr)) {
+            ort_findings_add(c->findings, ORT_FINDING_WARNING,
+                             "%s: attribute 'axis' came with %s-13 (opset %d here): read as there, "
+                             "which other runtimes refuse", c->label, c->op->name, c->node->opset);
+        } else if (!spec) {
             unknown_attribute(c, attr->name, ++unknown);
         } else if (attr->reference) {
             FAIL(c, "%s: attribute '%s' refers to '%s' outside of a function", c->label, attr->name,

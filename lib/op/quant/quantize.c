@@ -21,8 +21,15 @@ typedef struct quant_state {
     ort_dtype precision; /* UNDEFINED: that of the scale */
 } quant_state;
 
+/* Also of versions before 13, where op/check/check_node.c warns of it. */
+static ort_status read_axis(const ort_node *node, void *member, ort_error *err)
+{
+    *(int64_t *)member = ort_node_has(node, "axis") ? ort_node_attr_int(node, "axis") : 1;
+    return ORT_OK;
+}
+
 static const ort_bind quant_bind[] = {
-    ORT_BIND(quant_state, axis, ORT_ELSE(1)),
+    ORT_BIND_BY(quant_state, axis, "axis", read_axis),
     ORT_BIND_AS(quant_state, block, "block_size", ORT_FROM(0), ORT_MAYBE),
     ORT_BIND(quant_state, saturate, ORT_ELSE(1)), ORT_BIND(quant_state, precision, ORT_MAYBE), {0}};
 

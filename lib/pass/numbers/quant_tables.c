@@ -18,7 +18,11 @@
 #include "pass/facts/facts.h"
 #include "pass/numbers/quant_pair.h"
 
-enum { VALUES_MAX = 48, DEPTH_MAX = 40 };
+enum { VALUES_MAX = 48 };
+
+/* How far back a region is looked for: where the longest is full, as in an unrolled net, codes
+ * nearby are where the table begins. */
+static const int depths[] = {40, 6, 3};
 
 /* What a value is made of, when it is looked at: a tensor of codes; no codes, one number; more. */
 enum { ROOT_CONSTANT = ORT_ID_NONE - 1, ROOT_NONE = ORT_ID_NONE };
@@ -31,7 +35,8 @@ typedef struct seen_value {
 typedef struct region {
     ort_pass_context *c;
     seen_value seen[VALUES_MAX];
-    int count, depth;
+    int count, depth, depth_max;
+    bool full; /* more values than it has room for */
     ort_node *nodes[VALUES_MAX]; /* that were run, in order */
     int node_count;
 } region;
@@ -89,7 +94,7 @@ static ort_id find_root(region *r, ort_id id)
     ort_id root = ROOT_NONE;
     if (known)
         return ort_tensor_count(known) == 1 ? ROOT_CONSTANT : ROOT_NONE;
-    if (++r->depth <= DEPTH_MAX && is_step(graph, producer))
+    if (++r->depth <= r->depth_max && is_step(graph, producer))
         root = root_of_step(r, producer);
     r->depth--;
     /* codes that several tensors make are where tables begin */
@@ -112,8 +117,10 @@ static ort_id root_of(region *r, ort_id id)
     if (seen)
         return seen->root;
     ort_id root = find_root(r, id);
-    if (r->count == VALUES_MAX)
+    if (r->count == VALUES_MAX) {
+        r->full = true;
         return ROOT_NONE;
+    }
     r->seen[r->count++] = (seen_value){id, root, NULL};
     return root;
 }
@@ -315,26 +322,35 @@ static void note_float(const ort_pass_context *c, ort_node *node)
         ort_pass_note(c, node, "not integer: no form on codes for these inputs");
 }
 
+static ort_status try_step(region *r, ort_node *node, int *changes, ort_error *err)
+{
+    bool swapped = false;
+    ort_status status = ORT_OK;
+    if (ort_edit_is(node, ONNX, "QuantizeLinear"))
+        status = try_swap(r, node, &swapped, err);
+    release(r);
+    *changes += swapped;
+    if (status == ORT_OK && !swapped)
+        status = try_table(r, node, changes, err);
+    return status;
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    region r = {.c = c};
-    ort_status status = ORT_OK;
     ORT_PASS_EACH_NODE(c->graph, node)
     {
-        bool swapped = false;
         if (node->output_count != 1 || node->outputs[0] == ORT_ID_NONE ||
             !is_code_type(ort_fact_type(c->graph, node->outputs[0])) || !is_step(c->graph, node))
             continue;
-        if (ort_edit_is(node, ONNX, "QuantizeLinear"))
-            status = try_swap(&r, node, &swapped, err);
-        release(&r);
-        *changes += swapped;
-        if (status == ORT_OK && !swapped)
-            status = try_table(&r, node, changes, err);
-        release(&r);
-        if (status != ORT_OK)
-            return status;
+        region r = {.c = c, .full = true};
+        for (size_t i = 0; r.full && !node->removed && i < sizeof depths / sizeof *depths; i++) {
+            r.full = false;
+            r.depth_max = depths[i];
+            ort_status status = try_step(&r, node, changes, err);
+            release(&r);
+            ORT_TRY(status);
+        }
     }
     if (!c->near_misses)
         return ORT_OK;

@@ -5,6 +5,7 @@
  *     MatMul    QLinearMatMul        Mul      QLinearMul        GlobalAveragePool
  *     Gemm      QGemm                Sigmoid  QLinearSigmoid        QLinearGlobalAveragePool
  *     Softmax   QLinearSoftmax       Concat   QLinearConcat     LeakyRelu    QLinearLeakyRelu
+ *     Sub       QLinearAdd with the second scale negated, in a session: others may not take that
  *     Where     QLinearWhere; Where itself with one scale for all. Of a constant branch the codes
  *               are those that the QuantizeLinear would give, -inf included.
  *
@@ -13,7 +14,8 @@
  * QLinearConv and QLinearMatMul are ONNX's, the others of com.microsoft. Results may differ by one
  * code: sums are exact here and rounded in float there. A bias becomes int32 codes of scale x w;
  * those codes must be fine against the result's. Element types are those that onnxruntime's
- * operators take as well: one type for all activations, weights of int8 where these are int8.
+ * operators take as well: one type for all activations (products in a session may change it),
+ * weights of int8 where these are int8.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -47,6 +49,7 @@ static const unit_row rows[] = {
     {"MatMul", ONNX, "QLinearMatMul", UNIT_MATMUL, 2},
     {"Gemm", MS, "QGemm", UNIT_GEMM, 2},
     {"Add", MS, "QLinearAdd", UNIT_OTHER, 2},
+    {"Sub", MS, "QLinearAdd", UNIT_OTHER, 2},
     {"Mul", MS, "QLinearMul", UNIT_OTHER, 2},
     {"Sigmoid", MS, "QLinearSigmoid", UNIT_OTHER, 1},
     {"LeakyRelu", MS, "QLinearLeakyRelu", UNIT_OTHER, 1},
@@ -116,6 +119,8 @@ static const char *check_attributes(const unit *u)
         return "alpha or beta isn't 1";
     if (ort_edit_is(n, ONNX, "AveragePool") && ort_node_has(n, "dilations"))
         return "it has dilations";
+    if (u->c->portable && ort_edit_is(n, ONNX, "Sub"))
+        return "only QLinearAdd with a negative scale would be it";
     if (u->row->kind == UNIT_OTHER && u->row->inputs == 2 && n->opset < 7)
         return "it broadcasts by attribute";
     return NULL;
@@ -140,6 +145,12 @@ static const ort_tensor *codable(const unit *u, int slot)
     return t;
 }
 
+/* onnxruntime's products have one type for all activations; ours in a session need not. */
+static bool fits_result(const unit *u, ort_dtype dtype)
+{
+    return dtype == u->out.dtype || (u->row->kind <= UNIT_GEMM && !u->c->portable);
+}
+
 static const char *read_inputs(unit *u)
 {
     bool weighs = u->row->kind <= UNIT_GEMM;
@@ -158,7 +169,7 @@ static const char *read_inputs(unit *u)
                             "DequantizeLinear", q) ||
             !ort_quant_is_byte(q->dtype))
             return "an input isn't dequantized from 8 bits by constants";
-        if ((i == 0 || !weighs) && (!ort_quant_is_plain(q) || q->dtype != u->out.dtype))
+        if ((i == 0 || !weighs) && (!ort_quant_is_plain(q) || !fits_result(u, q->dtype)))
             return "an input hasn't the result's type and one scale";
     }
     return weighs ? check_weights(u) : NULL;
@@ -261,6 +272,16 @@ static ort_status fill_to_float(unit *u, ort_error *err)
     return ORT_OK;
 }
 
+/* a - b as a + b with the scale of b below zero: the operator only multiplies with it. */
+static ort_status negate_scale(unit *u, ort_error *err)
+{
+    ort_tensor scale;
+    ORT_TRY(ort_edit_new_constant(u->c->graph, "", ORT_DTYPE_FLOAT, &u->in[1].scale->shape, &scale,
+                                  &u->inputs[4], err));
+    ort_tensor_set_f64(&scale, 0, -ort_quant_scale(&u->in[1]));
+    return ORT_OK;
+}
+
 static ort_status fill_inputs(unit *u, ort_id bias, ort_error *err)
 {
     unit_kind kind = u->row->kind;
@@ -272,6 +293,8 @@ static ort_status fill_inputs(unit *u, ort_id bias, ort_error *err)
         ORT_TRY(add_triple(u, &u->out, ORT_ID_NONE, err));
     for (int i = 0; i < u->in_count; i++)
         ORT_TRY(add_triple(u, &u->in[i], u->in[i].node->inputs[0], err));
+    if (ort_edit_is(u->node, ONNX, "Sub"))
+        ORT_TRY(negate_scale(u, err));
     if (kind == UNIT_GEMM)
         u->inputs[u->input_count++] = bias;
     if (kind != UNIT_CONCAT && u->out.node)

@@ -1,4 +1,5 @@
-/* quant_unsigned.c - activations of int8 become uint8 in a file for others.
+/* quant_unsigned.c - activations of int8 become uint8 in a file for others, and in a net that has
+ * activations of both.
  *
  *     QuantizeLinear(x, s, z: int8), DequantizeLinear(., s', z': int8)
  *     QuantizeLinear(x, s, z + 128: uint8), DequantizeLinear(., s', z' + 128: uint8)
@@ -7,7 +8,8 @@
  * instructions for uint8 by int8, so that onnxruntime does this by itself when it finds float
  * operators between the pair; operators on int8 codes it runs as they are, several times slower.
  * With uint8 the file may hold integer operators (quant_units.c) and loses nothing. Codes that
- * somebody else reads, as a result of the graph, stay what they are.
+ * somebody else reads, as a result of the graph, stay what they are. NNCF writes uint8 where
+ * numbers aren't negative, and int8 elsewhere; most operators on codes have one type.
  */
 #include <string.h>
 
@@ -94,11 +96,28 @@ static ort_status shift(ort_pass_context *c, const ort_quant *q, zeros *made, or
     return ORT_OK;
 }
 
+/* Activations of both types, and all of int8 may change? */
+static bool is_mixed(const ort_graph *graph)
+{
+    bool has_unsigned = false;
+    ort_node *node;
+    ort_quant q;
+    ORT_EACH_NODE(graph, node)
+    {
+        if (!ort_quant_read(graph, node, "QuantizeLinear", &q) || !ort_quant_is_plain(&q))
+            continue;
+        has_unsigned = has_unsigned || q.dtype == ORT_DTYPE_UINT8;
+        if (q.dtype == ORT_DTYPE_INT8 && !is_private(graph, node->outputs[0]))
+            return false;
+    }
+    return has_unsigned;
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     size_t count = c->graph->order.count;
     zeros made;
-    if (!c->portable)
+    if (!c->portable && !is_mixed(c->graph))
         return ORT_OK;
     for (int i = 0; i < 256; i++)
         made.plain[i] = ORT_ID_NONE;
