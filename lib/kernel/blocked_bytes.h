@@ -13,6 +13,7 @@
 #ifndef ORT_KERNEL_BLOCKED_BYTES_H
 #define ORT_KERNEL_BLOCKED_BYTES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { ORT_BYTES_BLOCK = 16, ORT_BYTES_AHEAD = 3 }; /* columns of taps that a depthwise
@@ -76,6 +77,8 @@ typedef struct ort_bytes_kernels {
                    uint8_t *block);
     void (*scatter)(const uint8_t *block, int64_t plane, int64_t channels, int64_t count,
                     uint8_t flip, uint8_t *out);
+    /* out[pixel][i] = in[pixel][lanes[i]]; where that is -1, zero if `fresh`, else as it was. */
+    void (*pick)(const uint8_t *in, const int8_t *lanes, bool fresh, int64_t count, uint8_t *out);
 } ort_bytes_kernels;
 
 /* Fill (scalar) or override. Called once, by dispatch.c. */

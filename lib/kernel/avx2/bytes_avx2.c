@@ -236,6 +236,29 @@ static void scatter(const uint8_t *block, int64_t plane, int64_t channels, int64
             out[c * plane + i] = block[i * ORT_BYTES_BLOCK + c] ^ flip;
 }
 
+/* Negative lanes become zero by the instruction; what is to stay there is put in. */
+static void pick(const uint8_t *in, const int8_t *lanes, bool fresh, int64_t count, uint8_t *out)
+{
+    const __m128i one = _mm_loadu_si128((const __m128i *)(const void *)lanes);
+    const __m256i from = _mm256_broadcastsi128_si256(one);
+    const __m256i old = fresh ? _mm256_setzero_si256()
+                              : _mm256_cmpgt_epi8(_mm256_setzero_si256(), from);
+    int64_t i = 0;
+    for (; count - i >= 2; i += 2) {
+        __m256i *to = (__m256i *)(void *)(out + i * ORT_BYTES_BLOCK);
+        __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(in + i * ORT_BYTES_BLOCK));
+        __m256i y = fresh ? old : _mm256_and_si256(_mm256_loadu_si256(to), old);
+        _mm256_storeu_si256(to, _mm256_or_si256(_mm256_shuffle_epi8(x, from), y));
+    }
+    if (i < count) {
+        __m128i *to = (__m128i *)(void *)(out + i * ORT_BYTES_BLOCK);
+        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(in + i * ORT_BYTES_BLOCK));
+        __m128i y = fresh ? _mm_setzero_si128()
+                          : _mm_and_si128(_mm_loadu_si128(to), _mm256_castsi256_si128(old));
+        _mm_storeu_si128(to, _mm_or_si128(_mm_shuffle_epi8(x, one), y));
+    }
+}
+
 void ort_bytes_plug_avx2(ort_bytes_kernels *table)
 {
     *table = (ort_bytes_kernels){.wide = 2,
@@ -248,5 +271,6 @@ void ort_bytes_plug_avx2(ort_bytes_kernels *table)
                                  .arrange = arrange,
                                  .gather4 = gather4,
                                  .gather = gather,
-                                 .scatter = scatter};
+                                 .scatter = scatter,
+                                 .pick = pick};
 }

@@ -122,6 +122,13 @@ static void scatter(const uint8_t *block, int64_t plane, int64_t channels, int64
             out[c * plane + i] = block[i * ORT_BYTES_BLOCK + c] ^ flip;
 }
 
+static void pick(const uint8_t *in, const int8_t *lanes, bool fresh, int64_t count, uint8_t *out)
+{
+    for (int64_t i = 0; i < count; i++, in += ORT_BYTES_BLOCK, out += ORT_BYTES_BLOCK)
+        for (int c = 0; c < ORT_BYTES_BLOCK; c++)
+            out[c] = lanes[c] >= 0 ? in[lanes[c]] : fresh ? 0 : out[c];
+}
+
 void ort_bytes_plug_scalar(ort_bytes_kernels *table)
 {
     *table = (ort_bytes_kernels){.wide = 2,
@@ -134,5 +141,6 @@ void ort_bytes_plug_scalar(ort_bytes_kernels *table)
                                  .arrange = arrange,
                                  .gather4 = gather4,
                                  .gather = gather,
-                                 .scatter = scatter};
+                                 .scatter = scatter,
+                                 .pick = pick};
 }

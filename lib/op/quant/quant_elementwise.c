@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/quant/quant_codes.h"
+#include "op/shared/codes.h"
 #include "op/shared/bcast_block.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/checked.h"
-#include "op/quant/quant_codes.h"
+#include "op/shared/codes.h"
 
 enum { GRAIN = 1 << 14, PIECE = 512, ROW_MAX = 1 << 20 /* what int64 holds the square sums of */ };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/quant/quant_codes.h"
+#include "op/shared/codes.h"
 #include "op/shared/pool_shape.h"
 
 enum { GRAIN = 1 << 15, PIECE = 256 };
@@ -161,19 +161,28 @@ static ort_status axes_run(ort_call *call, ort_error *err)
 
 /* ---- of windows */
 
+/* BytesAveragePool: blocks of channels are last (op/blocked/bytes_op.h), after two axes that are no
+ * part of a plane. */
+static bool is_blocked(const ort_node *node)
+{
+    return node->op->variant != 0;
+}
+
 static ort_status average_infer(ort_infer *x, ort_error *err)
 {
-    bool last = ort_node_attr_int(x->node, "channels_last") != 0;
-    return ort_window_infer_pool(x, last ? 1 : 2, last, err);
+    bool blocked = is_blocked(x->node);
+    bool last = blocked || ort_node_attr_int(x->node, "channels_last");
+    return ort_window_infer_pool(x, last && !blocked ? 1 : 2, last, err);
 }
 
 static const ort_bind average_bind[] = {
     ORT_BIND_AS(pool_state, include_pad, "count_include_pad"),
-    ORT_BIND(pool_state, channels_last), {0}};
+    ORT_BIND(pool_state, channels_last, ORT_MAYBE), {0}};
 
 static ort_status average_prepare(ort_prep *p, ort_error *err)
 {
     pool_state *state = p->state;
+    state->channels_last |= is_blocked(p->node);
     return ort_window_read(p->node, &state->spec, err);
 }
 
@@ -225,9 +234,10 @@ static ort_status average_shape(ort_shaping *s, ort_error *err)
     if (x->shape.rank < 3)
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "the input has rank %d, pooling needs 3 and more", x->shape.rank);
-    int first = state->channels_last ? 1 : 2;
-    ORT_TRY(ort_window_resolve(&state->spec, x->shape.rank - 2, x->shape.dim + first, NULL, &p->w,
-                               err));
+    bool blocked = is_blocked(s->node);
+    int first = state->channels_last && !blocked ? 1 : 2;
+    ORT_TRY(ort_window_resolve(&state->spec, x->shape.rank - (blocked ? 3 : 2),
+                               x->shape.dim + first, NULL, &p->w, err));
     ort_window_to_3d(&p->w);
     if (p->w.rank != 3)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
@@ -397,6 +407,9 @@ const ort_op ort_ops_quant_pool[] = {
     {MS, "QLinearAveragePool", 1, POOL_SIG, "T:u8,i8",
      "auto_pad:s=NOTSET ceil_mode:i=0 channels_last:i=0 count_include_pad:i=0 kernel_shape:is! "
      "pads:is strides:is", 0, &average_impl},
+    {ORT_INTERNAL, "BytesAveragePool", 1, POOL_SIG, "T:u8",
+     "auto_pad:s=NOTSET block:i! ceil_mode:i=0 count_include_pad:i=0 kernel_shape:is! pads:is "
+     "strides:is", 0, &average_impl, .variant = 1},
     {ORT_INTERNAL, "CodeMean", 1, POOL_SIG, "T:u8,i8", "axis:i! count:i! keepdims:i!", 0,
      &axes_impl},
     {0},

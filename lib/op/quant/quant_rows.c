@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "op/number.h"
 #include "op/op.h"
-#include "op/quant/quant_codes.h"
+#include "op/shared/codes.h"
 #include "op/shared/bcast.h"
 
 enum { GRAIN = 1 << 15, PIECE = 256 };

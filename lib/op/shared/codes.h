@@ -1,6 +1,6 @@
-/* quant_codes.h - 8-bit codes with one scale and one zero point, for the operators on them. */
-#ifndef ORT_OP_QUANT_QUANT_CODES_H
-#define ORT_OP_QUANT_QUANT_CODES_H
+/* codes.h - 8-bit codes with one scale and one zero point, for the operators on them. */
+#ifndef ORT_OP_SHARED_CODES_H
+#define ORT_OP_SHARED_CODES_H
 
 #include "op/op.h"
 
@@ -10,6 +10,8 @@ typedef struct ort_codes {
     bool is_signed;
 } ort_codes;
 
+/* Of a scale and zero point of one element each; NULL: 0. */
+ort_codes ort_codes_read(const ort_tensor *scale, const ort_tensor *zero, ort_dtype dtype);
 /* Of inputs that have one element each; an absent zero point is 0. */
 ort_codes ort_codes_of(const ort_call *call, ort_dtype dtype, int scale, int zero);
 /* Constant ones of a node being prepared; false where one isn't, or has several elements. */

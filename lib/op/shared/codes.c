@@ -1,9 +1,9 @@
-/* quant_codes.c - scales and zero points of 8-bit codes, tables of 256 (quant_codes.h). */
-#include "op/quant/quant_codes.h"
+/* codes.c - scales and zero points of 8-bit codes, tables of 256 (codes.h). */
+#include "op/shared/codes.h"
 
 #include "tensor/scalar.h"
 
-static ort_codes read_codes(const ort_tensor *scale, const ort_tensor *zero, ort_dtype dtype)
+ort_codes ort_codes_read(const ort_tensor *scale, const ort_tensor *zero, ort_dtype dtype)
 {
     ort_codes codes = {0, 0, dtype == ORT_DTYPE_INT8};
     int64_t point = 0;
@@ -15,13 +15,13 @@ static ort_codes read_codes(const ort_tensor *scale, const ort_tensor *zero, ort
 
 ort_codes ort_codes_of(const ort_call *call, ort_dtype dtype, int scale, int zero)
 {
-    return read_codes(ort_call_in(call, scale), ort_call_in(call, zero), dtype);
+    return ort_codes_read(ort_call_in(call, scale), ort_call_in(call, zero), dtype);
 }
 
 bool ort_codes_known(const ort_prep *p, ort_dtype dtype, int scale, int zero, ort_codes *codes)
 {
     const ort_tensor *s = ort_prep_constant(p, scale), *z = ort_prep_constant(p, zero);
-    *codes = read_codes(s, z, dtype);
+    *codes = ort_codes_read(s, z, dtype);
     return ort_tensor_is_one(s) &&
            (ort_prep_dtype(p, zero) == ORT_DTYPE_UNDEFINED || ort_tensor_is_one(z));
 }
