@@ -18,6 +18,7 @@
 #   make names      values that keep their name through a pass keep their contents
 #   make shapes     inferred shapes beside onnx's      make shape-versions  ... of older operators
 #   make parity     files that onnxruntime's optimizer and quantizers write, and its results
+#   make exact      operators on integers beside 64-bit sums, on every tier
 #   make fuzz-ops   random cases of every operator beside onnxruntime, formulas, the reference evaluator
 #   make check-models  --check beside onnx.checker and onnxruntime, on 32,500 mutated models
 #   make coverage-table  operators, versions, types, providers: build/coverage.md, or OUT=-
@@ -349,6 +350,11 @@ CASES ?= 200
 .PHONY: extremes
 extremes: all
 	@build/venv/bin/python tests/tools/extremes.py build/bin build/conformance tests/onnx/contrib $(EXTREMES)
+
+# Operators on integers beside their specification in 64 bits, on every tier: OPS= SEED=
+.PHONY: exact
+exact: all
+	@build/venv/bin/python tests/tools/exact_operators.py --seed $(SEED) $(OPS)
 
 .PHONY: fuzz-ops
 fuzz-ops: all

@@ -8,7 +8,8 @@ adds two products and saturates the sum at 16 bits. Expected values recorded on 
 that error. This script computes the model's QLinearConv nodes in numpy twice: with sums of pairs
 saturated, in the order of that kernel, which must give the expected values bit for bit; and exactly,
 which is what goes to OUTPUT_DIR/test_data_set_0/output_0.pb. The other nodes run one by one in
-onnxruntime. Needs the packages of tests/requirements.txt.
+onnxruntime. Needs the packages of tests/requirements.txt. Single operators beside sums in 64 bits:
+exact_operators.py.
 """
 import pathlib
 import sys
