@@ -168,13 +168,15 @@ typedef struct ort_gemm_kernels {
     void (*widen_pairs_s16)(int64_t n, const void *x, const void *y, int64_t stride, bool is_signed,
                             int zero, int16_t *out);
     void (*requant)(int64_t n, const int32_t *acc, const ort_requant *r, void *out);
+    /* The same of m rows of sums, ld apart, to rows of bytes; more[i], or 0 if NULL, is added to
+     * each sum of row i. */
+    void (*requant_rows)(int64_t m, int64_t n, const int32_t *sums, int64_t ld,
+                         const int32_t *more, const ort_requant *r, void *out, int64_t out_row);
     /* out[i] = (float)acc[i] * scale[i] + bias[i]; no bias: NULL. May be the same memory. */
     void (*scale_i32)(int64_t n, const int32_t *acc, const float *scale, const float *bias,
                       void *out);
     /* acc[i] -= by * x[i], modulo 2^32. */
     void (*subtract_i32)(int64_t n, int32_t by, const int32_t *x, int32_t *acc);
-    /* The sum of n bytes; signed x is taken as x + 128. */
-    int32_t (*sum_u8)(int64_t n, const void *x, bool is_signed);
     int nbits_lanes;
     /* Rows [j, j + lanes) of [n][row_words] into the words of one group; rows beyond n are 0. */
     void (*nbits4_pack)(int64_t n, int64_t row_words, const uint8_t *q, int64_t j, int32_t *words);

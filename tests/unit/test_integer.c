@@ -1,5 +1,6 @@
 /* test_integer.c - products of bytes are exact modulo 2^32 on every tier, whatever the signs, zero
  * points and layouts of their operands, and however many threads share them. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/pool.h"
@@ -89,12 +90,15 @@ typedef struct place {
     int64_t ld;
 } place;
 
-static void keep(void *arg, int64_t row, int64_t column, int64_t m, int64_t n, int32_t *sums,
-                 int64_t ld)
+static void keep(void *arg, const ort_integer_tile *t)
 {
     const place *p = arg;
-    for (int64_t i = 0; i < m; i++)
-        memcpy(p->to + (row + i) * p->ld + column, sums + i * ld, (size_t)n * sizeof *sums);
+    for (int64_t i = 0; i < t->m; i++) {
+        int32_t *to = p->to + (t->row + i) * p->ld + t->column;
+        for (int64_t j = 0; j < t->n; j++)
+            to[j] = (int32_t)((uint32_t)t->sums[i * t->ld + j] +
+                              (uint32_t)(t->more ? t->more[i] : 0));
+    }
 }
 
 typedef struct spaces {
@@ -119,10 +123,14 @@ static bool is_whole(const char *p, size_t bytes)
     return true;
 }
 
-/* The product by one tier, its sums handed over or left in place; does it equal `expected`? */
+/* Sums are left in place, handed over, or handed over while what rows lack is still to be added. */
+typedef enum hand_over { IN_PLACE, WHOLE, LACKING } hand_over;
+
+/* The product by one tier; does it equal `expected`? */
 static bool agrees(const ort_kernels *k, ort_pool *pool, const sizes *s, const matrix *a,
-                   const matrix *b, const int32_t *expected, bool in_place)
+                   const matrix *b, const int32_t *expected, hand_over how)
 {
+    const bool in_place = how == IN_PLACE;
     size_t rows = 0, packed = 0, count = (size_t)(s->m * s->n);
     if (!ort_integer_rows_bytes(k, s->m, s->k, &rows) ||
         !ort_integer_packed_bytes(k, s->k, s->n, &packed))
@@ -137,7 +145,7 @@ static bool agrees(const ort_kernels *k, ort_pool *pool, const sizes *s, const m
     ort_integer_product q = {.m = s->m, .n = s->n, .depth = s->k, .a = a->of, .a_zero = a->zeros,
                              .packed = p.packed, .space = p.rows, .ld = s->n,
                              .sums = in_place ? p.got : NULL, .finish = in_place ? NULL : keep,
-                             .arg = &to};
+                             .arg = &to, .adds_rows = how == LACKING};
     if (in_place)
         ort_integer_pack(k, s->k, s->n, &b->of, &b->zeros, p.packed);
     else
@@ -160,8 +168,9 @@ static bool on_every_tier(ort_pool *pool, const sizes *s, const matrix *a, const
         if (!ort_kernel_tier_at(i)->has())
             continue;
         const ort_kernels *k = ort_kernels_get(ort_kernel_tier_at(i)->name);
-        good = agrees(k, NULL, s, a, b, expected, true) &&
-               agrees(k, pool, s, a, b, expected, false);
+        good = agrees(k, NULL, s, a, b, expected, IN_PLACE) &&
+               agrees(k, pool, s, a, b, expected, WHOLE) &&
+               agrees(k, NULL, s, a, b, expected, LACKING);
     }
     free(expected);
     return good;
@@ -249,11 +258,68 @@ static void floats(test_state *test)
     drop(&b);
 }
 
+enum { REQUANT_ROWS = 3, REQUANT_COLUMNS = 150 };
+
+typedef struct requant_case {
+    bool is_signed, per_column, biased, more;
+} requant_case;
+
+static uint8_t requant_one(const ort_requant *r, int32_t sum, int32_t more, int64_t j)
+{
+    const int64_t at = r->per_column ? j : 0;
+    const int32_t whole = (int32_t)((uint32_t)sum + (uint32_t)more +
+                                    (uint32_t)(r->bias ? r->bias[at] : 0));
+    const float v = (float)whole * r->scale[at];
+    const float low = (float)(r->lo - r->zero), high = (float)(r->hi - r->zero);
+    return (uint8_t)((int)rintf(v < low ? low : v > high ? high : v) + r->zero);
+}
+
+/* Sums of all sizes, and some whose codes would lie between two. */
+static bool requants(const ort_kernels *k, const requant_case *c, int64_t n)
+{
+    int32_t sums[REQUANT_ROWS * REQUANT_COLUMNS], bias[REQUANT_COLUMNS], more[REQUANT_ROWS];
+    float scale[REQUANT_COLUMNS];
+    uint8_t got[REQUANT_ROWS * REQUANT_COLUMNS + 1];
+    const int64_t row = REQUANT_COLUMNS;
+    for (int i = 0; i < REQUANT_ROWS * REQUANT_COLUMNS; i++)
+        sums[i] = draw() % 3 ? (int32_t)(draw() % 800) - 400 : (int32_t)(draw() << 8);
+    for (int j = 0; j < REQUANT_COLUMNS; j++) {
+        bias[j] = (int32_t)(draw() % 100) - 50;
+        scale[j] = c->per_column && j % 3 ? 0.37f : 0.5f;
+    }
+    for (int i = 0; i < REQUANT_ROWS; i++)
+        more[i] = (int32_t)(draw() % 200) - 100;
+    ort_requant r = {.bias = c->biased ? bias : NULL, .scale = scale, .per_column = c->per_column,
+                     .zero = c->is_signed ? -7 : 131, .lo = c->is_signed ? -128 : 0,
+                     .hi = c->is_signed ? 127 : 255};
+    memset(got, MARK, sizeof got);
+    k->gemm.requant_rows(REQUANT_ROWS, n, sums, row, c->more ? more : NULL, &r, got, row);
+    for (int i = 0; i < REQUANT_ROWS; i++)
+        for (int64_t j = 0; j < row; j++) {
+            uint8_t expected = j >= n ? MARK : requant_one(&r, sums[i * row + j],
+                                                           c->more ? more[i] : 0, j);
+            if (got[i * row + j] != expected)
+                return false;
+        }
+    return got[REQUANT_ROWS * row] == MARK;
+}
+
+static void requantized(test_state *test)
+{
+    for (int i = 0; ort_kernel_tier_at(i); i++)
+        for (int kind = 0; kind < 16 && ort_kernel_tier_at(i)->has(); kind++)
+            for (int64_t n = 1; n <= REQUANT_COLUMNS; n++) {
+                const requant_case c = {kind & 1, kind & 2, kind & 4, kind & 8};
+                CHECK(requants(ort_kernels_get(ort_kernel_tier_at(i)->name), &c, n));
+            }
+}
+
 int main(void)
 {
     test_state test = {0};
     RUN(&test, every_mix);
     RUN(&test, extremes);
     RUN(&test, floats);
+    RUN(&test, requantized);
     return test.failures != 0;
 }

@@ -11,14 +11,6 @@ typedef __m256i vb;
 SIMD vb vb_load(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
 SIMD void vb_store(uint8_t *p, vb a) { _mm256_storeu_si256((__m256i *)(void *)p, a); }
 
-SIMD void byte_pack(uint8_t *y, const vi *v, bool is_signed)
-{
-    vb low = _mm256_packs_epi32(v[0], v[1]), high = _mm256_packs_epi32(v[2], v[3]);
-    vb both = is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
-    vb order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    vb_store(y, _mm256_permutevar8x32_epi32(both, order));
-}
-
 #include "kernel/codes.inc"
 
 /* A row of 16 entries is looked up by the low half of a code. Rows are exclusive-ored with the one

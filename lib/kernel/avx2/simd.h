@@ -10,6 +10,7 @@
 #define ORT_KERNEL_AVX2_SIMD_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define VF_LANES 8
@@ -270,6 +271,15 @@ SIMD void vi_to_byte(void *p, vi v)
     __m128i both =
         _mm_unpacklo_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
     _mm_storel_epi64((__m128i *)p, both);
+}
+/* Four vectors, saturated to codes. */
+SIMD void vi_store_codes(uint8_t *p, const vi *v, bool is_signed)
+{
+    vi low = _mm256_packs_epi32(v[0], v[1]), high = _mm256_packs_epi32(v[2], v[3]);
+    vi both = is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+    vi order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    both = _mm256_permutevar8x32_epi32(both, order);
+    _mm256_storeu_si256((__m256i *)(void *)p, both);
 }
 /* VF_LANES bytes of 0 or 1. */
 SIMD void vm_to_bytes(uint8_t *p, vm m)

@@ -16,14 +16,6 @@ SIMD __mmask64 vb_mask_n(size_t n) { return n >= 64 ? ~(__mmask64)0 : ((__mmask6
 SIMD vb vb_load_n(const uint8_t *p, size_t n) { return _mm512_maskz_loadu_epi8(vb_mask_n(n), p); }
 SIMD void vb_store_n(uint8_t *p, size_t n, vb a) { _mm512_mask_storeu_epi8(p, vb_mask_n(n), a); }
 
-SIMD void byte_pack(uint8_t *y, const vi *v, bool is_signed)
-{
-    vb low = _mm512_packs_epi32(v[0], v[1]), high = _mm512_packs_epi32(v[2], v[3]);
-    vb both = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
-    vb order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    vb_store(y, _mm512_permutexvar_epi32(order, both));
-}
-
 #include "kernel/codes.inc"
 
 static void choose(const uint8_t *c, const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n)

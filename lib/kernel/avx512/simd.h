@@ -10,6 +10,7 @@
 #define ORT_KERNEL_AVX512_SIMD_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define VF_LANES 16
@@ -256,6 +257,14 @@ SIMD vi vi_from_s8(const int8_t *p)
 }
 /* The low byte of each lane. */
 SIMD void vi_to_byte(void *p, vi v) { _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(v)); }
+/* Four vectors, saturated to codes. */
+SIMD void vi_store_codes(uint8_t *p, const vi *v, bool is_signed)
+{
+    vi low = _mm512_packs_epi32(v[0], v[1]), high = _mm512_packs_epi32(v[2], v[3]);
+    vi both = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+    vi order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    _mm512_storeu_si512(p, _mm512_permutexvar_epi32(order, both));
+}
 /* VF_LANES bytes of 0 or 1. */
 SIMD void vm_to_bytes(uint8_t *p, vm m)
 {

@@ -5,6 +5,7 @@
 #ifndef ORT_KERNEL_SCALAR_SIMD_H
 #define ORT_KERNEL_SCALAR_SIMD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -182,6 +183,22 @@ SIMD vi vi_from_pairs_s8(const uint16_t *p)
     bytes x;
     memcpy(&x, p, sizeof x);
     return (vi)__builtin_convertvector(x, wide);
+}
+/* Four vectors, saturated to codes. */
+SIMD void vi_store_codes(uint8_t *p, const vi *v, bool is_signed)
+{
+#if defined(__SSE2__)
+    __m128i low = _mm_packs_epi32((__m128i)v[0], (__m128i)v[1]);
+    __m128i high = _mm_packs_epi32((__m128i)v[2], (__m128i)v[3]);
+    low = is_signed ? _mm_packs_epi16(low, high) : _mm_packus_epi16(low, high);
+    _mm_storeu_si128((__m128i *)(void *)p, low);
+#else
+    const int least = is_signed ? -128 : 0;
+    for (int i = 0; i < 4 * VF_LANES; i++) {
+        int code = v[i / VF_LANES][i % VF_LANES];
+        p[i] = (uint8_t)(code < least ? least : code > least + 255 ? least + 255 : code);
+    }
+#endif
 }
 SIMD vf vf_div(vf a, vf b) { return a / b; }
 SIMD vf vf_from_f16(const uint16_t *p) /* VF_LANES of them */

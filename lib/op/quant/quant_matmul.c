@@ -34,7 +34,8 @@ typedef struct qmm_state {
 typedef struct qmm_plan {
     matmul_plan mm;
     bool per_batch;              /* a task is one product of the batch */
-    size_t rows, packed, ranges; /* workspace offsets; rows and packed are the thread's if so */
+    size_t rows, packed;         /* offsets in the workspace, or in the thread's space if so */
+    size_t ranges, lines;        /* in the workspace */
 } qmm_plan;
 
 enum { INTEGER, QLINEAR, QGEMM, TO_FLOAT, DYNAMIC };
@@ -178,14 +179,23 @@ static ort_status qmm_shape(ort_shaping *s, ort_error *err)
     if (!ort_add_size(plan->packed, ort_round_up(packed, 64), &total))
         return ort_error_memory(err, SIZE_MAX);
     s->thread_bytes = plan->per_batch ? total : ort_integer_thread_bytes(s->k);
-    plan->ranges = total = plan->per_batch ? 0 : total;
+    plan->ranges = plan->lines = plan->per_batch ? 0 : total;
     if (state->dynamic)
-        total += 2 * sizeof(float) * ort_task_count(ort_tensor_count(a), RANGE_FLOATS);
-    s->workspace_bytes = total;
+        plan->lines += 2 * sizeof(float) * ort_task_count(ort_tensor_count(a), RANGE_FLOATS);
+    if (!ort_mul_size((size_t)plan->mm.n, 2 * sizeof(float), &total) ||
+        !ort_add_size(plan->lines, total, &s->workspace_bytes))
+        return ort_error_memory(err, SIZE_MAX);
     return ORT_OK;
 }
 
 /* ---- run */
+
+/* What the sums of a row's columns are multiplied with, and what is added to them: floats to the
+ * products, or int32 to the sums; NULL: nothing. */
+typedef struct finish_line {
+    float *scale, *bias;
+    int32_t *whole;
+} finish_line;
 
 typedef struct finish_job {
     const qmm_state *state;
@@ -195,6 +205,7 @@ typedef struct finish_job {
     int64_t offset, n, row_period; /* of this batch entry; rows of A before folding */
     int64_t bias_row, bias_column;
     float dynamic_scale;
+    const finish_line *line;       /* of all columns, the same for all rows; NULL: rows differ */
 } finish_job;
 
 static float float_at(const ort_tensor *t, int64_t i)
@@ -210,12 +221,6 @@ static float scale_at(const ort_tensor *t, int64_t i)
     return float_at(t, ort_tensor_count(t) == 1 ? 0 : i % ort_tensor_count(t));
 }
 
-/* What sums of one row are multiplied with, and what is added to them. */
-typedef struct finish_row {
-    float scale[ORT_INTEGER_COLUMNS], bias[ORT_INTEGER_COLUMNS];
-    int32_t whole[ORT_INTEGER_COLUMNS]; /* bias in int32 */
-} finish_row;
-
 /* Do all rows have one factor? */
 static bool is_shared(const ort_tensor *t)
 {
@@ -225,68 +230,103 @@ static bool is_shared(const ort_tensor *t)
 /* The factor of each column of one row. */
 static void row_scales(const finish_job *f, int64_t row, int64_t column, int64_t n, float *scale)
 {
-    float a = scale_at(f->a_scale, row) * f->dynamic_scale * f->state->alpha;
-    bool floats = f->b_scale && f->b_scale->dtype == ORT_DTYPE_FLOAT;
-    if (floats && ort_tensor_count(f->b_scale) == f->n)
+    const float a = scale_at(f->a_scale, row) * f->dynamic_scale * f->state->alpha;
+    const bool floats = f->b_scale && f->b_scale->dtype == ORT_DTYPE_FLOAT;
+    if (is_shared(f->b_scale)) {
+        const float factor = a * scale_at(f->b_scale, 0);
+        for (int64_t j = 0; j < n; j++)
+            scale[j] = factor;
+    } else if (floats) {
         for (int64_t j = 0; j < n; j++)
             scale[j] = a * ((const float *)f->b_scale->data)[column + j];
-    else
+    } else {
         for (int64_t j = 0; j < n; j++)
             scale[j] = a * scale_at(f->b_scale, column + j);
-    float out = scale_at(f->y_scale, row);
+    }
+    const float out = scale_at(f->y_scale, row);
     for (int64_t j = 0; j < n && f->y_scale; j++)
         scale[j] /= out;
 }
 
-static void row_bias(const finish_job *f, int64_t row, int64_t column, int64_t n, finish_row *r)
+static void row_bias(const finish_job *f, int64_t row, int64_t column, int64_t n,
+                     const finish_line *l)
 {
     int64_t at = row * f->bias_row + column * f->bias_column;
-    if (f->bias->dtype == ORT_DTYPE_INT32)
+    if (l->whole)
         for (int64_t j = 0; j < n; j++)
-            r->whole[j] = ((const int32_t *)f->bias->data)[at + j * f->bias_column];
-    else
+            l->whole[j] = ((const int32_t *)f->bias->data)[at + j * f->bias_column];
+    else if (l->bias)
         for (int64_t j = 0; j < n; j++)
-            r->bias[j] = float_at(f->bias, at + j * f->bias_column);
+            l->bias[j] = float_at(f->bias, at + j * f->bias_column);
 }
 
-static void finish_one(const finish_job *f, const finish_row *r, int64_t row, int64_t at, int64_t n,
-                       int32_t *sums)
+/* A line in `space`, with room for a scale and a bias of n columns. */
+static finish_line line_in(const finish_job *f, void *space, int64_t n)
+{
+    const bool whole = f->bias && f->bias->dtype == ORT_DTYPE_INT32;
+    return (finish_line){space, f->bias && !whole ? (float *)space + n : NULL,
+                         whole ? (int32_t *)space + n : NULL};
+}
+
+/* Rows of one line, from element `at` of the output on. */
+static void finish_rows(const finish_job *f, const finish_line *l, int64_t row, int64_t at,
+                        const ort_integer_tile *t)
 {
     const ort_gemm_kernels *g = &f->k->gemm;
-    bool whole = f->bias && f->bias->dtype == ORT_DTYPE_INT32;
     if (f->y->dtype == ORT_DTYPE_INT8 || f->y->dtype == ORT_DTYPE_UINT8) {
         ort_zeros zeros = ort_zeros_of(f->y_zero);
         bool is_signed = f->y->dtype == ORT_DTYPE_INT8;
-        ort_requant q = {.bias = whole ? r->whole : NULL, .scale = r->scale, .per_column = true,
+        ort_requant q = {.bias = l->whole, .scale = l->scale, .per_column = true,
                          .zero = ort_zero_at(&zeros, row), .lo = is_signed ? -128 : 0,
                          .hi = is_signed ? 127 : 255};
-        g->requant(n, sums, &q, (char *)f->y->data + at);
+        g->requant_rows(t->m, t->n, t->sums, t->ld, t->more, &q, (char *)f->y->data + at, f->n);
         return;
     }
-    if (whole)
-        g->subtract_i32(n, -1, r->whole, sums);
-    g->scale_i32(n, sums, r->scale, f->bias && !whole ? r->bias : NULL, sums);
-    if (f->y->dtype != ORT_DTYPE_FLOAT)
-        ort_tensor_from_f32((const float *)(const void *)sums, f->y, at, n);
+    for (int64_t i = 0; i < t->m; i++, at += f->n) {
+        int32_t *sums = t->sums + i * t->ld;
+        if (l->whole)
+            g->subtract_i32(t->n, -1, l->whole, sums);
+        g->scale_i32(t->n, sums, l->scale, l->bias, sums);
+        if (f->y->dtype != ORT_DTYPE_FLOAT)
+            ort_tensor_from_f32((const float *)(const void *)sums, f->y, at, t->n);
+    }
 }
 
 /* Sums become what the output holds; floats in their own place. */
-static void finish_tile(void *arg, int64_t row, int64_t column, int64_t m, int64_t n,
-                        int32_t *sums, int64_t ld)
+static void finish_tile(void *arg, const ort_integer_tile *tile)
 {
     const finish_job *f = arg;
-    finish_row r;
-    bool scaled = false, biased = false;
-    for (int64_t i = 0; i < m; i++, sums += ld) {
-        int64_t at = f->offset + (row + i) * f->n + column, a_row = (row + i) % f->row_period;
-        if (!scaled)
-            row_scales(f, a_row, column, n, r.scale);
-        if (f->bias && !biased)
-            row_bias(f, a_row, column, n, &r);
-        scaled = is_shared(f->a_scale) && is_shared(f->y_scale);
-        biased = f->bias_row == 0;
-        finish_one(f, &r, a_row, at, n, sums);
+    const int64_t at = f->offset + tile->row * f->n + tile->column;
+    if (f->line) {
+        finish_line l = {f->line->scale + tile->column,
+                         f->line->bias ? f->line->bias + tile->column : NULL,
+                         f->line->whole ? f->line->whole + tile->column : NULL};
+        finish_rows(f, &l, 0, at, tile);
+        return;
     }
+    for (int64_t i = 0; i < tile->m; i++) {
+        const int64_t row = (tile->row + i) % f->row_period;
+        float space[2 * ORT_INTEGER_COLUMNS];
+        ort_integer_tile one = *tile;
+        finish_line l = line_in(f, space, tile->n);
+        one.m = 1;
+        one.sums += i * tile->ld;
+        one.more = tile->more ? tile->more + i : NULL;
+        row_scales(f, row, tile->column, tile->n, l.scale);
+        row_bias(f, row, tile->column, tile->n, &l);
+        finish_rows(f, &l, row, at + i * f->n, &one);
+    }
+}
+
+/* The line of all columns, if rows have no other. */
+static void make_line(finish_job *f, finish_line *line, void *space)
+{
+    if (!is_shared(f->a_scale) || !is_shared(f->y_scale) || !is_shared(f->y_zero) || f->bias_row)
+        return;
+    *line = line_in(f, space, f->n);
+    row_scales(f, 0, 0, f->n, line->scale);
+    row_bias(f, 0, 0, f->n, line);
+    f->line = line;
 }
 
 typedef struct range_job {
@@ -318,7 +358,8 @@ static int dynamic_range(const ort_call *call, const ort_tensor *a, float *space
 }
 
 /* Where the inputs of a run lie; A's zero point when it is quantized here. */
-static void set_up(const ort_call *call, finish_job *f, ort_integer_product *p, uint8_t *zero)
+static void set_up(const ort_call *call, finish_job *f, ort_integer_product *p, uint8_t *zero,
+                   finish_line *line)
 {
     const qmm_state *state = call->state;
     const qmm_plan *plan = call->plan_state;
@@ -349,8 +390,11 @@ static void set_up(const ort_call *call, finish_job *f, ort_integer_product *p, 
     } else {
         p->a = ort_bytes_of(a, plan->mm.a_row, plan->mm.a_col);
     }
-    if (f->y->dtype != ORT_DTYPE_INT32)
-        p->finish = finish_tile;
+    if (f->y->dtype == ORT_DTYPE_INT32)
+        return;
+    p->finish = finish_tile;
+    p->adds_rows = f->y->dtype == ORT_DTYPE_INT8 || f->y->dtype == ORT_DTYPE_UINT8;
+    make_line(f, line, space + plan->lines);
 }
 
 typedef struct batch_job {
@@ -408,12 +452,13 @@ static ort_status qmm_run(ort_call *call, ort_error *err)
                     .dynamic_scale = 1.0f};
     ort_integer_product p = {.m = mm->m, .n = mm->n, .depth = mm->k, .ld = mm->n};
     batch_job j = {call, &f, &p};
+    finish_line line;
     uint8_t zero;
     if (!f.y || ort_tensor_count(f.y) == 0)
         return ORT_OK;
     if (state->floats)
         return ort_qlinear_f8_run(call, mm, err);
-    set_up(call, &f, &p, &zero);
+    set_up(call, &f, &p, &zero, &line);
     if (plan->per_batch)
         ort_call_parallel(call, (size_t)mm->batch, task_entry, &j);
     for (int64_t i = 0; i < mm->batch && !plan->per_batch; i++)

@@ -42,14 +42,13 @@ typedef struct scaling {
     const float *scale, *bias; /* per column; bias may be NULL */
 } scaling;
 
-static void scale_sums(void *arg, int64_t row, int64_t column, int64_t m, int64_t n, int32_t *sums,
-                       int64_t ld)
+static void scale_sums(void *arg, const ort_integer_tile *t)
 {
     const scaling *s = arg;
-    for (int64_t i = 0; i < m; i++)
-        s->k->gemm.scale_i32(n, sums + i * ld, s->scale + column,
-                             s->bias ? s->bias + column : NULL,
-                             s->out + (row + i) * s->columns + column);
+    for (int64_t i = 0; i < t->m; i++)
+        s->k->gemm.scale_i32(t->n, t->sums + i * t->ld, s->scale + t->column,
+                             s->bias ? s->bias + t->column : NULL,
+                             s->out + (t->row + i) * s->columns + t->column);
 }
 
 static float scale_of(const ort_tensor *t, int64_t j)

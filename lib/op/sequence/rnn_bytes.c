@@ -85,18 +85,17 @@ typedef struct scaling {
     bool add;
 } scaling;
 
-static void scale_sums(void *arg, int64_t row, int64_t column, int64_t m, int64_t n, int32_t *sums,
-                       int64_t ld)
+static void scale_sums(void *arg, const ort_integer_tile *t)
 {
     const scaling *s = arg;
-    const float *own = (const float *)s->p->packed + column;
+    const float *own = (const float *)s->p->packed + t->column;
     float scale[ORT_INTEGER_COLUMNS];
-    for (int64_t j = 0; j < n; j++)
+    for (int64_t j = 0; j < t->n; j++)
         scale[j] = s->scale * own[j];
-    for (int64_t i = 0; i < m; i++) {
-        float *c = s->p->c + (row + i) * s->p->ldc + column;
-        s->k->gemm.scale_i32(n, sums + i * ld, scale, s->bias ? s->bias + column
-                                                              : s->add ? c : NULL, c);
+    for (int64_t i = 0; i < t->m; i++) {
+        float *c = s->p->c + (t->row + i) * s->p->ldc + t->column;
+        s->k->gemm.scale_i32(t->n, t->sums + i * t->ld, scale,
+                             s->bias ? s->bias + t->column : s->add ? c : NULL, c);
     }
 }
 

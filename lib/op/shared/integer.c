@@ -35,7 +35,8 @@ ort_zeros ort_zeros_of(const ort_tensor *t)
 
 typedef struct packed_head {
     int32_t shifted; /* not all zero points are 0 */
-    int32_t unused[15];
+    int32_t same;    /* all columns have the zero point of the first */
+    int32_t unused[14];
 } packed_head;
 
 /* Where the parts of B lie. */
@@ -135,9 +136,13 @@ static void fill_zeros(const ort_kernels *k, int64_t n, const ort_bytes *b, cons
                        char *packed)
 {
     int32_t *zero = (int32_t *)(void *)(packed + sizeof(packed_head) + column_bytes(k, n));
-    packed_head head = {0};
+    const bool one = !zeros->data || zeros->count == 1;
+    const int32_t first = n > 0 ? shifted_zero(zeros, b->is_signed, 0) : 0;
+    packed_head head = {.shifted = first != 0, .same = one};
     memset(packed, 0, sizeof head + 2 * column_bytes(k, n));
-    for (int64_t j = 0; j < n; j++) {
+    for (int64_t j = 0; j < n && one; j++)
+        zero[j] = first;
+    for (int64_t j = 0; j < n && !one; j++) {
         zero[j] = shifted_zero(zeros, b->is_signed, j);
         head.shifted |= zero[j] != 0;
     }
@@ -232,7 +237,7 @@ static void gather_row(const ort_kernels *k, const ort_integer_product *p, const
 static int32_t sum_words(const ort_kernels *k, int64_t depth, const int32_t *words)
 {
     int64_t bytes = words_of(k, depth) * 4; /* those of int16 are 0 where they are high */
-    return k->gemm.sum_u8(bytes, words, false);
+    return (int32_t)k->codes.sum((const uint8_t *)words, (size_t)bytes, false);
 }
 
 static void task_rows(void *arg, int64_t first, int64_t end, int thread)
@@ -250,7 +255,7 @@ static void task_rows(void *arg, int64_t first, int64_t end, int thread)
             gather_row(j->k, p, x, to);
         if (j->sums)
             j->sums[i] = to ? sum_words(j->k, p->depth, to)
-                            : j->k->gemm.sum_u8(p->depth, x, false);
+                            : (int32_t)j->k->codes.sum(x, (size_t)p->depth, false);
     }
 }
 
@@ -270,26 +275,35 @@ typedef struct integer_job {
     int64_t rows, columns, row_tasks; /* of a task */
 } integer_job;
 
+enum { TILE_ROWS = 16 }; /* no tier's micro tile has more */
+
 /* Micro tiles of rows by the columns of a task. */
-static void multiply_rows(const integer_job *j, int64_t row, int64_t m, int64_t column, int64_t n,
-                          const int32_t *add, int32_t *sums, int64_t ld)
+static void multiply_rows(const integer_job *j, ort_integer_tile *tile, const int32_t *add)
 {
     const ort_integer_product *p = j->p;
     const ort_gemm_kernels *g = &j->call->k->gemm;
-    const bool a_zeros = p->a_zero.count > 1;
+    const int64_t row = tile->row, n = tile->n;
+    const bool a_zeros = p->a_zero.count > 1, later = p->adds_rows && j->b.head->same;
+    const int32_t *zero = j->b.zero + tile->column;
+    int32_t more[TILE_ROWS];
     ort_tile_i32 t = {.a = j->a + row * j->lda, .lda = j->lda, .b_step = g->nri,
-                      .b = j->b.panels + column * j->words * g->word,
-                      .b_panel = j->words * g->nri, .c = sums, .ldc = ld, .add = add};
-    g->bytes(m, n, j->words, &t);
-    for (int64_t i = 0; i < m && (a_zeros || j->row_sums); i++) {
-        if (j->row_sums)
-            g->subtract_i32(n, j->row_sums[row + i], j->b.zero + column, sums + i * ld);
+                      .b = j->b.panels + tile->column * j->words * g->word,
+                      .b_panel = j->words * g->nri, .c = tile->sums, .ldc = tile->ld, .add = add};
+    assert(tile->m <= TILE_ROWS);
+    g->bytes(tile->m, n, j->words, &t);
+    for (int64_t i = 0; i < tile->m && (a_zeros || j->row_sums); i++) {
+        int32_t *sums = tile->sums + i * tile->ld;
+        if (later && j->row_sums)
+            more[i] = (int32_t)-((uint32_t)j->row_sums[row + i] * (uint32_t)zero[0]);
+        else if (j->row_sums)
+            g->subtract_i32(n, j->row_sums[row + i], zero, sums);
         if (a_zeros)
             g->subtract_i32(n, ort_zero_at(&p->a_zero, row + i) + (p->a.is_signed ? 128 : 0),
-                            j->b.sum + column, sums + i * ld);
+                            j->b.sum + tile->column, sums);
     }
+    tile->more = later && j->row_sums ? more : NULL;
     if (p->finish)
-        p->finish(p->arg, row, column, m, n, sums, ld);
+        p->finish(p->arg, tile);
 }
 
 static void task_multiply(void *arg, size_t task, int thread)
@@ -310,9 +324,12 @@ static void task_multiply(void *arg, size_t task, int thread)
     int64_t blocks = (end - i0 + mr - 1) / mr;
     for (int64_t row = i0, block = 0, m; row < end; row += m, block++) {
         m = (end - row + (blocks - block) - 1) / (blocks - block);
-        int32_t *sums = p->sums ? p->sums + row * p->ld + column : scratch;
-        multiply_rows(j, row, m, column, n, shifts ? add : NULL, sums,
-                      p->sums ? p->ld : ORT_INTEGER_COLUMNS);
+        ort_integer_tile tile = {row, column, m, n, scratch, ORT_INTEGER_COLUMNS, NULL};
+        if (p->sums) {
+            tile.sums = p->sums + row * p->ld + column;
+            tile.ld = p->ld;
+        }
+        multiply_rows(j, &tile, shifts ? add : NULL);
     }
 }
 

@@ -42,9 +42,15 @@ static inline int ort_zero_at(const ort_zeros *z, int64_t i)
 /* Columns of sums that a finish function gets at most. */
 #define ORT_INTEGER_COLUMNS 256
 
-/* Sums of rows [row, row + m) and columns [column, column + n), with row stride ld. */
-typedef void ort_integer_finish(void *arg, int64_t row, int64_t column, int64_t m, int64_t n,
-                                int32_t *sums, int64_t ld);
+/* Sums of rows [row, row + m) and columns [column, column + n), with row stride ld. To all those of
+ * row i, more[i] is still to be added (NULL: 0); not NULL only if the product says `adds_rows`. */
+typedef struct ort_integer_tile {
+    int64_t row, column, m, n;
+    int32_t *sums;
+    int64_t ld;
+    const int32_t *more;
+} ort_integer_tile;
+typedef void ort_integer_finish(void *arg, const ort_integer_tile *tile);
 
 typedef struct ort_integer_product {
     int64_t m, n, depth;
@@ -58,6 +64,7 @@ typedef struct ort_integer_product {
     int32_t *sums;         /* where all sums are to lie, with row stride ld; NULL: in scratch */
     int64_t ld;
     ort_integer_finish *finish; /* NULL: sums are all */
+    bool adds_rows;        /* it adds what all sums of a row lack */
     void *arg;
 } ort_integer_product;
 
