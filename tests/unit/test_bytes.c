@@ -30,6 +30,13 @@ static const conv_case cases[] = {
     {U, S, U, 60, 0, 1, 32, 64, 6, 5, 2, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 120},
     {S, S, U, 5, 0, 20, 512, 20, 7, 7, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 600},
     {U, S, U, 60, 0, 1, 32, 24, 25, 1, 1, {3, 1}, {1, 1}, {1, 1}, {1, 0, 1, 0}, 120},
+    /* groups that fill no block, in input or output; of one channel with several filters */
+    {U, S, U, 60, 0, 1, 32, 32, 6, 5, 8, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 60},
+    {S, S, U, 60, 0, 1, 57, 60, 9, 15, 3, {1, 1}, {2, 1}, {1, 1}, {0}, 60},
+    {U, U, U, 7, 128, 1, 48, 40, 9, 15, 2, {3, 3}, {1, 2}, {1, 1}, {1, 1, 1, 1}, 120},
+    {U, S, S, 7, 0, 1, 40, 64, 9, 15, 2, {3, 3}, {1, 1}, {2, 1}, {0, 1, 2, 1}, 120},
+    {U, S, S, 7, 0, 1, 6, 30, 9, 15, 6, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 30},
+    {S, S, S, 7, 0, 1, 12, 24, 9, 15, 12, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, 30},
     /* depthwise */
     {U, S, U, 128, 0, 128, 24, 24, 12, 30, 24, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 12},
     {S, S, S, -9, 0, 4, 40, 40, 13, 31, 40, {3, 3}, {2, 2}, {1, 1}, {0, 0, 1, 1}, 12},
@@ -147,7 +154,7 @@ static void regions(test_state *test)
 }
 
 /* What the layout doesn't serve stays outside, and runs: weights that don't fit in int8 without
- * their zero point, groups of a few channels, a weight that is an input. */
+ * their zero point; groups of one channel with several filters. */
 static void build_outside(net *n, const void *arg)
 {
     const int kind = *(const int *)arg;
@@ -167,7 +174,7 @@ static void outside(test_state *test)
 {
     ort_value *x = codes(U, 4, DIMS(2, 3, 41, 37), 7, 0, 255);
     for (int kind = 0; kind < 2; kind++)
-        CHECK(on_all_tiers(build_outside, &kind, x, 0));
+        CHECK(on_all_tiers(build_outside, &kind, x, kind)); /* the second is served */
     ort_value_free(x);
 }
 

@@ -57,7 +57,10 @@ ort_status ort_blocked_conv_infer(ort_infer *x, ort_error *err)
         in[i] = tx->dim[2 + i];
     ORT_TRY(ort_window_infer(x, &spec, rank, in, tw->dim + 2, out + 2, err));
     out[0] = tx->dim[0];
-    out[1] = ort_dim_of((tw->dim[0].size + block - 1) / block);
+    int64_t maps = tw->dim[0].size, group = ort_node_attr_int(x->node, "group");
+    bool apart = group > 1 && group <= maps && tw->dim[1].size != 1; /* in whole blocks */
+    out[1] = ort_dim_of(apart ? group * ort_blocked_count(maps / group, block)
+                              : ort_blocked_count(maps, block));
     out[2 + rank] = ort_dim_of(block);
     ort_infer_set_shape(x, 0, rank + 3, out);
     return ORT_OK;

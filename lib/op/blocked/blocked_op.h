@@ -42,6 +42,11 @@ typedef struct ort_blocked_dims {
     int64_t n, blocks, rank, in[2], plane;
 } ort_blocked_dims;
 
+/* Blocks that hold so many channels. */
+static inline int64_t ort_blocked_count(int64_t channels, int64_t block)
+{
+    return (channels + block - 1) / block;
+}
 /* False when the shape isn't one of a blocked tensor of one or two spatial axes. */
 bool ort_blocked_read(const ort_blocked_state *s, const ort_shape *shape, ort_blocked_dims *dims);
 const ort_blocked_kernels *ort_blocked_kernels_of(const ort_kernels *k, int64_t block);

@@ -8,6 +8,8 @@
  *   plain       few input channels, not blocked: copied in words of four.
  *   depthwise   a task is some output rows of one block of channels, copied likewise.
  *
+ * Other groups begin with a block of their own, in the input and in the output.
+ *
  * What the zero point of the input contributes to a sum is the same for every pixel, since padding
  * holds it: minus the zero point times the sum of the filter, a part of the bias.
  */
@@ -67,7 +69,7 @@ static int64_t taps_of(const bytes_state *s)
 
 static int64_t blocks_of(int64_t channels)
 {
-    return (channels + ORT_BYTES_BLOCK - 1) / ORT_BYTES_BLOCK;
+    return ort_blocked_count(channels, ORT_BYTES_BLOCK);
 }
 
 /* Channels of whole blocks, and the others with those that fill their last word: products read four
@@ -307,10 +309,10 @@ static ort_status bytes_prepare(ort_prep *p, ort_error *err)
         return ort_prep_fail(p, err, "group %lld doesn't fit", (long long)s->group);
     s->plain = p->in[0]->type.rank == w->shape.rank;
     s->depthwise = s->group > 1 && s->channels == 1 && s->maps == s->group;
-    if ((s->plain && (s->group > 1 || s->channels > PLAIN_CHANNELS)) ||
-        (s->group > 1 && !s->depthwise &&
-         (s->channels % ORT_BYTES_BLOCK || s->maps / s->group % ORT_BYTES_BLOCK)))
-        return ort_prep_fail(p, err, "groups aren't whole blocks");
+    if (s->plain && (s->group > 1 || s->channels > PLAIN_CHANNELS))
+        return ort_prep_fail(p, err, "the input has too many channels that aren't in blocks");
+    if (s->group > 1 && s->channels == 1 && !s->depthwise)
+        return ort_prep_fail(p, err, "groups of one channel have more than one filter");
     s->x_zero = ort_bytes_zero(ort_prep_constant(p, X_ZERO), ORT_DTYPE_UINT8);
     s->y_zero = ort_bytes_zero(ort_prep_constant(p, Y_ZERO), ORT_DTYPE_UINT8);
     s->group_blocks = blocks_of(s->depthwise ? s->maps : s->maps / s->group);
@@ -430,7 +432,8 @@ static bool read_input(const bytes_state *s, const ort_shape *shape, ort_blocked
 {
     if (!s->plain)
         return ort_bytes_read(shape, in) &&
-               in->blocks == blocks_of(s->channels * s->group);
+               in->blocks == (s->depthwise ? blocks_of(s->maps)
+                                           : s->group * blocks_of(s->channels));
     *in = (ort_blocked_dims){.n = shape->dim[0], .rank = shape->rank - 2, .in = {1, 1}};
     for (int i = 2; i < shape->rank; i++)
         in->in[i - in->rank] = shape->dim[i];

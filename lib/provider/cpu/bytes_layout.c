@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 
 /* A zero point as the layout has it. */
@@ -143,6 +144,51 @@ static ort_status convert_move(ort_bytes_layout *l, ort_node *node, ort_error *e
     return ORT_OK;
 }
 
+/* Channels of groups that fill no block, each group from a block of its own on; `from`: where they
+ * are then, or what lies there. */
+static int64_t spread_groups(int64_t group, int64_t each, bool back, int64_t *from)
+{
+    const int64_t wide = ort_blocked_count(each, ORT_BYTES_BLOCK) * ORT_BYTES_BLOCK;
+    for (int64_t i = 0; i < group * (back ? each : wide); i++)
+        from[i] = back ? i / each * wide + i % each
+                  : i % wide < each ? i / wide * each + i % wide : -1;
+    return group * (back ? each : wide);
+}
+
+/* Before a convolution: its groups from blocks of their own on. Groups of one channel with several
+ * filters: that channel for each of them. */
+static ort_status split_input(ort_bytes_layout *l, ort_node *conv, const ort_tensor *w, ort_id *x,
+                              ort_error *err)
+{
+    const int64_t group = ort_node_attr_int(conv, "group"), each = w->shape.dim[1];
+    const int64_t maps = w->shape.dim[0];
+    const int64_t most = ort_max_i64(group * (each + ORT_BYTES_BLOCK), maps);
+    int64_t *from = ort_arena_array(l->space, (size_t)most, sizeof *from), count = maps;
+    if (!from)
+        return ort_error_memory(err, (size_t)most * sizeof *from);
+    if (each > 1) {
+        count = spread_groups(group, each, false, from);
+    } else {
+        const ort_attr attr = ort_attr_int("group", maps);
+        for (int64_t i = 0; i < maps; i++)
+            from[i] = i / (maps / group);
+        ORT_TRY(ort_node_set_attr(l->edit.graph, conv, &attr, err));
+    }
+    return ort_bytes_pick(l, *x, group * each, from, count, conv->inputs[0], x, err);
+}
+
+/* And behind it: one behind the other. */
+static ort_status join_output(ort_bytes_layout *l, int64_t group, int64_t each, ort_id like,
+                              ort_id *y, ort_error *err)
+{
+    const int64_t wide = ort_blocked_count(each, ORT_BYTES_BLOCK) * ORT_BYTES_BLOCK;
+    int64_t *from = ort_arena_array(l->space, (size_t)(group * each), sizeof *from);
+    if (!from)
+        return ort_error_memory(err, (size_t)(group * each) * sizeof *from);
+    int64_t count = spread_groups(group, each, true, from);
+    return ort_bytes_pick(l, *y, group * wide, from, count, like, y, err);
+}
+
 static ort_status convert(ort_bytes_layout *l, ort_node *node, ort_error *err)
 {
     static const char *const names[] = {[ORT_BYTES_CONV] = "BytesConv",
@@ -161,14 +207,21 @@ static ort_status convert(ort_bytes_layout *l, ort_node *node, ort_error *err)
     if (made == ORT_ID_NONE)
         return ort_error_memory(err, sizeof made);
     ORT_TRY(convert_inputs(l, node, inputs, err));
-    if (r == ORT_BYTES_CONV)
+    const ort_tensor *w = r == ORT_BYTES_CONV ? ort_edit_constant(graph, node, 3) : NULL;
+    const bool splits = w && ort_bytes_splits(node, w);
+    const int64_t group = w ? ort_node_attr_int(node, "group") : 1;
+    if (splits)
+        ORT_TRY(split_input(l, node, w, &inputs[0], err));
+    if (w)
         order_conv(node, inputs);
     ort_graph_remove_node(graph, node);
     if (names[r])
         ORT_TRY(ort_layout_node(&l->edit, node, names[r], inputs,
-                                r == ORT_BYTES_CONV ? 9 : node->input_count, made, NULL, 0, err));
+                                w ? 9 : node->input_count, made, NULL, 0, err));
     else
         ORT_TRY(add_same(l, node, inputs, made, err));
+    if (splits && w->shape.dim[1] > 1)
+        ORT_TRY(join_output(l, group, w->shape.dim[0] / group, out, &made, err));
     l->edit.blocked_of[out] = made;
     return give_outside(l, out, err);
 }

@@ -59,6 +59,8 @@ const char *ort_bytes_conv_stays(const ort_graph *graph, const ort_bytes_layout 
 /* Does it read few channels as they lie outside? */
 bool ort_bytes_reads_plain(const ort_graph *graph, const ort_bytes_layout *l,
                            const ort_node *conv);
+/* Groups of which none fills its blocks, and which aren't one channel each? */
+bool ort_bytes_splits(const ort_node *conv, const ort_tensor *w);
 /* Slots that hold tensors of the layout, and their zero points. */
 bool ort_bytes_is_data(ort_bytes_role role, const ort_node *node, int slot);
 bool ort_bytes_is_zero(ort_bytes_role role, const ort_node *node, int slot);
@@ -73,6 +75,11 @@ bool ort_bytes_moves(const ort_graph *graph, const ort_node *node);
 bool ort_bytes_shuffles(const ort_graph *graph, const ort_node *last, ort_node *before[2]);
 /* The values that the node's outputs are made of are noted in l->moved. */
 ort_status ort_bytes_note_move(ort_bytes_layout *l, const ort_node *node, ort_error *err);
+/* A tensor of the layout whose channels are those of another, which has `channels` of them:
+ * from[c], or -1: nobody's. Named after `like`. */
+ort_status ort_bytes_pick(ort_bytes_layout *l, ort_id blocked, int64_t channels,
+                          const int64_t *from, int64_t count, ort_id like, ort_id *picked,
+                          ort_error *err);
 /* The form of a value in the layout, made where nobody has made it. */
 ort_status ort_bytes_form(ort_bytes_layout *l, ort_id value, ort_id *blocked, ort_error *err);
 

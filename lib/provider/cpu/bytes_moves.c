@@ -295,27 +295,45 @@ static ort_status add_tables(ort_bytes_layout *l, const ort_bytes_moved *m, ort_
     return ORT_OK;
 }
 
+/* BytesChannels of `count` inputs, the first of which are its tables or NONE. */
+static ort_status add_channels(ort_bytes_layout *l, const ort_id *inputs, int count,
+                               const int64_t *channels, const int64_t *from, int64_t from_count,
+                               ort_id like, ort_id *made, ort_error *err)
+{
+    const size_t numbers = (size_t)(count - 1 + from_count);
+    int64_t *kept = ort_arena_array(&l->edit.graph->model->arena, numbers, sizeof *kept);
+    *made = ort_layout_value(&l->edit, like);
+    if (!kept || *made == ORT_ID_NONE)
+        return ort_error_memory(err, numbers * sizeof *kept);
+    memcpy(kept, channels, (size_t)(count - 1) * sizeof *kept);
+    memcpy(kept + count - 1, from, (size_t)from_count * sizeof *kept);
+    const ort_attr set[] = {ort_attr_ints("channels", kept, count - 1),
+                            ort_attr_ints("from", kept + count - 1, (int)from_count)};
+    return ort_layout_node(&l->edit, NULL, "BytesChannels", inputs, count, *made, set, 2, err);
+}
+
+ort_status ort_bytes_pick(ort_bytes_layout *l, ort_id blocked, int64_t channels,
+                          const int64_t *from, int64_t count, ort_id like, ort_id *picked,
+                          ort_error *err)
+{
+    const ort_id inputs[] = {ORT_ID_NONE, blocked};
+    return add_channels(l, inputs, 2, &channels, from, count, like, picked, err);
+}
+
 static ort_status make_moved(ort_bytes_layout *l, ort_id value, const ort_bytes_moved *m,
                              ort_error *err)
 {
-    ort_graph *graph = l->edit.graph;
-    ort_id *inputs = ort_arena_array(l->space, (size_t)m->count + 1, sizeof *inputs);
-    int64_t *numbers = ort_arena_array(&graph->model->arena, (size_t)(m->count + m->channels),
-                                       sizeof *numbers);
-    ort_id made = ort_layout_value(&l->edit, value);
-    if (!inputs || !numbers || made == ORT_ID_NONE)
-        return ort_error_memory(err, (size_t)m->channels * sizeof *numbers);
+    ort_id *inputs = ort_arena_array(l->space, (size_t)m->count + 1, sizeof *inputs), made;
+    int64_t *channels = ort_arena_array(l->space, (size_t)m->count, sizeof *channels);
+    if (!inputs || !channels)
+        return ort_error_memory(err, (size_t)m->count * sizeof *channels);
     for (int i = 0; i < m->count; i++) {
-        numbers[i] = channels_of(graph, m->source[i]);
+        channels[i] = channels_of(l->edit.graph, m->source[i]);
         ORT_TRY(ort_bytes_form(l, m->source[i], &inputs[i + 1], err));
     }
-    memcpy(numbers + m->count, m->from, (size_t)m->channels * sizeof *m->from);
     ORT_TRY(add_tables(l, m, &inputs[0], err));
-    const ort_attr set[] = {
-        ort_attr_ints("channels", numbers, m->count),
-        ort_attr_ints("from", numbers + m->count, (int)m->channels)};
-    ORT_TRY(ort_layout_node(&l->edit, NULL, "BytesChannels", inputs, m->count + 1, made, set, 2,
-                            err));
+    ORT_TRY(add_channels(l, inputs, m->count + 1, channels, m->from, m->channels, value, &made,
+                         err));
     l->edit.blocked_of[value] = made;
     return ORT_OK;
 }

@@ -3,7 +3,7 @@
  */
 #include "provider/cpu/bytes_layout.h"
 
-enum { PLAIN_CHANNELS = 4 };
+enum { PLAIN_CHANNELS = 4, GROUP_MAPS = 4 }; /* fewer maps of a group don't pay for their block */
 
 /* ---- convolutions */
 
@@ -44,12 +44,20 @@ const char *ort_bytes_conv_stays(const ort_graph *graph, const ort_bytes_layout 
     int64_t channels = w->shape.dim[1];
     if (group < 1 || maps % group || x->dim[1].size != channels * group)
         return "its filters don't fit";
-    if (group > 1 && (channels != 1 || maps != group) &&
-        (channels % ORT_BYTES_BLOCK || maps / group % ORT_BYTES_BLOCK))
-        return "its groups aren't of whole blocks of channels";
+    if (group > 1 && channels > 1 && maps / group < GROUP_MAPS)
+        return "its groups would fill less than a quarter of their blocks";
     if (!l->blocked[node->inputs[0]] && maps < ORT_BYTES_BLOCK / 2)
         return "its channels would fill less than half of their block";
     return NULL;
+}
+
+bool ort_bytes_splits(const ort_node *conv, const ort_tensor *w)
+{
+    const int64_t group = ort_node_attr_int(conv, "group"), maps = w->shape.dim[0];
+    const int64_t channels = w->shape.dim[1];
+    return group > 1 && (channels == 1 ? maps > group
+                                       : channels % ORT_BYTES_BLOCK != 0 ||
+                                             maps / group % ORT_BYTES_BLOCK != 0);
 }
 
 bool ort_bytes_reads_plain(const ort_graph *graph, const ort_bytes_layout *l, const ort_node *conv)
