@@ -11,7 +11,7 @@
 
 static inline vi bytes_multiply(vi sum, vi x, vi w)
 {
-    return vi_add(sum, _mm256_madd_epi16(x, w));
+    return vi_dot_i16(x, w, sum);
 }
 
 static inline vi bytes_round(vf v)
@@ -27,123 +27,50 @@ static inline void bytes_store(uint8_t *p, vi v, int zero)
     _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(codes, codes));
 }
 
+/* The lanes of four vectors behind each other. */
+static inline vi codes4(vi a, vi b, vi c, vi d, int zero)
+{
+    const vi zeros = _mm256_set1_epi16((int16_t)zero);
+    const vi order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    vi first = _mm256_adds_epi16(_mm256_packs_epi32(a, b), zeros);
+    vi second = _mm256_adds_epi16(_mm256_packs_epi32(c, d), zeros);
+    return _mm256_permutevar8x32_epi32(_mm256_packus_epi16(first, second), order);
+}
+
 static inline void bytes_store4(uint8_t *p, vi a, vi b, vi c, vi d, int zero)
 {
-    bytes_store(p, a, zero);
-    bytes_store(p + ORT_BYTES_BLOCK, b, zero);
-    bytes_store(p + 2 * ORT_BYTES_BLOCK, c, zero);
-    bytes_store(p + 3 * ORT_BYTES_BLOCK, d, zero);
+    const vi codes = codes4(a, b, c, d, zero);
+    __m128i low = _mm256_castsi256_si128(codes), high = _mm256_extracti128_si256(codes, 1);
+    _mm_storel_epi64((__m128i *)(void *)p, low);
+    _mm_storeh_pd((double *)(void *)(p + ORT_BYTES_BLOCK), _mm_castsi128_pd(low));
+    _mm_storel_epi64((__m128i *)(void *)(p + 2 * ORT_BYTES_BLOCK), high);
+    _mm_storeh_pd((double *)(void *)(p + 3 * ORT_BYTES_BLOCK), _mm_castsi128_pd(high));
+}
+
+#define BYTES_STORES_BLOCKS
+static inline void bytes_store_blocks(uint8_t *p, vi a, vi b, vi c, vi d, int zero)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, codes4(a, b, c, d, zero));
 }
 
 #include "kernel/blocked_bytes.inc"
 
-/* ---- depthwise: two taps of a row in a word. Unpacking leaves channels 0..3 and 8..11 in one
- * vector, the others in the second; packing to bytes puts them in order again. */
+/* ---- depthwise: two taps of a row in a word */
 
-static inline __m256i load16(const void *p)
-{
-    return _mm256_loadu_si256(p);
-}
+#define BYTES_TAPS 2
+typedef int16_t bytes_weight;
 
-static inline vi low_channels(vi first, vi second)
+static inline __attribute__((always_inline)) void bytes_words(const char *p, int64_t step,
+                                                              char *out)
 {
-    return _mm256_permute2x128_si256(first, second, 0x20);
-}
-static inline vi high_channels(vi first, vi second)
-{
-    return _mm256_permute2x128_si256(first, second, 0x31);
+    const __m128i first = _mm_loadu_si128((const __m128i *)(const void *)p);
+    const __m128i second = _mm_loadu_si128((const __m128i *)(const void *)(p + step));
+    __m256i *to = (__m256i *)(void *)out;
+    _mm256_storeu_si256(to, _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(first, second)));
+    _mm256_storeu_si256(to + 1, _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(first, second)));
 }
 
-static int64_t depthwise_words(const int64_t *kernel)
-{
-    return kernel[0] * ((kernel[1] + 1) / 2) * ORT_BYTES_BLOCK;
-}
-
-/* [kernel row][pair of taps][low or high channels][8][2] */
-static void pack_depthwise(const int8_t *w, const int64_t *kernel, int32_t *out)
-{
-    static const int order[ORT_BYTES_BLOCK] = {0, 1, 2, 3, 8,  9,  10, 11,
-                                               4, 5, 6, 7, 12, 13, 14, 15};
-    int16_t *to = (int16_t *)(void *)out;
-    const int64_t taps = kernel[0] * kernel[1];
-    for (int64_t ky = 0; ky < kernel[0]; ky++)
-        for (int64_t kx = 0; kx < kernel[1]; kx += 2)
-            for (int c = 0; c < ORT_BYTES_BLOCK; c++) {
-                const int8_t *from = w + order[c] * taps + ky * kernel[1] + kx;
-                *to++ = from[0];
-                *to++ = kx + 1 < kernel[1] ? from[1] : 0;
-            }
-}
-
-static int64_t row_elements(const ort_bytes_band *b)
-{
-    return ((b->out.count - 1) * b->stride[1] + (b->kernel[1] - 1) * b->dilation[1] + 1) *
-           ORT_BYTES_BLOCK;
-}
-
-static int64_t arranged_bytes(const ort_bytes_band *b)
-{
-    return row_elements(b) * (int64_t)sizeof(int16_t);
-}
-
-/* int16 */
-static void arrange(const ort_bytes_band *b, const uint8_t *row, char *out)
-{
-    for (int64_t i = 0; i < row_elements(b); i += ORT_BYTES_BLOCK)
-        _mm256_storeu_si256((__m256i *)(void *)(out + 2 * i),
-                            _mm256_cvtepu8_epi16(_mm_loadu_si128(
-                                (const __m128i *)(const void *)(row + i))));
-}
-
-static inline __attribute__((always_inline)) void depthwise_row(const ort_bytes_band *b,
-                                                                const char *x, int64_t columns,
-                                                                uint8_t *y)
-{
-    const ort_bytes_out *o = &b->out;
-    const vf lo = vf_set1((float)-o->zero), hi = vf_set1((float)(255 - o->zero));
-    const __m256i zero = _mm256_set1_epi16((int16_t)o->zero);
-    const vi bias0 = vi_load(o->bias), bias1 = vi_load(o->bias + 8);
-    const vi scale0 = _mm256_castps_si256(vf_load(o->scale));
-    const vi scale1 = _mm256_castps_si256(vf_load(o->scale + 8));
-    const vi bias_low = low_channels(bias0, bias1), bias_high = high_channels(bias0, bias1);
-    const vf scale_low = _mm256_castsi256_ps(low_channels(scale0, scale1));
-    const vf scale_high = _mm256_castsi256_ps(high_channels(scale0, scale1));
-    const int64_t step = b->dilation[1] * 32, down = b->dilation[0] * b->x_row;
-    for (int64_t i = 0; i < o->count; i++, x += b->stride[1] * 32, y += ORT_BYTES_BLOCK) {
-        const int32_t *w = b->w;
-        const char *row = x;
-        vi low = bias_low, high = bias_high;
-        for (int64_t ky = 0; ky < b->kernel[0]; ky++, row += down)
-            for (int64_t kx = 0; kx < columns; kx += 2, w += 16) {
-                vi first = load16(row + kx * step);
-                vi second = kx + 1 < columns ? load16(row + (kx + 1) * step) : vi_zero();
-                low = bytes_multiply(low, _mm256_unpacklo_epi16(first, second), vi_load(w));
-                high = bytes_multiply(high, _mm256_unpackhi_epi16(first, second), vi_load(w + 8));
-            }
-        vf f = vf_mul(vf_from_vi(low), scale_low), g = vf_mul(vf_from_vi(high), scale_high);
-        low = vi_from_vf(vf_min(hi, vf_max(lo, f)));
-        high = vi_from_vf(vf_min(hi, vf_max(lo, g)));
-        vi both = _mm256_add_epi16(_mm256_packs_epi32(low, high), zero);
-        _mm_storeu_si128((__m128i *)(void *)y,
-                         _mm_packus_epi16(_mm256_castsi256_si128(both),
-                                          _mm256_extracti128_si256(both, 1)));
-    }
-}
-
-static void depthwise(const ort_bytes_band *b)
-{
-    assert(b->kernel[0] * b->kernel[1] < 1 << 16); /* sums stay in 32 bits */
-    for (int64_t r = 0; r < b->rows; r++) {
-        const char *x = b->x + r * b->stride[0] * b->x_row;
-        uint8_t *y = b->out.y + r * b->out.count * ORT_BYTES_BLOCK;
-        if (b->kernel[1] == 3)
-            depthwise_row(b, x, 3, y);
-        else if (b->kernel[1] == 5)
-            depthwise_row(b, x, 5, y);
-        else
-            depthwise_row(b, x, b->kernel[1], y);
-    }
-}
+#include "kernel/blocked_bytes_depthwise.inc"
 
 /* ---- conversions: 16 channels of 16 pixels at a time */
 

@@ -166,12 +166,11 @@ static inline void vf_to_f16(uint16_t *p, vf a)
 {
     _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
 }
-/* Sum of products of neighbouring int16 pairs, added to c; at once: gcc would form the products of
- * all sums first and spill them. */
+/* Sum of products of neighbouring int16 pairs, added to c; at once and in place: gcc would form the
+ * products of all sums first and spill them, or copy each sum. */
 static inline vi vi_dot_i16(vi a, vi b, vi c)
 {
-    c = _mm256_add_epi32(_mm256_madd_epi16(a, b), c);
-    __asm__("" : "+x"(c));
+    __asm__("vpaddd %1, %0, %0" : "+x"(c) : "x"(_mm256_madd_epi16(a, b)));
     return c;
 }
 

@@ -28,6 +28,7 @@ enum {
     WEIGHT_BYTES = 256 << 10,  /* of one task */
     COPY_BYTES = 128 << 10,    /* of one task */
     BAND_BYTES = 96 << 10,     /* of a depthwise task */
+    NEAR_BYTES = 12 << 10,     /* of its rows, arranged at a time */
     TASK_PRODUCTS = 1000000,   /* some microseconds: worth handing to another thread */
     TASKS_WANTED = 16,
     PIECE_PIXELS = 56,         /* of a plane that is one row */
@@ -585,29 +586,28 @@ static void task_product(void *arg, size_t task, int thread)
         }
 }
 
-/* The rows under output rows [first, first + rows) of one block, arranged; `row` is space for one,
- * whose pixels behind the last tap may hold anything. */
-static void arrange_rows(const bytes_job *j, const uint8_t *x, int64_t first, int64_t rows,
-                         const ort_bytes_band *band, uint8_t *row, char *to)
+/* Rows [from, to) of those under the output rows of a task that begins with row `first`, of one
+ * block, arranged; `row` is space for one, whose pixels behind the last tap may hold anything. */
+static void arrange_rows(const bytes_job *j, const uint8_t *x, int64_t first, int64_t from,
+                         int64_t to, const ort_bytes_band *band, uint8_t *row)
 {
     const bytes_plan *p = j->p;
     const ort_window *w = &p->w;
     const int64_t top = first * w->stride[0] - w->begin[0];
     const int64_t left = ort_min_i64(w->begin[1], p->copy_row);
     const int64_t real = ort_max_i64(0, ort_min_i64(w->in[1], p->copy_row - left));
-    memset(row, j->s->x_zero,
-           (size_t)((p->copy_row + ORT_BYTES_AHEAD * w->dilation[1]) * ORT_BYTES_BLOCK));
-    for (int64_t r = 0; r < rows_under(w, rows); r++, to += p->x_row) {
-        uint8_t *pixels = row + left * ORT_BYTES_BLOCK;
+    uint8_t *pixels = row + left * ORT_BYTES_BLOCK;
+    for (int64_t r = from; r < to; r++) {
         if (top + r < 0 || top + r >= w->in[0])
             memset(pixels, j->s->x_zero, (size_t)(real * ORT_BYTES_BLOCK));
         else
             memcpy(pixels, x + (top + r) * w->in[1] * ORT_BYTES_BLOCK,
                    (size_t)(real * ORT_BYTES_BLOCK));
-        j->s->k->arrange(band, row, to);
+        j->s->k->arrange(band, row, (char *)(uintptr_t)band->x + r * p->x_row);
     }
 }
 
+/* A few rows at a time, so that they find what they multiply in the nearest cache. */
 static void task_depthwise(void *arg, size_t task, int thread)
 {
     const bytes_job *j = arg;
@@ -615,16 +615,25 @@ static void task_depthwise(void *arg, size_t task, int thread)
     const bytes_plan *p = j->p;
     int64_t block = (int64_t)task / p->cut.row_blocks;
     int64_t first = (int64_t)task % p->cut.row_blocks * p->cut.rows;
-    int64_t own = block % p->out.blocks;
+    int64_t own = block % p->out.blocks, rows = ort_min_i64(p->cut.rows, p->w.out[0] - first);
     char *copy = ort_call_scratch(j->call, thread);
-    ort_bytes_band d = band_of(p);
-    d.x = copy;
+    uint8_t *row = (uint8_t *)copy + p->x_block;
+    const uint8_t *x = j->x + block * p->in.plane * ORT_BYTES_BLOCK;
+    memset(row, s->x_zero, (size_t)((p->copy_row + ORT_BYTES_AHEAD * p->w.dilation[1]) *
+                                    ORT_BYTES_BLOCK));
+    ort_bytes_band d = band_of(p), all = d;
+    all.x = copy;
+    const int64_t near = ort_max_i64(1, NEAR_BYTES / (p->x_row * p->w.stride[0]));
     d.w = s->w + own * s->panel_words;
-    d.rows = ort_min_i64(p->cut.rows, p->w.out[0] - first);
-    arrange_rows(j, j->x + block * p->in.plane * ORT_BYTES_BLOCK, first, d.rows, &d,
-                 (uint8_t *)copy + p->x_block, copy);
-    d.out = out_of(j, block, own * ORT_BYTES_BLOCK, first * p->w.out[1], p->w.out[1]);
-    s->k->depthwise(&d);
+    for (int64_t r = 0, done = 0; r < rows; r += d.rows) {
+        d.rows = ort_min_i64(near, rows - r);
+        arrange_rows(j, x, first, ort_max_i64(done, r * p->w.stride[0]),
+                     rows_under(&p->w, r + d.rows), &all, row);
+        d.x = copy + r * p->w.stride[0] * p->x_row;
+        d.out = out_of(j, block, own * ORT_BYTES_BLOCK, (first + r) * p->w.out[1], p->w.out[1]);
+        s->k->depthwise(&d);
+        done = rows_under(&p->w, r + d.rows);
+    }
 }
 
 static ort_status bytes_run(ort_call *call, ort_error *err)
