@@ -55,6 +55,21 @@ typedef struct ort_bytes_band {
     ort_bytes_out out;
 } ort_bytes_band;
 
+/* Neighbouring tiles of 2x2 outputs in a row, of one block, for a 3x3 window of stride 1
+ * (blocked_bytes_winograd.inc): the transformed input, or the sums of products with it. */
+typedef struct ort_bytes_tiles {
+    int64_t height, width; /* of the plane that is read, or written */
+    int64_t top, left;     /* there, the first pixel of the first tile; inputs may lie outside */
+    int64_t tiles;
+    const uint8_t *x;      /* the plane of a block */
+    uint8_t x_zero;        /* what lies outside */
+    int16_t *v;            /* [16 points][tile][channel]: of the first tile and channel */
+    int64_t v_point, v_tile; /* elements */
+    const int32_t *m;      /* likewise the sums, of output channels */
+    int64_t m_point, m_tile;
+    ort_bytes_out out;     /* y: of the first pixel; no count, no y_block */
+} ort_bytes_tiles;
+
 typedef struct ort_bytes_kernels {
     int wide;   /* bytes of an element of the input */
     int vector; /* output channels in a vector */
@@ -68,6 +83,10 @@ typedef struct ort_bytes_kernels {
      * padding among them; up to ORT_BYTES_AHEAD columns of taps behind it are read. */
     int64_t (*arranged_bytes)(const ort_bytes_band *band);
     void (*arrange)(const ort_bytes_band *band, const uint8_t *row, char *out);
+    /* Tiles, where they may be faster than `conv`, else NULL. Between the two stand 16 products by
+     * gemm.h's i16, of filters that are taken four times. */
+    void (*tiles_in)(const ort_bytes_tiles *tiles);
+    void (*tiles_out)(const ort_bytes_tiles *tiles);
     /* out[pixel][4] = in[channel * plane + pixel] ^ flip, channels beyond `channels` zero. */
     void (*gather4)(const uint8_t *in, int64_t plane, int64_t channels, int64_t count,
                     uint8_t flip, uint8_t *out);

@@ -10,6 +10,8 @@ typedef struct conv_case {
     int64_t channels, maps, height, width, group;
     int64_t kernel[2], stride[2], dilation[2], pads[4];
     float scale; /* of the output: small ones saturate */
+    enum { ANY, ENDS, LAST } codes; /* of inputs and weights; the ends of their range; the products'
+                                       largest magnitude alone */
 } conv_case;
 
 static const conv_case cases[] = {
@@ -37,6 +39,15 @@ static const conv_case cases[] = {
     {U, S, S, 7, 0, 1, 40, 64, 9, 15, 2, {3, 3}, {1, 1}, {2, 1}, {0, 1, 2, 1}, 120},
     {U, S, S, 7, 0, 1, 6, 30, 9, 15, 6, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 30},
     {S, S, S, 7, 0, 1, 12, 24, 9, 15, 12, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, 30},
+    /* tiles of 2x2: odd planes, channels that fill no block, padding of one side or wider than a
+     * tile, ranges of tiles that end within a row; sums as far from zero as they get */
+    {U, S, U, 9, 0, 120, 35, 49, 15, 21, 1, {3, 3}, {1, 1}, {1, 1}, {1, 0, 0, 2}, 200},
+    {S, S, S, -9, 0, 12, 16, 130, 31, 34, 1, {3, 3}, {1, 1}, {1, 1}, {5, 4, 0, 3}, 200},
+    {U, U, U, 0, 128, 12, 96, 64, 14, 33, 1, {3, 3}, {1, 1}, {1, 1}, {0, 1, 1, 0}, 400},
+    {U, S, U, 255, 0, 128, 300, 32, 9, 8, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 900, ENDS},
+    {U, S, U, 0, 0, 255, 500, 32, 9, 8, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 90000, LAST},
+    {U, S, U, 0, 0, 255, 512, 16, 9, 8, 1, {1, 1}, {1, 1}, {1, 1}, {0}, 9000, LAST},
+    {S, S, S, -128, 0, -1, 128, 40, 5, 6, 1, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, 9000, ENDS},
     /* depthwise */
     {U, S, U, 128, 0, 128, 24, 24, 12, 30, 24, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 12},
     {S, S, S, -9, 0, 4, 40, 40, 13, 31, 40, {3, 3}, {2, 2}, {1, 1}, {0, 0, 1, 1}, 12},
@@ -45,15 +56,32 @@ static const conv_case cases[] = {
     {S, S, S, 7, 0, 4, 16, 16, 9, 40, 16, {3, 7}, {1, 3}, {1, 2}, {1, 0, 1, 9}, 20},
     {U, S, U, 77, 0, 4, 33, 33, 15, 1, 33, {10, 1}, {2, 1}, {1, 1}, {4, 0, 5, 0}, 20},
     {U, S, U, 9, 0, 4, 16, 16, 60, 60, 16, {9, 9}, {1, 1}, {1, 1}, {4, 4, 4, 4}, 40},
+    {U, S, U, 0, 0, 200, 20, 20, 9, 23, 20, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 900, LAST},
+    {S, S, S, 5, 0, 4, 48, 48, 9, 11, 48, {5, 5}, {1, 2}, {1, 1}, {2, 2, 2, 2}, 300, ENDS},
 };
+
+/* Inputs or weights of a case; `last` where it takes those alone. */
+static ort_value *codes_of(const conv_case *c, ort_dtype dtype, const int64_t *dims, uint32_t seed,
+                           int last)
+{
+    const int low = lowest(dtype);
+    ort_value *value = codes(dtype, 4, dims, seed, low, low + 255);
+    for (int64_t i = 0; value && c->codes != ANY && i < ort_value_count(value); i++) {
+        seed = seed * 1664525u + 1013904223u;
+        ort_value_set_double(value, i, c->codes == LAST ? last : low + (int)(seed >> 30 & 1) * 255);
+    }
+    return value;
+}
 
 static void build_conv(net *n, const void *arg)
 {
     const conv_case *c = arg;
     float scales[512];
     net_input(n, "x", c->x, 4, DIMS(2, c->channels, c->height, c->width));
-    add_codes(n, "w", c->w, 4, DIMS(c->maps, c->channels / c->group, c->kernel[0], c->kernel[1]),
-              17, lowest(c->w), lowest(c->w) + 255);
+    const int64_t *dims = DIMS(c->maps, c->channels / c->group, c->kernel[0], c->kernel[1]);
+    ort_value *w = codes_of(c, c->w, dims, 17, lowest(c->w));
+    net_constant(n, "w", c->w, 4, dims, w ? ort_value_data(w) : NULL);
+    ort_value_free(w);
     add_codes(n, "b", ORT_DTYPE_INT32, 1, DIMS(c->maps), 5, -30000, 30000);
     for (int64_t i = 0; i < c->maps; i++)
         scales[i] = (float)(i % 7 + 1) / 8;
@@ -122,8 +150,8 @@ static void convolutions(test_state *test)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const conv_case *c = &cases[i];
-        ort_value *x = codes(c->x, 4, DIMS(2, c->channels, c->height, c->width), 99, lowest(c->x),
-                             lowest(c->x) + 255);
+        ort_value *x = codes_of(c, c->x, DIMS(2, c->channels, c->height, c->width), 99,
+                                lowest(c->x) + 255);
         bool ok = on_all_tiers(build_conv, c, x, 1);
         if (!ok)
             printf("# case %zu\n", i);

@@ -72,6 +72,10 @@ static inline __attribute__((always_inline)) void bytes_words(const char *p, int
 
 #include "kernel/blocked_bytes_depthwise.inc"
 
+/* ---- 3x3 windows: words of two int16 leave room for transformed ones */
+
+#include "kernel/blocked_bytes_winograd.inc"
+
 /* ---- conversions: 16 channels of 16 pixels at a time */
 
 static inline void interleave(const __m128i *in, __m128i *out)
@@ -196,6 +200,8 @@ void ort_bytes_plug_avx2(ort_bytes_kernels *table)
                                  .pack_depthwise = pack_depthwise,
                                  .arranged_bytes = arranged_bytes,
                                  .arrange = arrange,
+                                 .tiles_in = tiles_in,
+                                 .tiles_out = tiles_out,
                                  .gather4 = gather4,
                                  .gather = gather,
                                  .scatter = scatter,

@@ -7,6 +7,7 @@
  *               tier's products read them: then every tap is a constant offset.
  *   plain       few input channels, not blocked: copied in words of four.
  *   depthwise   a task is some output rows of one block of channels, copied likewise.
+ *   winograd    bytes_winograd.c, whose outputs are the same.
  *
  * Other groups begin with a block of their own, in the input and in the output.
  *
@@ -19,6 +20,7 @@
 
 #include "base/checked.h"
 #include "op/blocked/bytes_op.h"
+#include "op/blocked/bytes_winograd.h"
 #include "op/shared/integer.h"
 #include "tensor/scalar.h"
 
@@ -46,6 +48,7 @@ typedef struct bytes_state {
     const int32_t *bias;                      /* for whole blocks, group by group */
     const float *scale;                       /* likewise */
     int x_zero, y_zero;
+    ort_bytes_winograd *winograd;             /* or NULL */
 } bytes_state;
 
 typedef struct bytes_plan {
@@ -230,6 +233,18 @@ bool ort_bytes_serves(const ort_tensor *w, const ort_tensor *zero)
     return (zeros.count == 1 || zeros.count == w->shape.dim[0]) && fits_bytes(w, &zeros);
 }
 
+/* Filters for Winograd's tiles, and sums of whole blocks. */
+static void pack_winograd(const ort_prep *p, const bytes_state *s, const ort_tensor *w,
+                          const ort_zeros *zeros, int8_t *space, int32_t *out, int32_t *sums)
+{
+    memset(out, 0, (size_t)ort_bytes_winograd_words(p->k, s->winograd) * sizeof *out);
+    memset(sums, 0, (size_t)(s->group_blocks * ORT_BYTES_BLOCK) * sizeof *sums);
+    for (int64_t map = 0; map < s->maps; map++)
+        ort_bytes_winograd_filter(p->k, s->winograd, map,
+                                  take_filter(w, map, ort_zero_at(zeros, map), s->channels * 9,
+                                              space, sums + map), out);
+}
+
 static ort_status pack_filters(ort_prep *p, const bytes_state *s, const ort_tensor *w, int32_t *out,
                                int32_t *sums, ort_error *err)
 {
@@ -242,6 +257,8 @@ static ort_status pack_filters(ort_prep *p, const bytes_state *s, const ort_tens
         return ort_error_memory(err, bytes);
     if (s->depthwise)
         pack_depthwise(s, w, &zeros, space, out, sums);
+    else if (s->winograd)
+        pack_winograd(p, s, w, &zeros, space, out, sums);
     else
         for (int64_t g = 0; g < s->group; g++)
             pack_group(s, w, &zeros, g, space,
@@ -275,6 +292,11 @@ static ort_status fill_numbers(ort_prep *p, bytes_state *s, const int32_t *sums,
     }
     s->bias = bias;
     s->scale = scale;
+    if (s->winograd) {
+        s->winograd->w = s->w;
+        s->winograd->bias = bias;
+        s->winograd->scale = scale;
+    }
     return ORT_OK;
 }
 
@@ -294,6 +316,30 @@ static ort_status check_constants(ort_prep *p, ort_error *err)
         (!b || ort_tensor_count(b) != w->shape.dim[0]))
         return ort_prep_fail(p, err, "the bias isn't a constant that fits");
     return ORT_OK;
+}
+
+/* Sets s->winograd where it pays. */
+static ort_status choose_winograd(ort_prep *p, bytes_state *s, ort_error *err)
+{
+    ort_bytes_winograd of = {.channels = s->channels, .maps = s->maps, .x_zero = s->x_zero,
+                             .y_zero = s->y_zero};
+    if (s->plain || s->group > 1 || s->kernel[0] != 3 || s->kernel[1] != 3 ||
+        !ort_bytes_winograd_pays(p, &of, &s->spec))
+        return ORT_OK;
+    s->winograd = ort_arena_alloc(p->arena, sizeof of);
+    if (!s->winograd)
+        return ort_error_memory(err, sizeof of);
+    *s->winograd = of;
+    return ORT_OK;
+}
+
+/* int32 of the packed filters. */
+static int64_t filter_words(const ort_prep *p, const bytes_state *s)
+{
+    const int64_t groups = s->depthwise ? 1 : s->group;
+    if (s->winograd)
+        return ort_bytes_winograd_words(p->k, s->winograd);
+    return groups * s->group_blocks * s->panel_words * (s->depthwise ? 1 : ORT_BYTES_BLOCK);
 }
 
 static ort_status bytes_prepare(ort_prep *p, ort_error *err)
@@ -320,11 +366,11 @@ static ort_status bytes_prepare(ort_prep *p, ort_error *err)
     s->panel_words = s->depthwise ? s->k->depthwise_words(s->kernel)
                                   : taps_of(s) * (whole_channels(s) + part_channels(s)) *
                                         s->k->wide / 4;
+    ORT_TRY(choose_winograd(p, s, err));
     size_t lanes = (size_t)((s->depthwise ? 1 : s->group) * s->group_blocks * ORT_BYTES_BLOCK);
-    size_t words = s->depthwise ? (size_t)(s->group_blocks * s->panel_words)
-                                : lanes * (size_t)s->panel_words;
+    size_t words = (size_t)filter_words(p, s);
     bool fill;
-    int32_t *packed = ort_prep_pack(p, "filter", 1u << W | 1u << W_ZERO,
+    int32_t *packed = ort_prep_pack(p, s->winograd ? "tiles" : "filter", 1u << W | 1u << W_ZERO,
                                     (words + lanes) * sizeof *packed, &fill);
     if (!packed)
         return ort_error_memory(err, words * sizeof *packed);
@@ -455,6 +501,8 @@ static ort_status bytes_shape(ort_shaping *sh, ort_error *err)
     ORT_TRY(ort_blocked_resolve(&s->spec, &p->in, s->kernel, &p->w, err));
     if (p->out.n * p->out.plane == 0)
         return ORT_OK;
+    if (s->winograd)
+        return ort_bytes_winograd_shape(sh, s->winograd, &p->in, &p->out, &p->w, err);
     if (!s->depthwise) /* whose weights lie by rows of the window */
         ort_blocked_turn_column(&p->w);
     p->cut.vectors = s->group_blocks * ORT_BYTES_BLOCK / s->k->vector;
@@ -643,9 +691,11 @@ static ort_status bytes_run(ort_call *call, ort_error *err)
     const ort_tensor *x = ort_call_in(call, X);
     bytes_job j = {call, s, p, x->data, s->plain ? ort_bytes_flip(x->dtype) : 0,
                    ort_call_out(call, 0)->data};
-    if (p->out.n * p->out.plane == 0)
+    if (ort_tensor_count(ort_call_out(call, 0)) == 0)
         return ORT_OK;
-    if (s->depthwise)
+    if (s->winograd)
+        ort_bytes_winograd_run(call, s->winograd);
+    else if (s->depthwise)
         ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * p->cut.row_blocks),
                           task_depthwise, &j);
     else

@@ -1,0 +1,277 @@
+/* bytes_winograd.c - quantized 3x3 convolution through tiles of 2x2 outputs, in whole numbers.
+ *
+ * A task is some tiles, in the order of rows, by some panels of output channels of one image:
+ *
+ *     input   [blocks][plane][16] uint8 -> v [16 points][tiles][channels] int16
+ *     sums    v . u                     -> m [16 points][tiles][panel] int32    panel by panel
+ *     output  m                         -> [blocks][plane][16] uint8
+ *
+ * The sums are products of matrices by gemm.h's i16, whose panels the transformed filters lie in:
+ * u [panel][16 points][pair of channels][panel's columns].
+ */
+#pragma GCC optimize("O3") /* vectorize the filters' transform */
+
+#include "op/blocked/bytes_winograd.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+enum {
+    POINTS = 16,
+    TILE = 2,                    /* outputs along an axis */
+    LEAST_CHANNELS = 16,
+    MOST_CHANNELS = 1820,        /* four times their sum stays below 2^31 */
+    UNKNOWN_EXTENT = 32,
+    TILES_WANTED = 48,           /* of a task, whose sums of a panel stay in the nearest caches */
+    INPUT_BYTES = 384 << 10,     /* transformed, of a task */
+    TILES_LEAST = 12,
+    FEW_TASKS = 4,
+    WEIGHT_BYTES_MAX = 12 << 20,
+    STREAM_BYTES = 12,           /* per cycle, from the last-level cache */
+    NEAR_BYTES = 1 << 20,        /* weights that needn't come from there */
+    STRETCH = 64,                /* channels of a filter that are transformed at a time */
+};
+
+typedef struct winograd_plan {
+    ort_blocked_dims in, out;
+    int64_t top, left;                       /* paddings */
+    int64_t tile_columns, all_tiles;         /* of an image */
+    int64_t tiles, tile_blocks;              /* of a task; tasks along them */
+    int64_t panels, task_panels, panel_blocks;
+    int64_t channels;                        /* of whole blocks */
+} winograd_plan;
+
+static int64_t tiles_along(int64_t outputs)
+{
+    return (outputs + TILE - 1) / TILE;
+}
+
+static int64_t whole_channels(int64_t channels)
+{
+    return (int64_t)ort_round_up((size_t)channels, ORT_BYTES_BLOCK);
+}
+
+/* ---- prepare */
+
+/* Cycles of both ways: 16 products of pairs in flight, transforms, weights that stream. */
+static bool is_faster(const ort_bytes_winograd *s, double height, double width, double tiles)
+{
+    const double channels = (double)whole_channels(s->channels), maps = (double)s->maps;
+    const double products = channels * maps / 26, bytes = 2 * POINTS * channels * maps;
+    double direct = 9 * height * width * products;
+    double transformed = tiles * (POINTS * 1.1 * products + 1.25 * channels + 2.5 * maps);
+    if (bytes > NEAR_BYTES) {
+        transformed += bytes / STREAM_BYTES;
+        direct += bytes * 9 / POINTS / STREAM_BYTES;
+    }
+    return transformed < 0.9 * direct;
+}
+
+bool ort_bytes_winograd_pays(const ort_prep *p, const ort_bytes_winograd *s,
+                             const ort_window_spec *spec)
+{
+    const ort_type *t = &p->out[0]->type;
+    int64_t extent[2] = {UNKNOWN_EXTENT, UNKNOWN_EXTENT};
+    if (!p->k->bytes.tiles_in || s->channels < LEAST_CHANNELS || s->channels > MOST_CHANNELS ||
+        s->maps < LEAST_CHANNELS || 2 * POINTS * s->channels * s->maps > WEIGHT_BYTES_MAX)
+        return false;
+    for (int i = 0; i < spec->rank; i++)
+        if (spec->stride[i] != 1 || spec->dilation[i] != 1)
+            return false;
+    for (int i = 0; i < 2; i++)
+        if (t->kind == ORT_TYPE_TENSOR && t->rank == 5 && ort_dim_known(t->dim[2 + i]))
+            extent[i] = t->dim[2 + i].size;
+    return is_faster(s, (double)extent[0], (double)extent[1],
+                     (double)(tiles_along(extent[0]) * tiles_along(extent[1])));
+}
+
+static int64_t panels_of(const ort_kernels *k, int64_t maps)
+{
+    return (maps + k->gemm.nri - 1) / k->gemm.nri;
+}
+
+/* From a point to the next of a panel. */
+static int64_t point_words(const ort_kernels *k, const ort_bytes_winograd *s)
+{
+    return whole_channels(s->channels) / 2 * k->gemm.nri;
+}
+
+int64_t ort_bytes_winograd_words(const ort_kernels *k, const ort_bytes_winograd *s)
+{
+    return panels_of(k, s->maps) * POINTS * point_words(k, s);
+}
+
+/* Three rows of `STRETCH` numbers times 2G. */
+static void times_g(const int16_t *g, int64_t step, int16_t *u, int64_t u_step)
+{
+    for (int i = 0; i < STRETCH; i++) {
+        const int16_t g0 = g[i], g1 = g[step + i], g2 = g[2 * step + i];
+        u[i] = (int16_t)(2 * g0);
+        u[u_step + i] = (int16_t)(g0 + g1 + g2);
+        u[2 * u_step + i] = (int16_t)(g0 - g1 + g2);
+        u[3 * u_step + i] = (int16_t)(2 * g2);
+    }
+}
+
+void ort_bytes_winograd_filter(const ort_kernels *k, const ort_bytes_winograd *s, int64_t map,
+                               const int8_t *filter, int32_t *words)
+{
+    const int64_t nr = k->gemm.nri, point = point_words(k, s);
+    int32_t *to = words + map / nr * POINTS * point + map % nr;
+    for (int64_t first = 0; first < s->channels; first += STRETCH) {
+        int16_t g[9 * STRETCH] = {0}, down[12 * STRETCH], u[POINTS * STRETCH];
+        const int64_t count = ort_min_i64(STRETCH, s->channels - first);
+        for (int64_t c = 0; c < count; c++)
+            for (int64_t t = 0; t < 9; t++)
+                g[t * STRETCH + c] = filter[(first + c) * 9 + t];
+        for (int64_t column = 0; column < 3; column++)
+            times_g(g + column * STRETCH, 3 * STRETCH, down + column * STRETCH, 3 * STRETCH);
+        for (int64_t row = 0; row < 4; row++)
+            times_g(down + 3 * row * STRETCH, STRETCH, u + 4 * row * STRETCH, STRETCH);
+        for (int64_t i = 0; i < POINTS; i++)
+            for (int64_t c = 0; c < count; c += 2)
+                memcpy(to + i * point + (first + c) / 2 * nr, u + i * STRETCH + c, sizeof *to);
+    }
+}
+
+/* ---- shape */
+
+ort_status ort_bytes_winograd_shape(ort_shaping *sh, const ort_bytes_winograd *s,
+                                    const ort_blocked_dims *in, const ort_blocked_dims *out,
+                                    const ort_window *w, ort_error *err)
+{
+    winograd_plan *p = ort_arena_alloc(sh->arena, sizeof *p);
+    if (!p)
+        return ort_error_memory(err, sizeof *p);
+    *p = (winograd_plan){.in = *in, .out = *out, .top = w->begin[0], .left = w->begin[1]};
+    p->channels = whole_channels(s->channels);
+    p->tile_columns = tiles_along(w->out[1]);
+    p->all_tiles = p->tile_columns * tiles_along(w->out[0]);
+    p->tiles = INPUT_BYTES / (POINTS * p->channels * (int64_t)sizeof(int16_t));
+    p->tiles = ort_max_i64(TILES_LEAST, ort_min_i64(p->tiles, TILES_WANTED));
+    p->tile_blocks = (p->all_tiles + p->tiles - 1) / p->tiles;
+    p->tiles = (p->all_tiles + p->tile_blocks - 1) / p->tile_blocks;
+    p->panels = p->task_panels = panels_of(sh->k, s->maps);
+    p->panel_blocks = 1;
+    while (out->n * p->tile_blocks * p->panel_blocks < FEW_TASKS && p->task_panels > 4) {
+        p->task_panels = (p->task_panels + 1) / 2;
+        p->panel_blocks = (p->panels + p->task_panels - 1) / p->task_panels;
+    }
+    sh->thread_bytes = (size_t)(POINTS * p->tiles) *
+                       ((size_t)p->channels * sizeof(int16_t) +
+                        (size_t)sh->k->gemm.nri * sizeof(int32_t));
+    sh->plan_state = p;
+    return ORT_OK;
+}
+
+/* ---- run */
+
+typedef struct winograd_job {
+    ort_call *call;
+    const ort_bytes_winograd *s;
+    const winograd_plan *p;
+    const uint8_t *x;
+    uint8_t *y;
+} winograd_job;
+
+typedef struct winograd_place { /* what a task number stands for */
+    int64_t image, first_tile, tiles, first_panel, panels;
+} winograd_place;
+
+static winograd_place place_of(const winograd_job *j, size_t task)
+{
+    const winograd_plan *p = j->p;
+    int64_t index = (int64_t)task, panel = index % p->panel_blocks * p->task_panels;
+    int64_t tile = (index /= p->panel_blocks) % p->tile_blocks * p->tiles;
+    return (winograd_place){index / p->tile_blocks, tile,
+                            ort_min_i64(p->tiles, p->all_tiles - tile), panel,
+                            ort_min_i64(p->task_panels, p->panels - panel)};
+}
+
+/* The tiles from `tile` to the end of their row or of the task. */
+static int64_t row_of_tiles(const winograd_plan *p, const winograd_place *at, int64_t tile,
+                            ort_bytes_tiles *t)
+{
+    int64_t column = tile % p->tile_columns, end = at->first_tile + at->tiles;
+    t->top = tile / p->tile_columns * TILE;
+    t->left = column * TILE;
+    t->tiles = ort_min_i64(p->tile_columns - column, end - tile);
+    return tile + t->tiles;
+}
+
+static void transform_input(const winograd_job *j, const winograd_place *at, int16_t *v)
+{
+    const winograd_plan *p = j->p;
+    ort_bytes_tiles t = {.height = p->in.in[0], .width = p->in.in[1],
+                         .x_zero = (uint8_t)j->s->x_zero, .v_tile = p->channels,
+                         .v_point = at->tiles * p->channels};
+    for (int64_t b = 0; b < p->in.blocks; b++) {
+        t.x = j->x + (at->image * p->in.blocks + b) * p->in.plane * ORT_BYTES_BLOCK;
+        for (int64_t tile = at->first_tile, next; tile < at->first_tile + at->tiles; tile = next) {
+            next = row_of_tiles(p, at, tile, &t);
+            t.top -= p->top;
+            t.left -= p->left;
+            t.v = v + (tile - at->first_tile) * p->channels + b * ORT_BYTES_BLOCK;
+            j->call->k->bytes.tiles_in(&t);
+        }
+    }
+}
+
+static void multiply(const winograd_job *j, const winograd_place *at, int64_t panel,
+                     const int16_t *v, int32_t *m)
+{
+    const ort_kernels *k = j->call->k;
+    const int64_t pairs = j->p->channels / 2, nr = k->gemm.nri, point = point_words(k, j->s);
+    ort_tile_i32 t = {.lda = pairs, .b_step = nr, .b_panel = point, .ldc = nr};
+    for (int64_t i = 0; i < POINTS; i++) {
+        t.a = (const int32_t *)(const void *)(v + i * at->tiles * j->p->channels);
+        t.b = j->s->w + (panel * POINTS + i) * point;
+        t.c = m + i * at->tiles * nr;
+        k->gemm.i16(at->tiles, nr, pairs, &t);
+    }
+}
+
+/* One block of a panel's outputs. */
+static void transform_output(const winograd_job *j, const winograd_place *at, int64_t block,
+                             const int32_t *m)
+{
+    const winograd_plan *p = j->p;
+    const int64_t nr = j->call->k->gemm.nri;
+    ort_bytes_tiles t = {.height = p->out.in[0], .width = p->out.in[1], .m_tile = nr,
+                         .m_point = at->tiles * nr};
+    t.out = (ort_bytes_out){.bias = j->s->bias + block * ORT_BYTES_BLOCK,
+                            .scale = j->s->scale + block * ORT_BYTES_BLOCK,
+                            .zero = j->s->y_zero};
+    for (int64_t tile = at->first_tile, next; tile < at->first_tile + at->tiles; tile = next) {
+        next = row_of_tiles(p, at, tile, &t);
+        t.out.y = j->y + ((at->image * p->out.blocks + block) * p->out.plane +
+                          t.top * t.width + t.left) * ORT_BYTES_BLOCK;
+        t.m = m + (tile - at->first_tile) * nr;
+        j->call->k->bytes.tiles_out(&t);
+    }
+}
+
+static void task_winograd(void *arg, size_t task, int thread)
+{
+    const winograd_job *j = arg;
+    const winograd_plan *p = j->p;
+    const winograd_place at = place_of(j, task);
+    const int64_t blocks = j->call->k->gemm.nri / ORT_BYTES_BLOCK;
+    int16_t *v = ort_call_scratch(j->call, thread);
+    int32_t *m = (int32_t *)(void *)(v + POINTS * p->tiles * p->channels);
+    transform_input(j, &at, v);
+    for (int64_t panel = at.first_panel; panel < at.first_panel + at.panels; panel++) {
+        multiply(j, &at, panel, v, m);
+        for (int64_t b = 0; b < blocks && panel * blocks + b < p->out.blocks; b++)
+            transform_output(j, &at, panel * blocks + b, m + b * ORT_BYTES_BLOCK);
+    }
+}
+
+void ort_bytes_winograd_run(ort_call *call, const ort_bytes_winograd *s)
+{
+    const winograd_plan *p = call->plan_state;
+    winograd_job j = {call, s, p, ort_call_in(call, 0)->data, ort_call_out(call, 0)->data};
+    ort_call_parallel(call, (size_t)(p->out.n * p->tile_blocks * p->panel_blocks), task_winograd,
+                      &j);
+}
