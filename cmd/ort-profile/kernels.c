@@ -29,6 +29,11 @@ typedef struct kernel_case {
      {{"K", 0, {4096}}, {"N", 0, {4096}}, {"bits", 0, {4}}, {"block_size", 0, {32}},               \
       {"accuracy_level", 0, {level}}}}
 #define HALVES(type, ...) {.rank = 2, .dim = {__VA_ARGS__}, .dtype = ORT_DTYPE_##type}
+/* Convolutions of bytes: input and weight of four axes. */
+#define CODES(n, c, h, w) {.rank = 4, .dim = {n, c, h, w}, .dtype = ORT_DTYPE_UINT8}
+#define FILTERS(m, c, h, w) {.rank = 4, .dim = {m, c, h, w}, .dtype = ORT_DTYPE_INT8}
+#define QCONV(x, w, ...)                                                                           \
+    {"QLinearConv", {x, w}, 1, {__VA_ARGS__}, ORT_DTYPE_UINT8, true}
 #define GROUP(g) {"group", 0, {g}}
 
 static const kernel_case cases[] = {
@@ -76,6 +81,22 @@ static const kernel_case cases[] = {
                                     {PAD(1), STRIDE(2), GROUP(96)}}},
     {"depthwise 5x5, 672 at 14", {"Conv", {MAPS(1, 672, 14, 14), MAPS(672, 1, 5, 5)}, 1,
                                   {PAD(2), GROUP(672)}}},
+    {"bytes, first layer 7x7/2", QCONV(CODES(1, 3, 224, 224), FILTERS(64, 3, 7, 7), PAD(3),
+                                       STRIDE(2))},
+    {"bytes, 3x3, 64 at 56", QCONV(CODES(1, 64, 56, 56), FILTERS(64, 64, 3, 3), PAD(1))},
+    {"bytes, 3x3, 128 at 28", QCONV(CODES(1, 128, 28, 28), FILTERS(128, 128, 3, 3), PAD(1))},
+    {"bytes, 3x3, 256 at 14", QCONV(CODES(1, 256, 14, 14), FILTERS(256, 256, 3, 3), PAD(1))},
+    {"bytes, 3x3, 512 at 7", QCONV(CODES(1, 512, 7, 7), FILTERS(512, 512, 3, 3), PAD(1))},
+    {"bytes, 1x1, 64 to 256 at 56", QCONV(CODES(1, 64, 56, 56), FILTERS(256, 64, 1, 1), {0})},
+    {"bytes, 1x1, 256 to 64 at 56", QCONV(CODES(1, 256, 56, 56), FILTERS(64, 256, 1, 1), {0})},
+    {"bytes, 1x1, 256 to 1024 at 14", QCONV(CODES(1, 256, 14, 14), FILTERS(1024, 256, 1, 1), {0})},
+    {"bytes, 1x1, 2048 to 512 at 7", QCONV(CODES(1, 2048, 7, 7), FILTERS(512, 2048, 1, 1), {0})},
+    {"bytes, depthwise 3x3, 128 at 56", QCONV(CODES(1, 128, 56, 56), FILTERS(128, 1, 3, 3), PAD(1),
+                                              GROUP(128))},
+    {"bytes, depthwise 3x3, 96 at 112/2", QCONV(CODES(1, 96, 112, 112), FILTERS(96, 1, 3, 3),
+                                                PAD(1), STRIDE(2), GROUP(96))},
+    {"bytes, depthwise 5x5, 672 at 14", QCONV(CODES(1, 672, 14, 14), FILTERS(672, 1, 5, 5), PAD(2),
+                                              GROUP(672))},
     {"pooling 3x3/2", {"MaxPool", {MAPS(1, 64, 112, 112)}, 1,
                        {{"kernel_shape", 2, {3, 3}}, PAD(1), STRIDE(2)}}},
     {"global pooling", {"GlobalAveragePool", {MAPS(1, 1280, 7, 7)}, 1, {{0}}}},

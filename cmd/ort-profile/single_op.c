@@ -147,6 +147,37 @@ static message cast(const char *from, const char *name)
     return node;
 }
 
+static const char *zero_of(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_INT8 ? "zero_s8" : "zero_u8";
+}
+
+static void put_scale_inputs(message *node, ort_dtype dtype)
+{
+    put_text(node, NODE_INPUT, "scale");
+    put_text(node, NODE_INPUT, zero_of(dtype));
+}
+
+/* A tensor of one number, all of whose bytes but the last are 0. */
+static message number(const char *name, ort_dtype dtype, size_t width, char last)
+{
+    message tensor = {0};
+    char data[4] = {0};
+    data[width - 1] = last;
+    put_int(&tensor, TENSOR_DATA_TYPE, dtype);
+    put_text(&tensor, TENSOR_NAME, name);
+    put_bytes(&tensor, TENSOR_RAW_DATA, data, width);
+    return tensor;
+}
+
+/* What put_scale_inputs names: 2^-5, whose highest byte alone isn't 0, and zeros. */
+static void put_scales(message *graph)
+{
+    put_message(graph, GRAPH_INITIALIZER, number("scale", ORT_DTYPE_FLOAT, sizeof(float), 0x3d));
+    put_message(graph, GRAPH_INITIALIZER, number(zero_of(ORT_DTYPE_INT8), ORT_DTYPE_INT8, 1, 0));
+    put_message(graph, GRAPH_INITIALIZER, number(zero_of(ORT_DTYPE_UINT8), ORT_DTYPE_UINT8, 1, 0));
+}
+
 char *single_op_model(const single_op *op, size_t *size)
 {
     static const char *const names[SINGLE_OP_INPUTS] = {"a", "b", "c", "d"};
@@ -157,6 +188,8 @@ char *single_op_model(const single_op *op, size_t *size)
     for (int i = 0; i < SINGLE_OP_INPUTS && op->in[i].rank > 0; i++) {
         ort_dtype dtype = op->in[i].dtype ? op->in[i].dtype : ORT_DTYPE_FLOAT;
         put_text(&node, NODE_INPUT, names[i]);
+        if (op->quantized)
+            put_scale_inputs(&node, dtype);
         if (i < variables)
             put_message(&values, GRAPH_INPUT,
                         value_info(names[i], dtype, op->in[i].rank, op->in[i].dim));
@@ -166,6 +199,10 @@ char *single_op_model(const single_op *op, size_t *size)
                                op->in[i].dim));
         if (i >= variables && is_half(dtype))
             put_message(&graph, GRAPH_NODE, cast(stored[i], names[i]));
+    }
+    if (op->quantized) {
+        put_scale_inputs(&node, op->out);
+        put_scales(&graph);
     }
     put_text(&node, NODE_OUTPUT, "y");
     put_text(&node, NODE_OP_TYPE, dot ? dot + 1 : op->op_type);

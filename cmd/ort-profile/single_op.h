@@ -15,6 +15,8 @@ typedef struct single_op {
     /* int (count 0) or ints attributes, up to the first without a name */
     struct { const char *name; int count; int64_t value[4]; } attribute[SINGLE_OP_ATTRIBUTES];
     ort_dtype out; /* 0: float */
+    bool quantized; /* a scale and a zero point stand behind every tensor of bytes, as in
+                       QLinearConv; the output's stand last */
 } single_op;
 
 /* Bytes of an ONNX file; weights are drawn, within 1 of 0. The caller frees them. */

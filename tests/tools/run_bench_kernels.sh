@@ -17,4 +17,4 @@ for name in resnet50 mobilenet_v2 bert_base; do
 done
 mkdir -p "$root/build/bench"
 exec "$root/build/venv/bin/python" "$root/tests/tools/bench_kernels.py" "$root/build/bin" \
-    "$root/build/bench" "$topologies"
+    "$root/build/bench" "$topologies" "$1"

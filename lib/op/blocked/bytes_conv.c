@@ -706,8 +706,11 @@ static ort_status bytes_run(ort_call *call, ort_error *err)
 
 static void bytes_cost(const ort_infer *x, ort_cost *cost)
 {
+    const bytes_state *s = x->state;
     cost->macs = ort_blocked_conv_macs(x);
     cost->of_bytes = true;
+    if (s && s->winograd)
+        cost->done_macs = cost->macs * ort_bytes_winograd_share(&x->out[0].type);
 }
 
 static const ort_op_impl conv_impl = {

@@ -47,6 +47,17 @@ static int64_t tiles_along(int64_t outputs)
     return (outputs + TILE - 1) / TILE;
 }
 
+double ort_bytes_winograd_share(const ort_type *y)
+{
+    double share = POINTS / 9.0;
+    for (int i = 2; i < 4; i++) {
+        if (y->rank < 4 || !ort_dim_known(y->dim[i]) || y->dim[i].size == 0)
+            return 1;
+        share *= (double)tiles_along(y->dim[i].size) / (double)y->dim[i].size;
+    }
+    return share;
+}
+
 static int64_t whole_channels(int64_t channels)
 {
     return (int64_t)ort_round_up((size_t)channels, ORT_BYTES_BLOCK);

@@ -19,6 +19,8 @@ typedef struct ort_bytes_winograd {
  * Unknown extents count as middling ones. */
 bool ort_bytes_winograd_pays(const ort_prep *p, const ort_bytes_winograd *s,
                              const ort_window_spec *spec);
+/* Products that it does over those of the definition, for an output of this shape. */
+double ort_bytes_winograd_share(const ort_type *y);
 /* int32 of all transformed filters; they begin as zeros. */
 int64_t ort_bytes_winograd_words(const ort_kernels *k, const ort_bytes_winograd *s);
 /* Filter `map`, [channels][9], transformed. */
