@@ -3,9 +3,11 @@
  *     Cast(MatMulInteger(a, b, za, zb)) * (sa * sb) [+ bias]    MatMulIntegerToFloat
  *     the same, a quantized by a DynamicQuantizeLinear that
  *     nothing else reads                                        DynamicQuantizeMatMul
+ *     Cast(MatMulInteger(a, b, za, zb)) * (sa * sb), where b
+ *     and its scale, one number, are computed too               MatMulIntegerToFloat
  *
- * Both of com.microsoft, which scales and shifts in the same order, so results stay. sb is one
- * number or one per column, as is the bias.
+ * Both of com.microsoft, which scales and shifts in the same order, so results stay. sb of constant
+ * weights is one number or one per column, as is the bias.
  */
 #include "base/error.h"
 #include "pass/facts/facts.h"
@@ -36,6 +38,16 @@ static const char *unless(const ort_pass_context *c, ort_match *m)
                : NULL;
 }
 
+/* Of attention, for example, whose keys and values are quantized as they come. */
+static const char *unless_computed(const ort_pass_context *c, ort_match *m)
+{
+    const char *const numbers[] = {"sa", "sb", "za", "zb"};
+    for (int i = 0; i < 4; i++)
+        if (ort_type_rank(ort_match_type(m, numbers[i])) != 0)
+            return "a scale or zero point isn't one number";
+    return ort_match_type(m, "sa")->dtype != ORT_DTYPE_FLOAT ? "the scales aren't floats" : NULL;
+}
+
 static bool is_unread(const ort_graph *graph, const ort_node *node, int slot, int uses)
 {
     const ort_graph_value *value = graph->values.data[node->outputs[slot]];
@@ -58,7 +70,8 @@ static ort_node *quantizer(const ort_pass_context *c, const ort_match *m)
 
 static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_error *err)
 {
-    ort_node *dynamic = quantizer(c, m);
+    const bool computed = !ort_match_constant(m, "b");
+    ort_node *dynamic = computed ? NULL : quantizer(c, m);
     const char *op_type = dynamic ? "DynamicQuantizeMatMul" : "MatMulIntegerToFloat";
     if (!ort_pass_opset(c, m->nodes[0], MS, op_type, 1))
         return ORT_OK;
@@ -88,6 +101,8 @@ static const char *const forms[] = {
 static const ort_rewrite rewrites[] = {
     {"@shifted((Cast @product() to=1) * (sa * #sb))", .unless = unless, .write = write,
      .example = "a:2,4.u8 b:4,6.i8 za:.u8 zb:6.i8 sa: sb:6 bias:6 opset=17"},
+    {"(Cast (MatMulInteger a b za zb) to=1) * (sa * sb)", .unless = unless_computed,
+     .write = write, .example = "a:2,2,4.u8 b:2,4,6.i8 za:.u8 zb:.i8 sa: sb: opset=17"},
     {0},
 };
 
