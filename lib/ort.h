@@ -702,9 +702,13 @@ typedef struct ort_session_options {
     int threads;              /* of its own for this session; 0: those of the environment */
     bool allow_newer;         /* ort_session_load: as in ort_load_options */
     const char *external_root; /* ort_session_load: as in ort_load_options */
+    /* Names of values that runs show to on_value when they are computed, NULL-terminated, or NULL:
+     * no pass takes them away, and their memory is used again within the run. */
+    const char *const *watched;
 } ort_session_options;
 #define ORT_SESSION_OPTIONS_INIT \
-    {sizeof(ort_session_options), -1, NULL, NULL, false, NULL, false, false, false, 0, false, NULL}
+    {sizeof(ort_session_options), -1, NULL, NULL, false, NULL, false, false, false, 0, false, \
+     NULL, NULL}
 ORT_INIT_(ort_session_options, ORT_SESSION_OPTIONS_INIT)
 
 /* When PATH.pack lies beside the model, was made by this library for it and for this kernel tier
@@ -751,7 +755,9 @@ typedef struct ort_run_options {
     ort_cancel *cancel;   /* or NULL */
     double timeout_s;     /* 0: none */
     ort_node_fn *on_node; /* called after each node, in order; or NULL */
-    ort_value_fn *on_value; /* called with each value when the session keeps all; or NULL */
+    /* Called with each value at the end of a run when the session keeps all, with watched ones and
+     * outputs when they are computed (the value is good during the call); or NULL. */
+    ort_value_fn *on_value;
     void *callback_arg;
     uint64_t seed;        /* of random operators without a seed attribute */
     /* All random operators draw in turn, whatever their seed attributes, from one generator as the

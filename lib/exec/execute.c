@@ -39,6 +39,7 @@ static ort_status begin(ort_execution *x, ort_error *err)
     }
     context->watched = ort_budget_current() ||
                        (options && (options->cancel || options->on_node || options->profile ||
+                                    (options->on_value && x->session->watches) ||
                                     options->timeout_s > 0));
     context->budgeted = context->watched || context->buffers.account;
     if (context->budgeted)

@@ -55,7 +55,7 @@ bool ort_pack_options_fit(const ort_env *env, const ort_session_options *o)
     if (env->options.math_strict || env->options.keep_denormals || env->libraries.count)
         return false;
     return !o || ((o->level < 0 || o->level == 3) && !(o->disable && o->disable[0]) &&
-                  !o->keep_all && !o->keep_computed &&
+                  !o->keep_all && !o->keep_computed && !(o->watched && o->watched[0]) &&
                   (!o->providers || !strcmp(o->providers, ort_provider_at(0)->name)));
 }
 

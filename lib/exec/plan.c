@@ -56,6 +56,10 @@ static void find_needed(planner *p)
     for (int i = 0; program->keep_all && i < program->step_count; i++)
         for (int k = 0; k < program->steps[i].out_count; k++)
             need_value(p, program->steps[i].out[k]);
+    for (int i = 0; i < program->step_count && program->watches; i++)
+        for (int k = 0; k < program->steps[i].out_count; k++)
+            if (ort_program_shows(program, program->steps[i].out[k]))
+                need_value(p, program->steps[i].out[k]);
     for (int id = 0; program->keep_all && id < program->value_count; id++)
         if (ort_program_is_known_result(program, id))
             need_value(p, (ort_id)id);

@@ -279,7 +279,7 @@ static ort_status build_bodies(const ort_program_options *o, ort_program *p, ort
     ort_program_options inner = *o;
     inner.inputs = NULL;
     inner.defaults = NULL;
-    inner.keep_all = false;
+    inner.keep_all = inner.watches = false;
     inner.partition = NULL;
     inner.provider = step->provider;
     if (!step->node->body_count)
@@ -445,6 +445,7 @@ ort_status ort_program_new(const ort_program_options *options, const ort_graph *
     p->output_count = (int)graph->outputs.count;
     p->defaults = options->defaults;
     p->keep_all = options->keep_all;
+    p->watches = options->watches;
     ORT_EACH_NODE(graph, node)
         live++;
     p->constants = calloc((size_t)p->value_count + 1, sizeof *p->constants);

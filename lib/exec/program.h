@@ -63,6 +63,7 @@ struct ort_program {
     int capture_count;
     const ort_tensor *const *defaults; /* [input_count] of the main graph, or NULL */
     bool keep_all; /* every value lives to the end of a run */
+    bool watches;  /* runs show what ort_program_shows */
     ort_growth *growths; /* of the main graph */
     int growth_count;
     ORT_VEC(ort_value *) owned;      /* constants computed while building */
@@ -80,7 +81,7 @@ typedef struct ort_program_options {
     const ort_id *inputs;    /* of the main graph: what the caller gives */
     int input_count;
     const ort_tensor *const *defaults;
-    bool keep_all; /* of the main graph */
+    bool keep_all, watches; /* of the main graph */
     ort_blob **spare; /* memory for the next aligned copy, or NULL there; the caller's to release */
     struct ort_packing *packing; /* packed constants come from a file, or are collected; or NULL */
     struct ort_shared_packs *shared; /* those that serve several steps; or NULL */
@@ -96,6 +97,12 @@ static inline bool ort_program_is_known_result(const ort_program *program, int i
     assert(id >= 0 && id < program->value_count);
     const ort_graph_value *value = program->graph->values.data[id];
     return program->constants[id] && value->is_output && !value->initializer_proto;
+}
+/* Is it an output, or a value that the session watches? */
+static inline bool ort_program_shows(const ort_program *program, ort_id id)
+{
+    assert(id == ORT_ID_NONE || id < (ort_id)program->value_count);
+    return program->watches && id != ORT_ID_NONE && program->graph->values.data[id]->is_output;
 }
 /* growth.c */
 ort_status ort_program_find_growths(ort_program *program, ort_error *err);

@@ -41,15 +41,31 @@ static ort_status run_special(ort_frame *frame, ort_exec_call *c, ort_error *err
     return status;
 }
 
-/* A profile looks at the step's values, so they die after it has. */
-static ort_status run_profiled(ort_frame *frame, ort_exec_call *c, ort_profile *profile,
-                               ort_error *err)
+/* What the session watches, and its outputs, as soon as they are there. */
+static void show_results(const ort_frame *frame, const ort_step *step)
 {
-    ort_profile_begin_step(profile);
+    const ort_program *program = frame->plan->program;
+    const ort_run_options *options = frame->context->options;
+    for (int k = 0; options && options->on_value && k < step->out_count; k++)
+        if (ort_program_shows(program, step->out[k]))
+            options->on_value(options->callback_arg,
+                              program->graph->values.data[step->out[k]]->name,
+                              &frame->slots[step->out[k]].view);
+}
+
+/* Whoever looks at the step's values does so before they die. */
+static ort_status run_seen(ort_frame *frame, ort_exec_call *c, ort_error *err)
+{
+    const ort_run_options *options = frame->context->options;
+    ort_profile *profile = options ? options->profile : NULL;
+    if (profile)
+        ort_profile_begin_step(profile);
     ort_status status = run_step(frame, c, err);
-    if (status == ORT_OK)
+    if (status == ORT_OK && profile)
         ort_profile_end_step(profile, &c->call, c->ps->step->op, c->ps->step->provider,
                              frame->plan->program->graph);
+    if (status == ORT_OK)
+        show_results(frame, c->ps->step);
     drop_dead(frame, c);
     return status;
 }
@@ -58,15 +74,11 @@ static ort_status run_watched(ort_frame *frame, ort_exec_call *c, ort_error *err
 {
     const ort_run_options *options = frame->context->options;
     const ort_step *step = c->ps->step;
-    ort_status status;
     uint64_t begin = 0;
     ORT_TRY(ort_budget_check(err));
     if (options && options->on_node)
         begin = ort_clock_ns();
-    if (options && options->profile)
-        status = run_profiled(frame, c, options->profile, err);
-    else
-        status = run_special(frame, c, err);
+    ort_status status = run_seen(frame, c, err);
     if (status == ORT_OK) /* tasks that were left out leave no result */
         status = ort_budget_stopped(&frame->context->budget, err);
     if (status == ORT_OK && options && options->on_node)

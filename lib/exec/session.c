@@ -184,6 +184,13 @@ static ort_status unknown_value(const ort_graph *graph, const char *name, ort_er
     return status;
 }
 
+/* Passes leave outputs alone; that is all that keeping a value needs. */
+static void keep_from_passes(ort_graph *graph, ort_id id)
+{
+    graph->values.data[id]->is_output = true;
+    graph->values.data[id]->use_count++;
+}
+
 static ort_status add_extra_outputs(creation *c, ort_error *err)
 {
     ort_graph *graph = c->graph;
@@ -201,12 +208,15 @@ static ort_status add_extra_outputs(creation *c, ort_error *err)
             return ort_error_memory(err, sizeof id);
         ort_graph_touch(graph, NULL);
     }
-    /* Passes leave outputs alone; that is all that keeping every value needs. */
+    for (names = c->options->watched; names && *names; names++) {
+        ort_id id = ort_graph_find_value(graph, *names);
+        if (id == ORT_ID_NONE)
+            return unknown_value(graph, *names, err);
+        keep_from_passes(graph, id);
+    }
     for (size_t i = 0; c->options->keep_all && i < graph->values.count; i++)
-        if (graph->producers.data[i] != ORT_ID_NONE) {
-            graph->values.data[i]->is_output = true;
-            graph->values.data[i]->use_count++;
-        }
+        if (graph->producers.data[i] != ORT_ID_NONE)
+            keep_from_passes(graph, (ort_id)i);
     return ORT_OK;
 }
 
@@ -324,6 +334,7 @@ static ort_status prepare(creation *c, ort_error *err)
                                    .input_count = s->program_input_count,
                                    .defaults = s->defaults,
                                    .keep_all = s->keep_all,
+                                   .watches = s->watches,
                                    .packing = c->packing,
                                    .shared = &shared};
     ort_loading_leave_to_runs(&c->env->limits);
@@ -381,9 +392,12 @@ static ort_status keep_options(ort_session *s, const ort_session_options *option
     s->options = *options;
     s->options.disable = copy_names(&s->memory, options->disable);
     s->options.extra_outputs = copy_names(&s->memory, options->extra_outputs);
+    s->options.watched = copy_names(&s->memory, options->watched);
     if (options->providers)
         s->options.providers = ort_arena_strdup(&s->memory, options->providers);
-    return s->options.disable && s->options.extra_outputs ? ORT_OK : ort_error_memory(err, 64);
+    return s->options.disable && s->options.extra_outputs && s->options.watched
+               ? ORT_OK
+               : ort_error_memory(err, 64);
 }
 
 /* The session outlives the path that the caller named it by. */
@@ -428,6 +442,7 @@ static ort_status new_session(const ort_session_parts *b, ort_model *pristine,
     s->assumes_defaults = assumes_defaults;
     s->keep_all = b->options->keep_all || b->options->keep_computed;
     s->shows_outputs = b->options->keep_all;
+    s->watches = !s->keep_all && b->options->watched && b->options->watched[0];
     if (b->load_ns)
         add_phase(s, "load", b->load_ns, -1);
     /* What is known without a run is what a run would compute. */

@@ -503,8 +503,20 @@ static void intermediate_values(test_state *test)
     CHECK(run_whole(session, &x, y, &run, &err) == ORT_OK);
     CHECK(seen[0] == 1 && seen[1] == 1 && seen[2] == 4);
     ort_value_free(y[0]);
-    ort_value_free(x);
     ort_session_free(session);
+
+    memset(seen, 0, sizeof seen);
+    options.keep_all = false;
+    options.watched = (const char *const[]){"v1", NULL};
+    session = net_session(&n, &options, &err);
+    y[0] = NULL;
+    CHECK(run_whole(session, &x, y, &run, &err) == ORT_OK);
+    CHECK(seen[0] == 1 && seen[1] == 0 && seen[2] == 2 && at(y[0], 0) == 3); /* the output too */
+    ort_value_free(y[0]);
+    ort_session_free(session);
+    options.watched = (const char *const[]){"v22", NULL};
+    CHECK(!net_session(&n, &options, &err) && err.status == ORT_ERROR_USAGE);
+    ort_value_free(x);
     net_free(&n);
 }
 
