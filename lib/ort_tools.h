@@ -223,6 +223,52 @@ ORT_WARN_UNUSED ort_status ort_sessions_compare(const ort_session *a, const ort_
                                                 const ort_locate_options *options,
                                                 ort_first_difference *result, ort_error *err);
 
+/* ------------------------------------------------------------------------------- quantizing -- */
+
+/* Which part of what a value held on samples its codes cover: all of it; all but the outermost
+ * numbers; that whose clipped distribution differs least from what codes make of it; that with the
+ * least squared error. */
+typedef enum ort_observer {
+    ORT_OBSERVE_MIN_MAX,
+    ORT_OBSERVE_PERCENTILE,
+    ORT_OBSERVE_ENTROPY,
+    ORT_OBSERVE_MSE,
+} ort_observer;
+
+/* A float model becomes one whose products, and what lies between them, compute on codes of
+ * integers: QuantizeLinear and DequantizeLinear around them (ONNX, opset 13). */
+typedef struct ort_quantizer ort_quantizer;
+typedef struct ort_quantize_options {
+    size_t size;
+    ort_dtype activations, weights; /* INT8, UINT8; 16-bit and narrower types from opset 21 */
+    bool symmetric;                 /* activations: the zero point is the middle of the codes */
+    bool asymmetric_weights;
+    bool per_tensor;                /* one scale a weight, not one an output channel */
+    bool plain_weights;             /* grids of weights span their range, whatever the error */
+    bool reduce_range;              /* 7 bits of 8: for processors whose sums saturate */
+    ort_observer observer;
+    double percentile;              /* of ORT_OBSERVE_PERCENTILE */
+    int threads;                    /* of calibration; 0: as an environment's */
+} ort_quantize_options;
+#define ORT_QUANTIZE_OPTIONS_INIT \
+    {sizeof(ort_quantize_options), ORT_DTYPE_UINT8, ORT_DTYPE_INT8, false, false, false, false, \
+     false, ORT_OBSERVE_MSE, 99.999, 0}
+ORT_INIT_(ort_quantize_options, ORT_QUANTIZE_OPTIONS_INIT)
+
+/* The model is borrowed for the call; it is not changed. */
+ORT_WARN_UNUSED ort_status ort_quantizer_new(ort_env *env, const ort_model *model,
+                                             const ort_quantize_options *options,
+                                             ort_quantizer **quantizer, ort_error *err);
+void ort_quantizer_free(ort_quantizer *quantizer);
+/* One sample: all inputs of the model, in order (NULL: its default). What is seen doesn't depend on
+ * the order of samples, nor on how they are batched. */
+ORT_WARN_UNUSED ort_status ort_quantizer_calibrate(ort_quantizer *quantizer,
+                                                   ort_value *const *inputs, size_t input_count,
+                                                   ort_error *err);
+/* The model on codes; the caller frees it. It shares weights that stay float with the original. */
+ORT_WARN_UNUSED ort_status ort_quantizer_apply(ort_quantizer *quantizer, ort_model **model,
+                                               ort_error *err);
+
 /* Made-up inputs for a session: draws by name and role (ort-formats(5)); strings need a sample. */
 ORT_WARN_UNUSED ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed,
                                                      ort_value **inputs, size_t input_count,

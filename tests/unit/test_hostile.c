@@ -618,6 +618,31 @@ static void comparing(test_state *test)
     CHECK_REFUSED(ort_sessions_compare(t.session, t.session, &t.x, 1, &no_run, &f, NULL));
 }
 
+static void quantizing(test_state *test)
+{
+    ort_quantizer *q = (ort_quantizer *)&t, *kept = NULL;
+    ort_model *m = (ort_model *)&t;
+    ort_quantize_options no_size = {0}, odd = ORT_QUANTIZE_OPTIONS_INIT;
+    odd.weights = ORT_DTYPE_STRING;
+    CHECK_REFUSED(ort_quantizer_new(NULL, t.model, NULL, &q, NULL));
+    CHECK_REFUSED(ort_quantizer_new(t.env, NULL, NULL, &q, NULL));
+    CHECK_REFUSED(ort_quantizer_new(t.env, t.model, NULL, NULL, NULL));
+    CHECK_REFUSED(ort_quantizer_new(t.env, t.model, &no_size, &q, NULL));
+    CHECK(!q);
+    CHECK_REFUSED(ort_quantizer_new(t.env, t.model, &odd, &q, NULL));
+    CHECK(!q);
+    CHECK(!ort_quantizer_new(t.env, t.model, NULL, &kept, NULL));
+    CHECK_REFUSED(ort_quantizer_calibrate(NULL, &t.x, 1, NULL));
+    CHECK_REFUSED(ort_quantizer_calibrate(kept, NULL, 1, NULL));
+    CHECK_REFUSED(ort_quantizer_calibrate(kept, &t.x, 2, NULL));
+    CHECK_REFUSED(ort_quantizer_apply(NULL, &m, NULL));
+    CHECK_REFUSED(ort_quantizer_apply(kept, NULL, NULL));
+    CHECK_REFUSED(ort_quantizer_apply(kept, &m, NULL)); /* no sample was seen */
+    CHECK(!m);
+    ort_quantizer_free(kept);
+    ort_quantizer_free(NULL);
+}
+
 int main(void)
 {
     test_state test = {.failures = 0};
@@ -645,6 +670,7 @@ int main(void)
     RUN(&test, reports);
     RUN(&test, single_operators);
     RUN(&test, comparing);
+    RUN(&test, quantizing);
     tear_down();
     return test.failures != 0;
 }

@@ -1,0 +1,92 @@
+/* code_grid.c - grids of ranges, and the grid that fits numbers best. */
+#include "quantize/code_grid.h"
+
+#include <float.h>
+#include <math.h>
+
+bool ort_codes_range_of(ort_dtype dtype, bool symmetric, bool reduced, ort_codes_range *range)
+{
+    static const struct {
+        ort_dtype dtype;
+        int least, most;
+    } types[] = {
+        {ORT_DTYPE_INT8, -128, 127}, {ORT_DTYPE_UINT8, 0, 255}, {ORT_DTYPE_INT16, -32768, 32767},
+        {ORT_DTYPE_UINT16, 0, 65535}, {ORT_DTYPE_INT4, -8, 7}, {ORT_DTYPE_UINT4, 0, 15},
+        {ORT_DTYPE_INT2, -2, 1}, {ORT_DTYPE_UINT2, 0, 3},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].dtype == dtype) {
+            int least = types[i].least, most = types[i].most;
+            if (reduced)
+                least /= 2, most /= 2;
+            if (symmetric && least < -1 && least == -most - 1)
+                least++;
+            *range = (ort_codes_range){dtype, least, most, symmetric};
+            return true;
+        }
+    return false;
+}
+
+/* Division by a scale so small that it is no normal float would lose the codes. */
+static float usable(double scale)
+{
+    float s = (float)scale;
+    return s >= FLT_MIN && s <= FLT_MAX ? s : s > FLT_MAX ? FLT_MAX : scale > 0 ? FLT_MIN : 1;
+}
+
+ort_grid ort_grid_of(const ort_codes_range *codes, float least, float most)
+{
+    double lo = least < 0 ? least : 0, hi = most > 0 ? most : 0;
+    if (codes->symmetric) {
+        int zero = codes->least < 0 ? 0 : (codes->least + codes->most + 1) / 2;
+        double reach = -lo > hi ? -lo : hi;
+        return (ort_grid){usable(reach / (codes->most - zero)), zero};
+    }
+    float scale = usable((hi - lo) / ((double)codes->most - codes->least));
+    double zero = nearbyint(codes->least - lo / (double)scale);
+    zero = zero < codes->least ? codes->least : zero > codes->most ? codes->most : zero;
+    return (ort_grid){scale, (int)zero};
+}
+
+int ort_grid_code(const ort_codes_range *codes, ort_grid grid, float x)
+{
+    float q = nearbyintf(x / grid.scale) + (float)grid.zero_point;
+    if (!(q > (float)codes->least)) /* NaN too */
+        return codes->least;
+    return q < (float)codes->most ? (int)q : codes->most;
+}
+
+static double squared_error(const ort_codes_range *codes, ort_grid grid, const float *x, int64_t n,
+                            int64_t stride)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        float v = x[i * stride];
+        double d = (double)v - (double)ort_grid_number(grid, ort_grid_code(codes, grid, v));
+        sum += d * d;
+    }
+    return sum;
+}
+
+ort_grid ort_grid_fit(const ort_codes_range *codes, const float *x, int64_t n, int64_t stride,
+                      double *sum)
+{
+    enum { STEPS = 48 }; /* of a hundredth each */
+    float least = 0, most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        least = x[i * stride] < least ? x[i * stride] : least;
+        most = x[i * stride] > most ? x[i * stride] : most;
+    }
+    ort_grid best = ort_grid_of(codes, least, most);
+    double least_sum = squared_error(codes, best, x, n, stride);
+    for (int i = 1; i <= STEPS && least_sum > 0; i++) {
+        float part = 1 - 0.01f * (float)i;
+        ort_grid grid = ort_grid_of(codes, least * part, most * part);
+        double error = squared_error(codes, grid, x, n, stride);
+        if (error < least_sum)
+            least_sum = error, best = grid;
+    }
+    if (sum)
+        *sum = least_sum;
+    return best;
+}

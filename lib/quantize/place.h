@@ -1,0 +1,54 @@
+/* place.h - which nodes of a float graph compute on codes, and which values become codes for that.
+ *
+ * Products (Conv, ConvTranspose, Gemm, MatMul) are what integers are for: their inputs become
+ * codes. Nodes between products that stand in a corridor of codes (everything they read comes from
+ * nodes on codes, everything they give goes to such) do so too, if a step on codes costs little
+ * accuracy. The rest stays float, and says why. An activation or a bias right behind a product, or
+ * behind a sum, belongs to it: what lies between isn't rounded to codes.
+ */
+#ifndef ORT_QUANTIZE_PLACE_H
+#define ORT_QUANTIZE_PLACE_H
+
+#include "graph/graph.h"
+
+typedef enum ort_part {
+    ORT_PART_FLOAT,   /* stays */
+    ORT_PART_PRODUCT, /* multiplies codes */
+    ORT_PART_FOLDED,  /* belongs to the node that computes its input */
+    ORT_PART_STEP,    /* from codes to codes of another grid */
+    ORT_PART_MOVE,    /* codes stay what they are: one grid for inputs and outputs */
+} ort_part;
+
+typedef struct ort_place_node {
+    ort_part part;
+    const char *why; /* of ORT_PART_FLOAT */
+} ort_place_node;
+
+typedef struct ort_place_value {
+    bool coded;  /* becomes codes when it is computed */
+    bool weight; /* a constant that a product reads in codes, with an axis of its own */
+    ort_id grid; /* the value whose grid it shares; itself where none */
+} ort_place_value;
+
+typedef struct ort_placement {
+    ort_place_node *nodes;   /* [nodes of the graph] */
+    ort_place_value *values; /* [values of the graph] */
+} ort_placement;
+
+/* Of a graph whose types are inferred; bodies of nodes stay float. stays(arg, node): a reason why
+ * the node is to stay float, or NULL. In the arena of the model. */
+typedef const char *ort_place_stays(void *arg, const ort_node *node);
+ort_status ort_place_graph(ort_graph *graph, ort_place_stays *stays, void *arg,
+                           ort_placement *place, ort_error *err);
+
+/* What a part reads in codes: input `slot` of it, a weight or bias not. */
+bool ort_place_reads(const ort_graph *graph, const ort_node *node, int slot);
+/* The slots of a product: its weight, the weight's axis of output channels (-1: none), its bias
+ * (-1: none). False: no product. */
+typedef struct ort_place_product {
+    int weight, axis, bias;
+} ort_place_product;
+bool ort_place_is_product(const ort_graph *graph, const ort_node *node,
+                          ort_place_product *product);
+
+#endif

@@ -1,0 +1,241 @@
+/* quantizer.c - a float model, samples, and the model on codes that comes of them.
+ *
+ * What is placed is a copy of the model. Samples run through a session of it that shows the values
+ * whose ranges count as soon as they are computed, so that memory is that of a float run and a
+ * histogram a value. Calibration runs on one kernel tier, whatever the machine has beyond it: sums
+ * of floats differ between tiers.
+ */
+#include "quantize/quantizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "exec/session.h"
+#include "op/op.h"
+#include "opset/opset.h"
+#include "quantize/qdq.h"
+#include "quantize/range.h"
+
+static const char calibration_tier[] = "avx2";
+
+typedef struct observed {
+    ort_id id;
+    const char *name;
+    ort_histogram histogram;
+} observed;
+
+struct ort_quantizer {
+    ort_quantize_options options;
+    ort_codes_range activations, weights;
+    ort_model *model;
+    ort_placement place;
+    ort_env *env; /* of the calibration tier */
+    ort_session *session;
+    observed *values; /* [value_count], the roots of grids */
+    size_t value_count;
+    ort_hashmap by_name; /* of values */
+    const char **watched;
+    int64_t samples;
+};
+
+/* ---- placing */
+
+static const char *stays_float(void *arg, const ort_node *node)
+{
+    (void)arg;
+    (void)node;
+    return NULL;
+}
+
+static ort_status place_model(ort_quantizer *q, const ort_registry *registry, ort_error *err)
+{
+    enum { PER_AXIS_OPSET = 13 };
+    if (ort_model_opset(q->model, "") < PER_AXIS_OPSET) {
+        ort_findings *found = NULL;
+        int reach = 0;
+        ORT_TRY(ort_findings_new(&found, err));
+        ort_status status = ort_model_convert_opset(q->model, registry, PER_AXIS_OPSET, false,
+                                                    found, &reach, err);
+        ort_findings_free(found);
+        ORT_TRY(status);
+    }
+    ORT_TRY(ort_graph_infer(q->model->graph, registry, NULL, err));
+    return ort_place_graph(q->model->graph, stays_float, q, &q->place, err);
+}
+
+static ort_status note_value(ort_quantizer *q, ort_id id, ort_error *err)
+{
+    observed *o = &q->values[q->value_count];
+    o->id = id;
+    o->name = q->model->graph->values.data[id]->name;
+    if (q->options.observer != ORT_OBSERVE_MIN_MAX) {
+        o->histogram.bins = calloc(ORT_HISTOGRAM_BINS, sizeof *o->histogram.bins);
+        if (!o->histogram.bins)
+            return ort_error_memory(err, ORT_HISTOGRAM_BINS * sizeof *o->histogram.bins);
+    }
+    q->watched[q->value_count] = o->name;
+    return ort_hashmap_put_str(&q->by_name, o->name, q->value_count++)
+               ? ORT_OK
+               : ort_error_memory(err, sizeof *o);
+}
+
+/* Values whose grid depends on samples: each root of what becomes codes, constants not. */
+static ort_status collect(ort_quantizer *q, ort_error *err)
+{
+    ort_graph *graph = q->model->graph;
+    size_t count = graph->values.count;
+    q->values = calloc(count + 1, sizeof *q->values);
+    q->watched = calloc(count + 1, sizeof *q->watched);
+    bool *wanted = calloc(count + 1, sizeof *wanted);
+    ort_status status = q->values && q->watched && wanted
+                            ? ORT_OK
+                            : ort_error_memory(err, count * sizeof *q->values);
+    for (size_t i = 0; i < count && status == ORT_OK; i++)
+        if (q->place.values[i].coded && !graph->values.data[i]->fact.value) {
+            ort_id root = (ort_id)i;
+            while (q->place.values[root].grid != root)
+                root = q->place.values[root].grid;
+            wanted[root] = true;
+        }
+    for (size_t i = 0; i < count && status == ORT_OK; i++)
+        if (wanted[i])
+            status = note_value(q, (ort_id)i, err);
+    free(wanted);
+    return status;
+}
+
+ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
+                              const ort_quantize_options *options, ort_quantizer **quantizer,
+                              ort_error *err)
+{
+    ort_quantizer *q = calloc(1, sizeof *q);
+    if (!q)
+        return ort_error_memory(err, sizeof *q);
+    q->options = *options;
+    ort_status status = ORT_OK;
+    if (!ort_codes_range_of(options->activations, options->symmetric, options->reduce_range,
+                            &q->activations) ||
+        !ort_codes_range_of(options->weights, !options->asymmetric_weights, options->reduce_range,
+                            &q->weights))
+        status = ort_error_set(err, ORT_ERROR_USAGE,
+                               "codes are of an integer type of 2 to 16 bits");
+    if (status == ORT_OK)
+        status = ort_model_clone(model, &q->model, err);
+    if (status == ORT_OK)
+        status = place_model(q, env->registry, err);
+    if (status == ORT_OK)
+        status = collect(q, err);
+    if (status == ORT_OK)
+        *quantizer = q;
+    else
+        ort_quantizer_release(q);
+    return status;
+}
+
+/* ---- calibration */
+
+static ort_status open_session(ort_quantizer *q, ort_error *err)
+{
+    ort_env_options env = ORT_ENV_OPTIONS_INIT;
+    ort_session_options session = ORT_SESSION_OPTIONS_INIT;
+    const char *tiers[8];
+    int count = ort_isa_list(tiers, 8);
+    for (int i = 0; i < count; i++)
+        if (!strcmp(tiers[i], calibration_tier))
+            env.isa = calibration_tier;
+    env.threads = q->options.threads;
+    session.watched = q->watched;
+    if (!q->env)
+        ORT_TRY(ort_env_new(&env, &q->env, err));
+    return ort_exec_session_new(q->env, q->model, &session, &q->session, err);
+}
+
+static void observe(void *arg, const char *name, const ort_value *value)
+{
+    ort_quantizer *q = arg;
+    uint64_t at;
+    if (!ort_hashmap_get_str(&q->by_name, name, &at) || value->kind != ORT_KIND_TENSOR ||
+        value->tensor.dtype != ORT_DTYPE_FLOAT)
+        return;
+    ort_histogram_add(&q->values[at].histogram, value->tensor.data,
+                      (size_t)ort_tensor_count(&value->tensor));
+}
+
+ort_status ort_quantizer_observe(ort_quantizer *q, ort_value *const *inputs, size_t count,
+                                 ort_error *err)
+{
+    ort_run_options run = ORT_RUN_OPTIONS_INIT;
+    if (!q->session)
+        ORT_TRY(open_session(q, err));
+    size_t outputs = (size_t)q->session->output_count;
+    if (count != (size_t)q->session->input_count)
+        return ort_error_set(err, ORT_ERROR_USAGE, "%zu inputs given, the model has %d", count,
+                             q->session->input_count);
+    const char **names = calloc(count + outputs + 1, sizeof *names);
+    ort_value **results = calloc(outputs + 1, sizeof *results);
+    run.on_value = observe;
+    run.callback_arg = q;
+    ort_status status = names && results ? ORT_OK : ort_error_memory(err, sizeof *names);
+    for (size_t i = 0; i < count && status == ORT_OK; i++) {
+        names[i] = q->session->inputs[i].name;
+        if (inputs[i])
+            observe(q, names[i], inputs[i]);
+    }
+    for (size_t i = 0; i < outputs && status == ORT_OK; i++)
+        names[count + i] = q->session->outputs[i].name;
+    if (status == ORT_OK)
+        status = ort_session_run(q->session, names, inputs, count, names + count, results, outputs,
+                                 &run, err);
+    for (size_t i = 0; i < outputs && results; i++)
+        ort_value_free(results[i]);
+    free(names);
+    free(results);
+    q->samples += status == ORT_OK;
+    return status;
+}
+
+/* ---- the model on codes */
+
+ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *err)
+{
+    if (q->samples == 0)
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "no sample was observed: the ranges of values are unknown");
+    ort_grid *grids = calloc(q->model->graph->values.count + 1, sizeof *grids);
+    ort_model *copy = NULL;
+    if (!grids)
+        return ort_error_memory(err, sizeof *grids);
+    for (size_t i = 0; i < q->value_count; i++) {
+        ort_range r = ort_range_choose(&q->values[i].histogram, q->options.observer,
+                                       q->options.percentile, &q->activations);
+        grids[q->values[i].id] = ort_grid_of(&q->activations, r.least, r.most);
+    }
+    ort_qdq_options options = {.activations = q->activations, .weights = q->weights,
+                               .per_tensor = q->options.per_tensor,
+                               .fit_weights = !q->options.plain_weights, .grids = grids};
+    ort_status status = ort_model_clone(q->model, &copy, err);
+    if (status == ORT_OK)
+        status = ort_qdq_write(copy->graph, &q->place, &options, err);
+    free(grids);
+    if (status == ORT_OK)
+        *model = copy;
+    else
+        ort_model_free(copy);
+    return status;
+}
+
+void ort_quantizer_release(ort_quantizer *q)
+{
+    if (!q)
+        return;
+    ort_exec_session_release(q->session);
+    ort_env_free(q->env);
+    for (size_t i = 0; i < q->value_count; i++)
+        free(q->values[i].histogram.bins);
+    free(q->values);
+    free(q->watched);
+    ort_hashmap_release(&q->by_name);
+    ort_model_free(q->model);
+    free(q);
+}

@@ -1,0 +1,16 @@
+/* quantizer.h - ort_quantizer of ort_tools.h. */
+#ifndef ORT_QUANTIZE_QUANTIZER_H
+#define ORT_QUANTIZE_QUANTIZER_H
+
+#include "exec/env.h"
+#include "ort.h"
+
+ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
+                              const ort_quantize_options *options, ort_quantizer **quantizer,
+                              ort_error *err);
+ort_status ort_quantizer_observe(ort_quantizer *q, ort_value *const *inputs, size_t count,
+                                 ort_error *err);
+ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *err);
+void ort_quantizer_release(ort_quantizer *q);
+
+#endif
