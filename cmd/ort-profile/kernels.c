@@ -22,11 +22,11 @@ typedef struct kernel_case {
 #define MAPS(n, c, h, w) SHAPE(4, n, c, h, w)
 #define PAD(p) {"pads", 4, {p, p, p, p}}
 #define STRIDE(s) {"strides", 2, {s, s}}
-/* 4096 to 4096 features in blocks of 32, 8 MB of nibbles. */
-#define NIBBLES(m, level)                                                                          \
+/* 4096 to 4096 features in blocks of 32, 2 MB for each bit of a weight. */
+#define IN_BLOCKS(m, bits, level)                                                                  \
     {"com.microsoft.MatMulNBits",                                                                  \
-     {ROWS(m, 4096), BYTES(3, 4096, 128, 16), SHAPE(1, 4096 * 128)}, 1,                            \
-     {{"K", 0, {4096}}, {"N", 0, {4096}}, {"bits", 0, {4}}, {"block_size", 0, {32}},               \
+     {ROWS(m, 4096), BYTES(3, 4096, 128, 4 * bits), SHAPE(1, 4096 * 128)}, 1,                      \
+     {{"K", 0, {4096}}, {"N", 0, {4096}}, {"bits", 0, {bits}}, {"block_size", 0, {32}},            \
       {"accuracy_level", 0, {level}}}}
 #define HALVES(type, ...) {.rank = 2, .dim = {__VA_ARGS__}, .dtype = ORT_DTYPE_##type}
 /* Convolutions of bytes: input and weight of four axes. */
@@ -55,9 +55,14 @@ static const kernel_case cases[] = {
     {"attention scores", {"MatMul", {MAPS(1, 12, 128, 64), MAPS(1, 12, 64, 128)}, 2, {{0}}}},
     {"batch of 8x8x8", {"MatMul", {SHAPE(3, 512, 8, 8), SHAPE(3, 512, 8, 8)}, 2, {{0}}}},
     {"classifier", {"Gemm", {ROWS(1, 1280), ROWS(1280, 1000), SHAPE(1, 1000)}, 1, {{0}}}},
-    {"4-bit decoder, one token", NIBBLES(1, 0)},
-    {"4-bit decoder, level 4", NIBBLES(1, 4)},
-    {"4-bit decoder, 128 tokens", NIBBLES(128, 0)},
+    {"4-bit decoder, one token", IN_BLOCKS(1, 4, 0)},
+    {"4-bit decoder, level 4", IN_BLOCKS(1, 4, 4)},
+    {"4-bit decoder, 128 tokens", IN_BLOCKS(128, 4, 0)},
+    {"4-bit, 128 tokens, level 4", IN_BLOCKS(128, 4, 4)},
+    {"2-bit decoder, level 4", IN_BLOCKS(1, 2, 4)},
+    {"2-bit, 128 tokens, level 4", IN_BLOCKS(128, 2, 4)},
+    {"8-bit decoder, level 4", IN_BLOCKS(1, 8, 4)},
+    {"8-bit, 128 tokens, level 4", IN_BLOCKS(128, 8, 4)},
     {"bytes, square", SUMS(1, BYTES(2, 1024, 1024), SIGNED(1024, 1024))},
     {"bytes, 128 tokens", SUMS(1, BYTES(2, 128, 768), SIGNED(768, 3072))},
     {"bytes, one token", SUMS(1, BYTES(2, 1, 4096), SIGNED(4096, 4096))},

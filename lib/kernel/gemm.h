@@ -89,9 +89,10 @@ typedef struct ort_requant {
     int32_t zero, lo, hi; /* lo and hi within the output type: -128..127 or 0..255 */
 } ort_requant;
 
-/* Weights of 4 bits in blocks along k: y[row][j] = sum over k of a[row][k] * (q[j][k] - zero) *
- * scale + bias[j]. Columns come in groups of `lanes` (ort_gemm_kernels.nbits_lanes), 8 weights of
- * each in a word, neighbours along k, the first in the low bits:
+/* Weights of a few bits in blocks along k: y[row][j] = sum over k of a[row][k] *
+ * (q[j][k] - zero) * scale + bias[j]. Columns come in groups of `lanes` (nbits_lanes below). A word
+ * holds 32 / bits weights of one, neighbours along k, in 8 / bits parts: part s, from bit s * bits
+ * on, has in each byte one weight, and four neighbours in all.
  *
  *     words  [group][words][lanes]     scale, zero  [group][blocks][lanes]
  *
@@ -99,15 +100,18 @@ typedef struct ort_requant {
  * weights at most; block_runs runs are a block. */
 typedef struct ort_nbits {
     const int32_t *words;
-    const float *scale, *zero;              /* zero NULL: 8 */
+    int bits;                               /* 2, 4 or 8 */
+    int middle;                             /* zero point of all weights where there is no zero */
+    const float *scale;                     /* NULL: scale_half */
+    const uint16_t *scale_half;             /* float16 */
+    const float *zero;                      /* NULL: zero_byte, or none */
+    const uint8_t *zero_byte;
     const float *bias;                      /* [n] or NULL */
     int64_t n, row_words, run_words, block_runs;
     int64_t rows;
-    const float *a;                         /* nbits4: [rows][8 * row_words], nbits4_arrange */
-    const float *sums;                      /* [rows][runs] sums of a */
-    int digits;                             /* nbits4_fixed: 1 or 3 bytes an element */
-    const int32_t *fixed;                   /* [rows][fixed_row], by nbits4_fix */
-    const float *units;                     /* [rows][runs] */
+    int digits;                             /* 1 or 3 bytes an element of a */
+    const int32_t *fixed;                   /* [rows][fixed_row], by nbits_fix */
+    const float *units, *sums;              /* [rows][runs] */
     int64_t fixed_row;
     float *y;
     int64_t y_row;
@@ -178,25 +182,24 @@ typedef struct ort_gemm_kernels {
     /* acc[i] -= by * x[i], modulo 2^32. */
     void (*subtract_i32)(int64_t n, int32_t by, const int32_t *x, int32_t *acc);
     int nbits_lanes;
-    /* Rows [j, j + lanes) of [n][row_words] into the words of one group; rows beyond n are 0. */
-    void (*nbits4_pack)(int64_t n, int64_t row_words, const uint8_t *q, int64_t j, int32_t *words);
-    /* k elements for nbits4, zeros up to 8 * row_words, and their sums. */
-    void (*nbits4_arrange)(int64_t k, const ort_nbits *w, const float *a, float *out, float *sums);
-    /* Columns [first, last), first a multiple of lanes. */
-    void (*nbits4)(int64_t first, int64_t last, const ort_nbits *w);
-    /* The same with the rows in fixed point: w->digits bytes for each element. 1: |error of a| <=
-     * (largest |a| of its run) / 254; 3: 2^-22 of it; beside that sums round as those of floats. */
-    void (*nbits4_fixed)(int64_t first, int64_t last, const ort_nbits *w);
-    /* k elements for nbits4_fixed: row_words rounded up to lanes are a plane; 2 * digits planes and
-     * `digits` words a run, then units and sums of each run. False when one isn't finite, or the
-     * largest of a run is beyond 2^+-100: such a row has to be multiplied in floats. */
-    bool (*nbits4_fix)(int64_t k, const ort_nbits *w, const float *a, int32_t *fixed, float *units,
-                       float *sums);
-    bool nbits4_fixed_is_fast; /* 3 digits take less time than floats */
+    /* Rows [j, j + lanes) of [n][row_words] of `bits` each, the first in the low bits, into the
+     * words of one group; rows beyond n are 0. */
+    void (*nbits_pack)(int64_t n, int64_t row_words, int bits, const uint8_t *q, int64_t j,
+                       int32_t *words);
+    /* Columns [first, last), first a multiple of lanes, by rows in fixed point: w->digits bytes for
+     * each element. 1: |error of a| <= (largest |a| of its run) / 254; 3: 2^-22 of it; beside that
+     * sums round as those of floats. A row's results don't depend on the others. */
+    void (*nbits)(int64_t first, int64_t last, const ort_nbits *w);
+    /* k elements in fixed point, zeros up to the end of the row: a word of each digit for every
+     * four, and behind them `digits` words a run; then units and sums of each run. False when one
+     * isn't finite, or the largest of a run is beyond 2^+-100: such a row has to be multiplied in
+     * floats. */
+    bool (*nbits_fix)(int64_t k, const ort_nbits *w, const float *a, int32_t *fixed, float *units,
+                      float *sums);
     /* out[kk * step + c] = (weight k0 + kk of column c of the group - zero) * scale, kk < depth and
-     * c < lanes; k0 is a multiple of 8. */
-    void (*nbits4_widen)(const ort_nbits *w, int64_t group, int64_t k0, int64_t depth, float *out,
-                         int64_t step);
+     * c < lanes; k0 is a multiple of 16. */
+    void (*nbits_widen)(const ort_nbits *w, int64_t group, int64_t k0, int64_t depth, float *out,
+                        int64_t step);
     float (*dot_f32)(int64_t n, const float *a, const float *b);
     /* out[j] = scale * (a . row j), j < count: rows of n elements, `row` from one to the next. */
     void (*dots_f32)(int64_t count, int64_t n, const float *a, const float *rows, int64_t row,

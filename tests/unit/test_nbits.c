@@ -1,34 +1,42 @@
-/* test_nbits.c - products with weights of 4 bits keep their error bounds on every tier.
+/* test_nbits.c - products with weights of a few bits keep their error bounds on every tier.
  *
  * With u = 2^-24, s, q, z the scale, weight and zero point of an element, an output differs from
  * the exact one by at most
  *
- *     (k + 8) u sum |s| (q + |z|) |a|            a in floats: roundings of a sum of products
- *     sum |s| |q - z| e unit + the same          a in fixed point: unit = largest |a| of a run / L
+ *     sum |s| |q - z| e unit + (k + 8) u sum |s| (q + |z|) |a|
  *
- * where e is 0.5 for one byte an element (L = 127), and 1.5 for three (L = 127 * 2^16), as 1 / unit
- * and a product with it are rounded before. Three bytes are held to the mean error of floats, too.
+ * the second for roundings of a sum of products, the first for a in fixed point: unit = largest |a|
+ * of a run / L, where e is 0.5 for one byte an element (L = 127), and 1.5 for three (L = 127 *
+ * 2^16), as 1 / unit and a product with it are rounded before. Three bytes are held to the mean
+ * error of a sum of floats, too.
  */
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/num.h"
 #include "kernel/kernel.h"
 #include "test.h"
 
-enum { K_MAX = 520, N_MAX = 40, ROWS = 3 };
+enum { K_MAX = 520, N_MAX = 40, ROWS = 8 };
+
+/* What stands beside the weights: no zero points, bytes, floats. */
+enum { MIDDLE, BYTES, FLOATS, ZEROS };
 
 typedef struct problem {
     int64_t k, n, block, blocks;
-    bool zeros;
+    int bits, zeros;
+    bool half; /* scales are float16 */
     float a[ROWS][K_MAX], scale[N_MAX * K_MAX / 16], zero[N_MAX * K_MAX / 16], bias[N_MAX];
-    uint8_t q[N_MAX * K_MAX / 2];
+    uint8_t q[N_MAX * K_MAX];
     float y[ROWS][N_MAX];
 } problem;
 
 typedef struct memory { /* what the kernels want beside the problem */
-    int32_t words[(N_MAX + 16) * K_MAX / 8], fixed[ROWS][K_MAX];
+    int32_t words[(N_MAX + 16) * K_MAX / 4], fixed[ROWS][K_MAX];
     float scale[(N_MAX + 16) * K_MAX / 16], zero[(N_MAX + 16) * K_MAX / 16];
-    float a[ROWS][K_MAX], sums[ROWS * K_MAX / 16], units[ROWS * K_MAX / 16];
+    uint16_t half[(N_MAX + 16) * K_MAX / 16];
+    uint8_t byte[(N_MAX + 16) * K_MAX / 16];
+    float sums[ROWS * K_MAX / 16], units[ROWS * K_MAX / 16];
 } memory;
 
 static unsigned state = 1;
@@ -44,20 +52,23 @@ static float draw_float(void)
     return (float)((int)(draw() % 2001) - 1000) * 1e-3f;
 }
 
-static void fill(problem *p, int64_t k, int64_t n, int64_t block, bool zeros)
+static void fill(problem *p, const int64_t size[3], int bits, int zeros, bool half)
 {
+    const int64_t k = size[0], n = size[1], block = size[2];
     *p = (problem){.k = k, .n = n, .block = block, .blocks = (k + block - 1) / block,
-                   .zeros = zeros};
+                   .bits = bits, .zeros = zeros, .half = half};
     for (int64_t r = 0; r < ROWS; r++)
         for (int64_t i = 0; i < k; i++)
             p->a[r][i] = draw_float() * ldexpf(1, (int)(i / block % 7) - 3) * (draw() % 5 ? 1 : 0);
     for (int64_t i = 0; i < n * p->blocks; i++) {
-        p->scale[i] = draw_float();
-        p->zero[i] = zeros ? (float)(draw() % 16) : 8.0f;
+        p->scale[i] = half ? ort_f16_to_f32(ort_f32_to_f16(draw_float())) : draw_float();
+        p->zero[i] = zeros == BYTES    ? (float)(draw() % (1u << bits))
+                     : zeros == FLOATS ? 8.0f * draw_float()
+                                       : (float)(1 << (bits - 1));
     }
     for (int64_t i = 0; i < n; i++)
         p->bias[i] = draw_float();
-    for (int64_t i = 0; i < n * p->blocks * block / 2; i++)
+    for (int64_t i = 0; i < n * p->blocks * block * bits / 8; i++)
         p->q[i] = (uint8_t)draw();
 }
 
@@ -66,40 +77,55 @@ static int64_t min_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Packed for these kernels; false when a row doesn't go into fixed point. */
-static bool pack(const ort_gemm_kernels *g, problem *p, int digits, memory *m, ort_nbits *w)
+/* The weight and what stands beside it. */
+static void pack_weight(const ort_gemm_kernels *g, const problem *p, memory *m, ort_nbits *w)
 {
     int64_t lanes = g->nbits_lanes, groups = (p->n + lanes - 1) / lanes;
-    int64_t row_words = p->blocks * p->block / 8, run = min_of(p->block / 8, 16);
-    int64_t runs = row_words / run, plane = (row_words + lanes - 1) / lanes * lanes;
+    int64_t row_words = p->blocks * p->block * p->bits / 32;
+    int64_t run = min_of(p->block, 128) * p->bits / 32;
     memset(m, 0, sizeof *m);
-    *w = (ort_nbits){.words = m->words, .scale = m->scale, .zero = p->zeros ? m->zero : NULL,
-                     .bias = p->bias, .n = p->n, .row_words = row_words, .run_words = run,
-                     .block_runs = p->block / 8 / run, .rows = ROWS, .a = m->a[0],
-                     .sums = m->sums, .digits = digits, .fixed = m->fixed[0], .units = m->units,
-                     .fixed_row = digits * (2 * plane + runs), .y = p->y[0], .y_row = N_MAX};
+    *w = (ort_nbits){.words = m->words, .bits = p->bits, .middle = 1 << (p->bits - 1),
+                     .scale = p->half ? NULL : m->scale, .scale_half = p->half ? m->half : NULL,
+                     .zero = p->zeros == FLOATS ? m->zero : NULL,
+                     .zero_byte = p->zeros == BYTES ? m->byte : NULL, .bias = p->bias, .n = p->n,
+                     .row_words = row_words, .run_words = run,
+                     .block_runs = p->block * p->bits / 32 / run};
     for (int64_t i = 0; i < groups; i++)
-        g->nbits4_pack(p->n, row_words, p->q, i * lanes, m->words + i * lanes * row_words);
+        g->nbits_pack(p->n, row_words, p->bits, p->q, i * lanes, m->words + i * lanes * row_words);
     for (int64_t j = 0; j < p->n; j++)
         for (int64_t b = 0; b < p->blocks; b++) {
             int64_t to = (j / lanes * p->blocks + b) * lanes + j % lanes;
             m->scale[to] = p->scale[j * p->blocks + b];
+            m->half[to] = ort_f32_to_f16(m->scale[to]);
             m->zero[to] = p->zero[j * p->blocks + b];
+            m->byte[to] = p->zeros == BYTES ? (uint8_t)m->zero[to] : 0;
         }
-    for (int64_t r = 0; r < ROWS; r++) {
-        float *a = m->a[0] + r * 8 * row_words, *sums = m->sums + r * runs;
-        if (digits == 0)
-            g->nbits4_arrange(p->k, w, p->a[r], a, sums);
-        else if (!g->nbits4_fix(p->k, w, p->a[r], m->fixed[0] + r * w->fixed_row,
-                                m->units + r * runs, sums))
+}
+
+/* Packed for these kernels; false when a row doesn't go into fixed point. */
+static bool pack(const ort_gemm_kernels *g, problem *p, int digits, memory *m, ort_nbits *w)
+{
+    pack_weight(g, p, m, w);
+    int64_t runs = w->row_words / w->run_words;
+    w->rows = ROWS;
+    w->digits = digits;
+    w->fixed = m->fixed[0];
+    w->fixed_row = digits * (p->blocks * p->block / 4 + runs);
+    w->sums = m->sums;
+    w->units = m->units;
+    w->y = p->y[0];
+    w->y_row = N_MAX;
+    for (int64_t r = 0; r < ROWS; r++)
+        if (!g->nbits_fix(p->k, w, p->a[r], m->fixed[0] + r * w->fixed_row, m->units + r * runs,
+                          m->sums + r * runs))
             return false;
-    }
     return true;
 }
 
-static int nibble(const problem *p, int64_t j, int64_t k)
+static int code(const problem *p, int64_t j, int64_t k)
 {
-    return p->q[(j * p->blocks * p->block + k) / 2] >> (k % 2 * 4) & 15;
+    int64_t at = (j * p->blocks * p->block + k) * p->bits;
+    return p->q[at / 8] >> at % 8 & ((1 << p->bits) - 1);
 }
 
 static double largest(const problem *p, int64_t row, int64_t k)
@@ -123,7 +149,7 @@ static double worst_of(const problem *p, int digits, double *mean)
             for (int64_t k = 0; k < p->k; k++) {
                 int64_t b = j * p->blocks + k / p->block;
                 double s = (double)p->scale[b], z = (double)p->zero[b], a = (double)p->a[r][k];
-                double q = nibble(p, j, k);
+                double q = code(p, j, k);
                 exact += s * (q - z) * a;
                 bound += (double)(p->k + 8) * u * fabs(s * (q + z) * a);
                 if (digits)
@@ -140,64 +166,124 @@ static double worst_of(const problem *p, int digits, double *mean)
 static problem p;
 static memory m;
 
+/* The same in floats: what three bytes are measured by. */
+static void sum_floats(problem *q)
+{
+    for (int64_t r = 0; r < ROWS; r++)
+        for (int64_t j = 0; j < q->n; j++) {
+            float sum = 0;
+            for (int64_t b = 0; b < q->blocks; b++) {
+                float part = 0, of = q->zero[j * q->blocks + b];
+                for (int64_t k = b * q->block; k < min_of((b + 1) * q->block, q->k); k++)
+                    part += ((float)code(q, j, k) - of) * q->a[r][k];
+                sum += part * q->scale[j * q->blocks + b];
+            }
+            q->y[r][j] = sum + q->bias[j];
+        }
+}
+
 static double run(const ort_gemm_kernels *g, int digits, double *mean)
 {
     ort_nbits w;
-    if (!pack(g, &p, digits, &m, &w))
-        return INFINITY;
     memset(p.y, 0xff, sizeof p.y);
-    if (digits)
-        g->nbits4_fixed(0, p.n, &w);
-    else
-        g->nbits4(0, p.n, &w);
+    if (digits == 0)
+        sum_floats(&p);
+    else if (pack(g, &p, digits, &m, &w))
+        g->nbits(0, p.n, &w);
     return worst_of(&p, digits, mean);
+}
+
+static const int64_t sizes[][3] = {{16, 1, 16}, {40, 3, 16}, {64, 17, 32}, {288, 40, 32},
+                                   {130, 33, 64}, {512, 31, 256}, {500, 16, 512}, {96, 5, 128}};
+
+/* Worst errors and means by digits, of all sizes. */
+static void measure(const ort_kernels *k, int bits, double *worst, double *means)
+{
+    for (size_t i = 0; i < ZEROS * sizeof sizes / sizeof *sizes; i++) {
+        fill(&p, sizes[i / ZEROS], bits, (int)(i % ZEROS), i % 2);
+        for (int digits = 0; digits <= 3; digits += digits ? 2 : 1) {
+            double mean = 0;
+            worst[digits] = fmax(worst[digits], run(&k->gemm, digits, &mean));
+            means[digits] += mean;
+        }
+    }
 }
 
 static void error_bounds(test_state *test)
 {
-    const int64_t sizes[][3] = {{16, 1, 16}, {40, 3, 16}, {64, 17, 32}, {288, 40, 32},
-                                {130, 33, 64}, {512, 31, 256}, {500, 16, 512}, {96, 5, 128}};
     const ort_kernel_tier *tier;
     for (int t = 0; (tier = ort_kernel_tier_at(t)); t++) {
         const ort_kernels *k = ort_kernels_get(tier->name);
-        double worst[4] = {0}, means[4] = {0};
-        for (size_t i = 0; k && i < 2 * sizeof sizes / sizeof *sizes; i++) {
-            const int64_t *size = sizes[i / 2];
-            fill(&p, size[0], size[1], size[2], i % 2);
-            for (int digits = 0; digits <= 3; digits += digits ? 2 : 1) {
-                double mean = 0;
-                worst[digits] = fmax(worst[digits], run(&k->gemm, digits, &mean));
-                means[digits] += mean;
-            }
+        for (int bits = 2; k && bits <= 8; bits *= 2) {
+            double worst[4] = {0}, means[4] = {0};
+            measure(k, bits, worst, means);
+            printf("# %s, %d bits: worst error of its bound %.3f, one byte %.3f, three bytes %.3f "
+                   "and %.2f of the mean error of floats\n",
+                   tier->name, bits, worst[0], worst[1], worst[3], means[3] / means[0]);
+            CHECK(worst[0] <= 1 && worst[1] <= 1 && worst[3] <= 1 && means[3] <= 1.5 * means[0]);
         }
-        if (!k)
-            continue;
-        printf("# %s: worst error of its bound %.3f, one byte %.3f, three bytes %.3f and %.2f of "
-               "the mean error of floats\n",
-               tier->name, worst[0], worst[1], worst[3], means[3] / means[0]);
-        CHECK(worst[0] <= 1 && worst[1] <= 1 && worst[3] <= 1 && means[3] <= 1.5 * means[0]);
     }
 }
 
-/* Columns come out alike however they are cut into calls. */
+/* Columns and rows come out alike however they are cut into calls. */
 static void cuts(test_state *test)
 {
     const ort_kernel_tier *tier;
     static float whole[ROWS][N_MAX];
     for (int t = 0; (tier = ort_kernel_tier_at(t)); t++) {
         const ort_kernels *k = ort_kernels_get(tier->name);
-        for (int digits = 0; k && digits <= 3; digits += digits ? 2 : 1) {
+        for (int i = 0; k && i < 6; i++) {
             ort_nbits w;
-            fill(&p, 288, N_MAX, 32, digits == 3);
-            CHECK(pack(&k->gemm, &p, digits, &m, &w));
-            void (*product)(int64_t, int64_t, const ort_nbits *) =
-                digits ? k->gemm.nbits4_fixed : k->gemm.nbits4;
-            product(0, N_MAX, &w);
+            fill(&p, (const int64_t[]){288, N_MAX, 32}, 2 << i % 3, i % ZEROS, i & 1);
+            CHECK(pack(&k->gemm, &p, i < 3 ? 1 : 3, &m, &w));
+            k->gemm.nbits(0, N_MAX, &w);
             memcpy(whole, p.y, sizeof whole);
             memset(p.y, 0, sizeof p.y);
             for (int64_t j = 0; j < N_MAX; j += k->gemm.nbits_lanes)
-                product(j, min_of(j + k->gemm.nbits_lanes, N_MAX), &w);
+                k->gemm.nbits(j, min_of(j + k->gemm.nbits_lanes, N_MAX), &w);
             CHECK(!memcmp(whole, p.y, sizeof whole));
+            memset(p.y, 0, sizeof p.y);
+            const int64_t runs = w.row_words / w.run_words;
+            for (w.rows = 1; w.y < p.y[ROWS - 1]; w.y += N_MAX, w.fixed += w.fixed_row) {
+                k->gemm.nbits(0, N_MAX, &w);
+                w.units += runs;
+                w.sums += runs;
+            }
+            k->gemm.nbits(0, N_MAX, &w);
+            CHECK(!memcmp(whole, p.y, sizeof whole));
+        }
+    }
+}
+
+/* Rows of bytes, with 127 in each run so that its unit is 1: every tier has the exact sum, also of
+ * the largest codes there are. */
+static void exact(test_state *test)
+{
+    const ort_kernel_tier *tier;
+    for (int t = 0; (tier = ort_kernel_tier_at(t)); t++) {
+        const ort_kernels *k = ort_kernels_get(tier->name);
+        for (int i = 0; k && i < 12; i++) {
+            ort_nbits w;
+            fill(&p, sizes[2 + i % 4], 2 << i % 3, i % 2 ? BYTES : MIDDLE, true);
+            for (int64_t b = 0; b < p.n * p.blocks; b++)
+                p.scale[b] = 1;
+            for (int64_t r = 0; r < ROWS; r++)
+                for (int64_t at = 0; at < p.k; at++)
+                    p.a[r][at] = at % 16 == 0 ? 127.0f : i < 6 ? (float)((int)(draw() % 255) - 127)
+                                                       : r % 2 ? -127.0f : 127.0f;
+            if (i >= 6)
+                memset(p.q, 0xff, sizeof p.q);
+            memset(p.bias, 0, sizeof p.bias);
+            CHECK(pack(&k->gemm, &p, 1, &m, &w));
+            k->gemm.nbits(0, p.n, &w);
+            for (int64_t r = 0; r < ROWS; r++)
+                for (int64_t j = 0; j < p.n; j++) {
+                    int64_t sum = 0;
+                    for (int64_t at = 0; at < p.k; at++)
+                        sum += (code(&p, j, at) - (int)p.zero[j * p.blocks + at / p.block]) *
+                               (int64_t)p.a[r][at];
+                    CHECK(p.y[r][j] == (float)sum);
+                }
         }
     }
 }
@@ -211,7 +297,7 @@ static void refused(test_state *test)
         const ort_kernels *k = ort_kernels_get(tier->name);
         for (size_t i = 0; k && i < sizeof values / sizeof *values; i++) {
             ort_nbits w;
-            fill(&p, 40, 3, 16, false);
+            fill(&p, (const int64_t[]){40, 3, 16}, 4, MIDDLE, false);
             memset(p.a[1] + 32, 0, 8 * sizeof(float));
             CHECK(pack(&k->gemm, &p, 3, &m, &w));
             p.a[1][37] = values[i];
@@ -226,18 +312,18 @@ static void widened(test_state *test)
     static float out[K_MAX * 16];
     for (int t = 0; (tier = ort_kernel_tier_at(t)); t++) {
         const ort_kernels *k = ort_kernels_get(tier->name);
-        ort_nbits w;
-        if (!k)
-            continue;
-        const int64_t lanes = k->gemm.nbits_lanes;
-        fill(&p, 130, 33, 64, true);
-        CHECK(pack(&k->gemm, &p, 0, &m, &w));
-        for (int64_t group = 0; group * lanes < p.n; group++) {
-            k->gemm.nbits4_widen(&w, group, 48, 82, out, lanes);
-            for (int64_t i = 0; i < 82 * lanes && group * lanes + i % lanes < p.n; i++) {
-                int64_t j = group * lanes + i % lanes, at = 48 + i / lanes;
-                float z = p.zero[j * p.blocks + at / 64], s = p.scale[j * p.blocks + at / 64];
-                CHECK(out[i] == ((float)nibble(&p, j, at) - z) * s);
+        for (int bits = 2; k && bits <= 8; bits *= 2) {
+            ort_nbits w;
+            const int64_t lanes = k->gemm.nbits_lanes;
+            fill(&p, (const int64_t[]){130, 33, 64}, bits, bits == 4 ? FLOATS : BYTES, bits == 8);
+            pack_weight(&k->gemm, &p, &m, &w);
+            for (int64_t group = 0; group * lanes < p.n; group++) {
+                k->gemm.nbits_widen(&w, group, 48, 82, out, lanes);
+                for (int64_t i = 0; i < 82 * lanes && group * lanes + i % lanes < p.n; i++) {
+                    int64_t j = group * lanes + i % lanes, at = 48 + i / lanes;
+                    float z = p.zero[j * p.blocks + at / 64], s = p.scale[j * p.blocks + at / 64];
+                    CHECK(out[i] == ((float)code(&p, j, at) - z) * s);
+                }
             }
         }
     }
@@ -248,6 +334,7 @@ int main(void)
     test_state test = {0};
     RUN(&test, error_bounds);
     RUN(&test, cuts);
+    RUN(&test, exact);
     RUN(&test, refused);
     RUN(&test, widened);
     return test.failures != 0;

@@ -4,32 +4,27 @@
 
 #include "kernel/gemm.h"
 
-static inline vi vi_load_u8(const uint8_t *p)
+/* Codes of up to 4 bits: sums of eight stay in 16 bits, 16 products of at most 15 * 128, of bytes
+ * that are no less than -128. Codes of 8 bits are multiplied in pairs of int16. */
+#define NBITS_ROWS1 3
+#define NBITS_ROWS3 1
+#define NBITS_PARTS 8
+static inline vi nbits_begin(vi p, int bits)
 {
-    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    return bits == 8 ? p : vi_zero();
 }
-
-/* Every eighth of 8 * VF_LANES elements. */
-static inline vf vf_load_eighth(const float *p)
+static inline vi nbits_add(vi part, vi codes, vi bytes, int bits)
 {
-    return _mm256_i32gather_ps(p, _mm256_setr_epi32(0, 8, 16, 24, 32, 40, 48, 56), 4);
+    if (bits < 8)
+        return _mm256_add_epi16(part, _mm256_maddubs_epi16(codes, bytes));
+    const vi even = _mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8);
+    const vi odd = _mm256_srai_epi16(bytes, 8);
+    part = vi_dot_i16(_mm256_and_si256(codes, _mm256_set1_epi16(255)), even, part);
+    return vi_dot_i16(_mm256_srli_epi16(codes, 8), odd, part);
 }
-
-/* Sums of four words stay in 16 bits: 16 products of at most 15 * 128 there, of bytes that are
- * no less than -128. */
-#define NIBBLE_WORDS 4
-static inline vi vi_nibbles_begin(vi p)
+static inline vi nbits_end(vi p, vi part, int bits)
 {
-    return vi_zero();
-}
-static inline vi vi_nibbles(vi part, vi low, vi high, vi even, vi odd)
-{
-    vi pairs = _mm256_add_epi16(_mm256_maddubs_epi16(low, even), _mm256_maddubs_epi16(high, odd));
-    return _mm256_add_epi16(part, pairs);
-}
-static inline vi vi_nibbles_end(vi p, vi part)
-{
-    return vi_add(p, _mm256_madd_epi16(part, _mm256_set1_epi16(1)));
+    return bits == 8 ? part : vi_add(p, _mm256_madd_epi16(part, _mm256_set1_epi16(1)));
 }
 
 /* The low byte of the first n lanes. */
@@ -69,5 +64,4 @@ static void stride_copy(int64_t n, const float *in, int64_t stride, float *out)
 void ort_gemm_plug_avx2(ort_gemm_kernels *table)
 {
     plug_table(table);
-    table->nbits4_fixed_is_fast = true;
 }

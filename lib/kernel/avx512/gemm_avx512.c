@@ -4,26 +4,27 @@
 
 #include "kernel/gemm.h"
 
-static inline vi vi_load_u8(const uint8_t *p)
+/* Codes of up to 4 bits: sums of eight stay in 16 bits, 16 products of at most 15 * 128, of bytes
+ * that are no less than -128. Codes of 8 bits are multiplied in pairs of int16. */
+#define NBITS_ROWS1 6
+#define NBITS_ROWS3 3
+#define NBITS_PARTS 8
+static inline vi nbits_begin(vi p, int bits)
 {
-    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return bits == 8 ? p : vi_zero();
 }
-
-/* Sums of four words stay in 16 bits: 16 products of at most 15 * 128 there, of bytes that are
- * no less than -128. */
-#define NIBBLE_WORDS 4
-static inline vi vi_nibbles_begin(vi p)
+static inline vi nbits_add(vi part, vi codes, vi bytes, int bits)
 {
-    return vi_zero();
+    if (bits < 8)
+        return _mm512_add_epi16(part, _mm512_maddubs_epi16(codes, bytes));
+    const vi even = _mm512_srai_epi16(_mm512_slli_epi16(bytes, 8), 8);
+    const vi odd = _mm512_srai_epi16(bytes, 8);
+    part = vi_dot_i16(_mm512_and_si512(codes, _mm512_set1_epi16(255)), even, part);
+    return vi_dot_i16(_mm512_srli_epi16(codes, 8), odd, part);
 }
-static inline vi vi_nibbles(vi part, vi low, vi high, vi even, vi odd)
+static inline vi nbits_end(vi p, vi part, int bits)
 {
-    vi pairs = _mm512_add_epi16(_mm512_maddubs_epi16(low, even), _mm512_maddubs_epi16(high, odd));
-    return _mm512_add_epi16(part, pairs);
-}
-static inline vi vi_nibbles_end(vi p, vi part)
-{
-    return vi_add(p, _mm512_madd_epi16(part, _mm512_set1_epi16(1)));
+    return bits == 8 ? part : vi_add(p, _mm512_madd_epi16(part, _mm512_set1_epi16(1)));
 }
 
 /* The low byte of the first n lanes. */
@@ -63,5 +64,4 @@ static void stride_copy(int64_t n, const float *in, int64_t stride, float *out)
 void ort_gemm_plug_avx512(ort_gemm_kernels *table)
 {
     plug_table(table);
-    table->nbits4_fixed_is_fast = true;
 }

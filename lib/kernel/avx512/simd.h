@@ -146,12 +146,6 @@ static inline void vf_transpose(const float *from, int64_t step, float *to, int6
         vf_store(to + (12 + c) * to_step, _mm512_shuffle_f32x4(d, e, 0xdd));
     }
 }
-/* Every eighth of 8 * VF_LANES elements. */
-static inline vf vf_load_eighth(const float *p)
-{
-    return _mm512_i32gather_ps(_mm512_setr_epi32(0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96,
-                                                 104, 112, 120), p, 4);
-}
 #define vi_shr(a, count) _mm512_srli_epi32(a, count) /* logical */
 #define vi_sra(a, count) _mm512_srai_epi32(a, count) /* arithmetic */
 static inline vi vi_from_vf(vf a) { return _mm512_cvtps_epi32(a); } /* nearest even */

@@ -7,15 +7,6 @@
 #include "kernel/gemm.h"
 #include "kernel/scalar/simd.h"
 
-static inline vi vi_load_u8_n(const uint8_t *p, int64_t n)
-{
-    vi r = {0};
-    for (int64_t i = 0; i < VF_LANES && i < n; i++)
-        r[i] = p[i];
-    return r;
-}
-static inline vi vi_load_u8(const uint8_t *p) { return vi_load_u8_n(p, VF_LANES); }
-
 static inline void store_bytes(uint8_t *p, int64_t n, vi v)
 {
     for (int64_t i = 0; i < VF_LANES && i < n; i++)
@@ -28,32 +19,22 @@ static void stride_copy(int64_t n, const float *in, int64_t stride, float *out)
         out[i] = in[i * stride];
 }
 
-/* Every eighth of 8 * VF_LANES elements. */
-static inline vf vf_load_eighth(const float *p)
-{
-    vf r;
-    for (int i = 0; i < VF_LANES; i++)
-        r[i] = p[8 * i];
-    return r;
-}
-
-#define NIBBLE_WORDS INT64_MAX
-static inline vi vi_nibbles_begin(vi p) { return p; }
-static inline vi vi_nibbles_end(vi p, vi part)
-{
-    return part;
-}
-/* p + the products of four nibbles of low with signed bytes of even, and of high with odd. */
-static inline vi vi_nibbles(vi p, vi low, vi high, vi even, vi odd)
-{
-    for (int i = 0; i < VF_LANES; i++)
-        for (int byte = 0; byte < 32; byte += 8)
-            p[i] += (low[i] >> byte & 15) * (int8_t)((uint32_t)even[i] >> byte) +
-                    (high[i] >> byte & 15) * (int8_t)((uint32_t)odd[i] >> byte);
-    return p;
-}
-
 #define vi_add vi_wrap_add
+#define NBITS_ROWS1 3
+#define NBITS_ROWS3 1
+#define NBITS_PARTS INT32_MAX
+static inline vi nbits_begin(vi p, int bits) { return p; }
+static inline vi nbits_end(vi p, vi part, int bits) { return part; }
+/* Pairs of int16, of the codes without a sign. */
+static inline vi nbits_add(vi part, vi codes, vi bytes, int bits)
+{
+    typedef int16_t wide __attribute__((vector_size(16)));
+    const vi low = vi_set1(0x00ff00ff);
+    wide odd = (wide)bytes >> 8, even = (wide)((wide)vi_shl(bytes, 8)) >> 8;
+    part = vi_dot_i16(vi_and(codes, low), (vi)even, part);
+    return vi_dot_i16(vi_and(vi_shr(codes, 8), low), (vi)odd, part);
+}
+
 #define GEMM_ROWS 4
 #include "kernel/gemm.inc"
 

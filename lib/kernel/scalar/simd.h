@@ -200,6 +200,7 @@ SIMD void vi_store_codes(uint8_t *p, const vi *v, bool is_signed)
     }
 #endif
 }
+SIMD vi vi_from_u8(const uint8_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
 SIMD vf vf_div(vf a, vf b) { return a / b; }
 SIMD vf vf_from_f16(const uint16_t *p) /* VF_LANES of them */
 {

@@ -1,5 +1,5 @@
 /* gemm_vnni.c - integer products of the AVX-512 VNNI tier: bytes by fours (vpdpbusd, which sums
- * exactly), int16 pairs with a fused accumulation (vpdpwssd), nibbles by bytes (vpdpbusd).
+ * exactly), int16 pairs with a fused accumulation (vpdpwssd), weights of a few bits by bytes.
  * Everything else is the AVX-512 tier's. */
 #include <stdbool.h>
 #include <string.h>
@@ -33,23 +33,23 @@
 #define BYTES_DOT(x, b, c) _mm512_dpbusd_epi32(c, x, b)
 #include "kernel/bytes.inc"
 
-#define NIBBLE_WORDS INT64_MAX
-static inline vi vi_nibbles_begin(vi p) { return p; }
-static inline vi vi_nibbles_end(vi p, vi part)
+#define NBITS_ROWS1 6
+#define NBITS_ROWS3 3
+#define NBITS_PARTS INT32_MAX
+static inline vi nbits_begin(vi p, int bits) { return p; }
+static inline vi nbits_end(vi p, vi part, int bits) { return part; }
+static inline vi nbits_add(vi part, vi codes, vi bytes, int bits)
 {
+    /* gcc copies the sums of the intrinsic */
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(part) : "v"(codes), "v"(bytes));
     return part;
 }
-/* p + the products of four nibbles of low with signed bytes of even, and of high with odd. */
-static inline vi vi_nibbles(vi p, vi low, vi high, vi even, vi odd)
-{
-    return _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(p, low, even), high, odd);
-}
-#include "kernel/nbits_store.inc"
+#include "kernel/nbits_read.inc"
 #include "kernel/nbits_fixed.inc"
 
 void ort_gemm_plug_vnni(ort_gemm_kernels *table)
 {
     table->i16 = i16_run;
     plug_bytes(table);
-    table->nbits4_fixed = nbits4_fixed;
+    table->nbits = nbits;
 }

@@ -1,20 +1,23 @@
-/* nbits.c - com.microsoft MatMulNBits: A[m][K] times a weight of 2, 4 or 8 bits in blocks along K.
+/* nbits.c - com.microsoft MatMulNBits: A[m][K] times a weight of 2 to 8 bits in blocks along K.
  *
- * B is [N][blocks][block * bits / 8] as the model stores it. Constants of 4 bits are packed into
- * groups of columns (ort_nbits). Few rows of A multiply those straight: in fixed point of one byte
- * an element where accuracy_level is 4, of three where the kernels are fast at that, in floats
- * otherwise. More rows, or another B: a task widens its columns of B to float panels, kc at a time,
- * and multiplies.
+ * B is [N][blocks][bytes of block * bits] as the model stores it. Constants are packed into groups
+ * of columns (ort_nbits), of 2, 4 or 8 bits; what is between goes into the next of them. Rows of A
+ * multiply those straight, in fixed point: of one byte an element where accuracy_level is 4, of
+ * three otherwise. Another B, and rows that don't go into fixed point: a task widens its columns
+ * of B to float panels, kc at a time, and multiplies.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/num.h"
 #include "op/shared/halves.h"
 #include "op/shared/matrix.h"
 
-enum { VECTOR_ROWS = 16, TASK_BYTES = 64 << 10, RUN_WORDS = 16 /* 128 weights */ };
+enum { TASK_BYTES = 64 << 10, /* of packed weights */
+       FIX_BYTES = 16 << 10,  /* of A */
+       RUN = 128 };           /* weights, at most */
 
 typedef struct nbits_state {
     int64_t k, n, block, bits, blocks;
@@ -35,9 +38,8 @@ static const ort_bind nbits_bind[] = {
 
 typedef struct nbits_plan {
     int64_t m;
-    bool vectors;
     int64_t fixed_row; /* words of a row of A in fixed point */
-    size_t a, y, scale, zero, bias, arranged, sums, fixed, units;
+    size_t a, y, scale, zero, bias, sums, fixed, fits, units;
 } nbits_plan;
 
 static ort_status nbits_infer(ort_infer *x, ort_error *err)
@@ -60,9 +62,26 @@ static void nbits_cost(const ort_infer *x, ort_cost *cost)
     for (int d = 0; d < y->rank; d++)
         macs *= ort_dim_known(y->dim[d]) ? (double)y->dim[d].size : 0;
     cost->macs = y->rank > 0 ? macs : 0;
+    cost->of_bytes = ort_node_attr_int(x->node, "accuracy_level") == 4;
 }
 
 /* ---- prepare */
+
+/* Bytes of a block of B; rows of packed zero points begin at whole bytes, too. */
+static int64_t code_bytes(int64_t codes, int64_t bits)
+{
+    return (codes * bits + 7) / 8;
+}
+
+/* Codes follow each other bit by bit, the first in the low bits. */
+static unsigned code_at(const uint8_t *codes, int64_t index, int64_t bits)
+{
+    const int64_t from = index * bits, left = from % 8;
+    unsigned word = codes[from / 8];
+    if (left + bits > 8)
+        word |= (unsigned)codes[from / 8 + 1] << 8;
+    return word >> left & ((1u << bits) - 1u);
+}
 
 /* Zero points as floats: given as T, or packed `bits` each with rows of whole bytes. */
 static void unpack_zeros(const nbits_state *s, const ort_tensor *zero, float *out)
@@ -71,21 +90,18 @@ static void unpack_zeros(const nbits_state *s, const ort_tensor *zero, float *ou
         ort_tensor_to_f32(zero, 0, s->n * s->blocks, out);
         return;
     }
-    int64_t row_bytes = (s->blocks * s->bits + 7) / 8, at;
-    for (int64_t j = 0; j < s->n; j++)
-        for (at = 0; at < s->blocks; at++) {
-            const uint8_t *row = (const uint8_t *)zero->data + j * row_bytes;
-            unsigned byte = row[at * s->bits / 8];
-            out[j * s->blocks + at] =
-                (float)((byte >> (at * s->bits % 8)) & ((1u << s->bits) - 1u));
-        }
+    for (int64_t j = 0; j < s->n; j++) {
+        const uint8_t *row = (const uint8_t *)zero->data + j * code_bytes(s->blocks, s->bits);
+        for (int64_t at = 0; at < s->blocks; at++)
+            *out++ = (float)code_at(row, at, s->bits);
+    }
 }
 
 static ort_status check_sizes(const nbits_state *s, const ort_tensor *b, const ort_tensor *scale,
                               const ort_tensor *zero, const ort_tensor *bias, ort_error *err)
 {
-    int64_t blob = s->block * s->bits / 8, blocks = s->n * s->blocks;
-    int64_t zero_bytes = s->n * ((s->blocks * s->bits + 7) / 8);
+    int64_t blob = code_bytes(s->block, s->bits), blocks = s->n * s->blocks;
+    int64_t zero_bytes = s->n * code_bytes(s->blocks, s->bits);
     if (b && ort_tensor_count(b) != blocks * blob)
         return ort_error_set(err, ORT_ERROR_MODEL, "B has %lld bytes, needs %lld x %lld x %lld",
                              (long long)ort_tensor_count(b), (long long)s->n, (long long)s->blocks,
@@ -128,70 +144,170 @@ static ort_status floats_of_constant(ort_prep *p, int input, int64_t count, cons
     return ORT_OK;
 }
 
-/* [N][blocks] of a constant as floats [group][blocks][lanes]; columns beyond N have 0. */
-static ort_status pack_lanes(ort_prep *p, int input, const nbits_state *s, const float **out,
+/* ---- packed */
+
+/* Of so many elements of [N][blocks] as [group][blocks][lanes]; columns beyond N have 0. */
+static void *pack_block(ort_prep *p, const char *kind, int input, const nbits_state *s, size_t size,
+                        bool *fill, ort_error *err)
+{
+    const int64_t lanes = p->k->gemm.nbits_lanes, groups = (s->n + lanes - 1) / lanes;
+    const size_t bytes = (size_t)(groups * lanes * s->blocks) * size;
+    void *to = ort_prep_pack(p, kind, 1u << input, bytes, fill);
+    if (!to)
+        ort_error_memory(err, bytes);
+    else if (*fill)
+        memset(to, 0, bytes);
+    return to;
+}
+
+/* Where element (j, block) lies in such a block. */
+static int64_t place(const ort_prep *p, const nbits_state *s, int64_t j, int64_t block)
+{
+    const int64_t lanes = p->k->gemm.nbits_lanes;
+    return (j / lanes * s->blocks + block) * lanes + j % lanes;
+}
+
+/* Does a float16 hold each scale? Kept with what is packed, for a pack file has no scales. */
+static ort_status fit_half(ort_prep *p, const float *plain, int64_t count, bool *fits,
+                           ort_error *err)
+{
+    bool fill;
+    int32_t *kept = ort_prep_pack(p, "scale form", 1u << 2, sizeof *kept, &fill);
+    if (!kept)
+        return ort_error_memory(err, sizeof *kept);
+    if (fill)
+        *kept = 1;
+    for (int64_t i = 0; fill && i < count && *kept; i++)
+        *kept = ort_f16_to_f32(ort_f32_to_f16(plain[i])) == plain[i];
+    *fits = *kept != 0;
+    return ORT_OK;
+}
+
+static ort_status pack_scales(ort_prep *p, nbits_state *s, const float *plain, ort_error *err)
+{
+    ort_nbits *w = &s->packed;
+    bool half = false, fill;
+    ORT_TRY(fit_half(p, plain, s->n * s->blocks, &half, err));
+    void *to = pack_block(p, half ? "half scales" : "scales", 2, s, half ? 2 : 4, &fill, err);
+    if (!to)
+        return ORT_ERROR_MEMORY;
+    for (int64_t i = 0; fill && i < s->n * s->blocks; i++) {
+        const int64_t at = place(p, s, i / s->blocks, i % s->blocks);
+        if (half)
+            ((uint16_t *)to)[at] = ort_f32_to_f16(plain[i]);
+        else
+            ((float *)to)[at] = plain[i];
+    }
+    w->scale = half ? NULL : to;
+    w->scale_half = half ? to : NULL;
+    ort_prep_absorb(p, 2);
+    return ORT_OK;
+}
+
+/* Packed zero points become bytes, others floats. */
+static ort_status pack_zeros(ort_prep *p, nbits_state *s, const float *plain, ort_error *err)
+{
+    const bool codes = ort_prep_constant(p, 3)->dtype == ORT_DTYPE_UINT8;
+    bool fill;
+    void *to = pack_block(p, "zeros", 3, s, codes ? 1 : 4, &fill, err);
+    if (!to)
+        return ORT_ERROR_MEMORY;
+    for (int64_t i = 0; fill && i < s->n * s->blocks; i++) {
+        const int64_t at = place(p, s, i / s->blocks, i % s->blocks);
+        if (codes)
+            ((uint8_t *)to)[at] = (uint8_t)plain[i];
+        else
+            ((float *)to)[at] = plain[i];
+    }
+    s->packed.zero = codes ? NULL : to;
+    s->packed.zero_byte = codes ? to : NULL;
+    ort_prep_absorb(p, 3);
+    return ORT_OK;
+}
+
+/* Columns [j, j + lanes) of a B of other bits, as rows of codes of w->bits. */
+static void recode(const nbits_state *s, const uint8_t *b, int64_t j, int64_t end, uint8_t *out)
+{
+    const int64_t bits = s->packed.bits, blob = code_bytes(s->block, s->bits);
+    const int64_t row = 4 * s->packed.row_words;
+    memset(out, 0, (size_t)((end - j) * row));
+    for (int64_t l = j; l < end; l++)
+        for (int64_t i = 0; i < s->blocks * s->block; i++) {
+            const uint8_t *block = b + (l * s->blocks + i / s->block) * blob;
+            const int64_t at = (l - j) * row * 8 + i * bits;
+            out[at / 8] = (uint8_t)(out[at / 8] |
+                                    code_at(block, i % s->block, s->bits) << at % 8);
+        }
+}
+
+static ort_status fill_words(const ort_prep *p, const nbits_state *s, int32_t *words,
                              ort_error *err)
 {
-    const ort_tensor *t = ort_prep_constant(p, input);
-    const int64_t lanes = p->k->gemm.nbits_lanes, groups = (s->n + lanes - 1) / lanes;
-    size_t bytes = (size_t)(groups * lanes * s->blocks) * sizeof(float);
-    bool fill;
-    float *to = ort_prep_pack(p, input == 2 ? "scales" : "zeros", 1u << input, bytes, &fill);
-    if (!to)
-        return ort_error_memory(err, bytes);
-    *out = to;
-    ort_prep_absorb(p, input);
-    if (!fill)
-        return ORT_OK;
-    float *plain = malloc((size_t)(s->n * s->blocks) * sizeof *plain);
-    if (!plain)
-        return ort_error_memory(err, bytes);
-    if (input == 3)
-        unpack_zeros(s, t, plain);
-    else
-        ort_tensor_to_f32(t, 0, s->n * s->blocks, plain);
-    for (int64_t g = 0; g < groups; g++)
-        for (int64_t b = 0; b < s->blocks; b++)
-            for (int64_t j = g * lanes; j < (g + 1) * lanes; j++)
-                *to++ = j < s->n ? plain[j * s->blocks + b] : 0.0f;
-    free(plain);
+    const ort_gemm_kernels *g = &p->k->gemm;
+    const ort_nbits *w = &s->packed;
+    const uint8_t *b = ort_prep_constant(p, 1)->data;
+    const int64_t lanes = g->nbits_lanes, row = 4 * w->row_words;
+    uint8_t *codes = w->bits == s->bits ? NULL : malloc((size_t)(lanes * row));
+    if (!codes && w->bits != s->bits)
+        return ort_error_memory(err, (size_t)(lanes * row));
+    for (int64_t j = 0; j < s->n; j += lanes) {
+        const int64_t end = ort_min_i64(j + lanes, s->n);
+        if (codes)
+            recode(s, b, j, end, codes);
+        g->nbits_pack(codes ? end - j : s->n, w->row_words, w->bits, codes ? codes : b,
+                      codes ? 0 : j, words + j * w->row_words);
+    }
+    free(codes);
     return ORT_OK;
 }
 
 static ort_status pack_words(ort_prep *p, nbits_state *s, ort_error *err)
 {
-    const ort_tensor *b = ort_prep_constant(p, 1);
-    const ort_gemm_kernels *g = &p->k->gemm;
+    const int64_t lanes = p->k->gemm.nbits_lanes, groups = (s->n + lanes - 1) / lanes;
     ort_nbits *w = &s->packed;
-    if (s->bits != 4 || s->reordered || !b || !ort_prep_constant(p, 2) ||
-        (!s->zero_is_middle && !ort_prep_constant(p, 3)))
-        return ORT_OK;
+    w->bits = s->bits <= 2 ? 2 : s->bits <= 4 ? 4 : 8;
+    w->middle = 1 << (s->bits - 1);
     w->n = s->n;
-    w->row_words = s->blocks * s->block / 8;
-    w->run_words = ort_min_i64(s->block / 8, RUN_WORDS);
-    w->block_runs = s->block / 8 / w->run_words;
-    w->digits = s->accuracy == 4 ? 1 : g->nbits4_fixed_is_fast ? 3 : 0;
-    int64_t groups = (s->n + g->nbits_lanes - 1) / g->nbits_lanes;
-    size_t bytes = (size_t)(groups * g->nbits_lanes * w->row_words) * sizeof(int32_t);
+    w->row_words = s->blocks * s->block * w->bits / 32;
+    w->run_words = ort_min_i64(s->block, RUN) * w->bits / 32;
+    w->block_runs = ort_max_i64(s->block / RUN, 1);
+    w->digits = s->accuracy == 4 ? 1 : 3;
+    const size_t bytes = (size_t)(groups * lanes * w->row_words) * sizeof(int32_t);
     bool fill;
     int32_t *words = ort_prep_pack(p, "words", 1u << 1, bytes, &fill);
     if (!words)
         return ort_error_memory(err, bytes);
-    for (int64_t i = 0; fill && i < groups; i++)
-        g->nbits4_pack(s->n, w->row_words, b->data, i * g->nbits_lanes,
-                       words + i * g->nbits_lanes * w->row_words);
+    if (fill)
+        ORT_TRY(fill_words(p, s, words, err));
     ort_prep_absorb(p, 1);
     w->words = words;
-    ORT_TRY(pack_lanes(p, 2, s, &w->scale, err));
-    return s->zero_is_middle ? ORT_OK : pack_lanes(p, 3, s, &w->zero, err);
+    return ORT_OK;
+}
+
+static ort_status pack_weight(ort_prep *p, nbits_state *s, ort_error *err)
+{
+    const ort_tensor *scale = ort_prep_constant(p, 2), *zero = ort_prep_constant(p, 3);
+    const int64_t count = s->n * s->blocks;
+    if (s->reordered || !ort_prep_constant(p, 1) || !scale || (!s->zero_is_middle && !zero))
+        return ORT_OK;
+    float *plain = malloc((size_t)count * sizeof *plain);
+    if (!plain)
+        return ort_error_memory(err, (size_t)count * sizeof *plain);
+    ort_tensor_to_f32(scale, 0, count, plain);
+    ort_status status = pack_scales(p, s, plain, err);
+    if (status == ORT_OK && zero) {
+        unpack_zeros(s, zero, plain);
+        status = pack_zeros(p, s, plain, err);
+    }
+    free(plain);
+    return status != ORT_OK ? status : pack_words(p, s, err);
 }
 
 static ort_status nbits_prepare(ort_prep *p, ort_error *err)
 {
     nbits_state *s = p->state;
-    if (s->bits != 2 && s->bits != 4 && s->bits != 8)
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
-                             "bits = %lld isn't implemented, only 2, 4 and 8", (long long)s->bits);
+    if (s->bits < 2 || s->bits > 8)
+        return ort_prep_fail(p, err, "attribute bits is %lld, needs 2 to 8", (long long)s->bits);
     if (s->block < 16 || s->block > (1 << 20) || (s->block & (s->block - 1)))
         return ort_prep_fail(p, err, "attribute block_size is %lld, needs a power of two from 16 "
                              "on", (long long)s->block);
@@ -207,7 +323,7 @@ static ort_status nbits_prepare(ort_prep *p, ort_error *err)
     ORT_TRY(check_sizes(s, ort_prep_constant(p, 1), ort_prep_constant(p, 2),
                         ort_prep_constant(p, 3), ort_prep_constant(p, 5), err));
     ORT_TRY(floats_of_constant(p, 5, s->n, s, &s->bias, err));
-    ORT_TRY(pack_words(p, s, err));
+    ORT_TRY(pack_weight(p, s, err));
     if (s->packed.words)
         return ORT_OK;
     ORT_TRY(floats_of_constant(p, 2, s->n * s->blocks, s, &s->scale, err));
@@ -245,7 +361,6 @@ static ort_status nbits_shape(ort_shaping *s, ort_error *err)
     if (a->shape.rank < 1 || a->shape.dim[a->shape.rank - 1] != state->k)
         return ort_error_set(err, ORT_ERROR_MODEL, "A needs %lld columns", (long long)state->k);
     p->m = ort_shape_count_range(&a->shape, 0, a->shape.rank - 1);
-    p->vectors = state->packed.words && p->m <= VECTOR_ROWS;
     if (a->dtype != ORT_DTYPE_FLOAT) {
         ORT_TRY(take(&total, p->m * state->k, &p->a, err));
         ORT_TRY(take(&total, p->m * state->n, &p->y, err));
@@ -257,19 +372,17 @@ static ort_status nbits_shape(ort_shaping *s, ort_error *err)
         ORT_TRY(take(&total, count, &p->zero, err));
     if (!state->bias)
         ORT_TRY(take(&total, state->n, &p->bias, err));
-    if (p->vectors) {
+    if (state->packed.words) {
         const ort_nbits *w = &state->packed;
         int64_t runs = w->row_words / w->run_words;
-        size_t plane = ort_round_up((size_t)w->row_words, (size_t)s->k->gemm.nbits_lanes);
-        p->fixed_row = w->digits * (2 * (int64_t)plane + runs);
-        ORT_TRY(take(&total, p->m * 8 * w->row_words, &p->arranged, err));
+        p->fixed_row = w->digits * (w->row_words * 8 / w->bits + runs);
         ORT_TRY(take(&total, p->m * runs, &p->sums, err));
-        ORT_TRY(take(&total, p->m * p->fixed_row, &p->fixed, err));
         ORT_TRY(take(&total, p->m * runs, &p->units, err));
-    } else {
-        int64_t columns = panel_columns(s->k) + s->k->gemm.nr;
-        s->thread_bytes = (size_t)(columns * s->k->gemm.kc) * sizeof(float);
+        ORT_TRY(take(&total, p->m * p->fixed_row, &p->fixed, err));
+        ORT_TRY(take(&total, p->m, &p->fits, err));
     }
+    int64_t columns = panel_columns(s->k) + s->k->gemm.nr;
+    s->thread_bytes = (size_t)(columns * s->k->gemm.kc) * sizeof(float);
     s->workspace_bytes = total;
     return ORT_OK;
 }
@@ -292,61 +405,66 @@ static float *at(const ort_call *call, size_t offset)
     return (float *)(void *)((char *)call->workspace + offset);
 }
 
-/* The rows of A as a kernel wants them: in fixed point, or, when that isn't asked for or one of
- * them doesn't go into it, in floats. */
-static void arrange_rows(nbits_job *j)
+/* A row's place in fixed point; was it put there? */
+static int32_t *fits_of(const nbits_job *j)
 {
-    const nbits_state *s = j->s;
-    const nbits_plan *p = j->p;
-    const ort_gemm_kernels *g = &j->call->k->gemm;
-    ort_nbits *w = &j->w;
-    const int64_t runs = w->row_words / w->run_words;
-    float *arranged = at(j->call, p->arranged), *sums = at(j->call, p->sums);
-    float *units = at(j->call, p->units);
-    int32_t *fixed = (int32_t *)(void *)at(j->call, p->fixed);
-    for (int64_t row = 0; w->digits && row < p->m; row++)
-        if (!g->nbits4_fix(s->k, w, j->a + row * s->k, fixed + row * p->fixed_row,
-                           units + row * runs, sums + row * runs))
-            w->digits = 0;
-    for (int64_t row = 0; !w->digits && row < p->m; row++)
-        g->nbits4_arrange(s->k, w, j->a + row * s->k, arranged + row * 8 * w->row_words,
-                          sums + row * runs);
-    w->rows = p->m;
-    w->a = arranged;
-    w->sums = sums;
-    w->fixed = fixed;
-    w->fixed_row = p->fixed_row;
-    w->units = units;
-    w->y = j->y;
-    w->y_row = s->n;
+    return (int32_t *)(void *)at(j->call, j->p->fits);
 }
 
-static void task_vectors(void *arg, int64_t first, int64_t end, int thread)
+static void task_fix(void *arg, int64_t first, int64_t end, int thread)
 {
     const nbits_job *j = arg;
-    const ort_gemm_kernels *g = &j->call->k->gemm;
-    if (j->w.digits)
-        g->nbits4_fixed(first, end, &j->w);
-    else
-        g->nbits4(first, end, &j->w);
+    const int64_t runs = j->w.row_words / j->w.run_words;
+    int32_t *fixed = (int32_t *)(void *)at(j->call, j->p->fixed);
+    float *units = at(j->call, j->p->units), *sums = at(j->call, j->p->sums);
+    for (int64_t row = first; row < end; row++)
+        fits_of(j)[row] = j->call->k->gemm.nbits_fix(j->s->k, &j->w, j->a + row * j->s->k,
+                                                     fixed + row * j->p->fixed_row,
+                                                     units + row * runs, sums + row * runs);
+}
+
+/* Rows of A in fixed point; false when one of them doesn't go into it. */
+static bool fix_rows(nbits_job *j)
+{
+    const nbits_state *s = j->s;
+    ort_nbits *w = &j->w;
+    if (!w->words)
+        return false;
+    w->rows = j->p->m;
+    w->sums = at(j->call, j->p->sums);
+    w->units = at(j->call, j->p->units);
+    w->fixed = (const int32_t *)(const void *)at(j->call, j->p->fixed);
+    w->fixed_row = j->p->fixed_row;
+    w->y = j->y;
+    w->y_row = s->n;
+    ort_call_range(j->call, w->rows, ort_max_i64(FIX_BYTES / (4 * s->k), 1), task_fix, j);
+    for (int64_t row = 0; row < w->rows; row++)
+        if (!fits_of(j)[row])
+            return false;
+    return true;
+}
+
+static void task_product(void *arg, int64_t first, int64_t end, int thread)
+{
+    const nbits_job *j = arg;
+    j->call->k->gemm.nbits(first, end, &j->w);
 }
 
 /* k in [k0, k0 + depth) of one column of B. */
 static void widen_column(const nbits_job *j, int64_t column, int64_t k0, int64_t depth, float *out)
 {
     const nbits_state *s = j->s;
-    const uint8_t *q = j->b + column * (s->blocks * s->block * s->bits / 8);
+    const int64_t blob = code_bytes(s->block, s->bits);
+    const uint8_t *q = j->b + column * s->blocks * blob;
     const float *scale = j->scale + column * s->blocks;
     const float *zeros = j->zero ? j->zero + column * s->blocks : NULL;
-    unsigned mask = (1u << s->bits) - 1u, per_byte = 8u / (unsigned)s->bits;
     for (int64_t kk = k0, end; kk < k0 + depth; kk = end) {
-        int64_t block = j->group ? j->group[kk] : kk / s->block;
-        float zero = zeros ? zeros[block] : (float)(1u << (s->bits - 1));
-        end = j->group ? kk + 1 : ort_min_i64((block + 1) * s->block, k0 + depth);
+        const int64_t in = kk / s->block, of = j->group ? j->group[kk] : in;
+        float zero = zeros ? zeros[of] : (float)(1u << (s->bits - 1));
+        end = j->group ? kk + 1 : ort_min_i64((in + 1) * s->block, k0 + depth);
         for (int64_t i = kk; i < end; i++) {
-            unsigned shift = (unsigned)((uint64_t)i % per_byte) * (unsigned)s->bits;
-            unsigned bits = (unsigned)q[(uint64_t)i / per_byte] >> shift & mask;
-            out[i - k0] = ((float)bits - zero) * scale[block];
+            float code = (float)code_at(q + in * blob, i - in * s->block, s->bits);
+            out[i - k0] = (code - zero) * scale[of];
         }
     }
 }
@@ -358,8 +476,8 @@ static void widen_panels(const nbits_job *j, int64_t first, int64_t n, int64_t k
 {
     const ort_gemm_kernels *g = &j->call->k->gemm;
     for (int64_t c = 0; j->w.words && c < n; c += g->nbits_lanes)
-        g->nbits4_widen(&j->w, (first + c) / g->nbits_lanes, k0, depth,
-                        out + c / g->nr * depth * g->nr + c % g->nr, g->nr);
+        g->nbits_widen(&j->w, (first + c) / g->nbits_lanes, k0, depth,
+                       out + c / g->nr * depth * g->nr + c % g->nr, g->nr);
     for (int64_t c = 0; !j->w.words && c < n; c += g->nr, out += depth * g->nr) {
         int64_t count = ort_min_i64(g->nr, n - c);
         for (int64_t i = 0; i < count; i++)
@@ -446,11 +564,10 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
         j.a = at(call, p->a);
         j.y = at(call, p->y);
     }
-    if (p->vectors) {
-        arrange_rows(&j);
+    if (fix_rows(&j)) {
         int64_t pair = 2 * call->k->gemm.nbits_lanes;
         int64_t columns = ort_max_i64(TASK_BYTES / (4 * s->packed.row_words) / pair, 1) * pair;
-        ort_call_range(call, s->n, columns, task_vectors, &j);
+        ort_call_range(call, s->n, columns, task_product, &j);
     } else {
         ort_call_range(call, s->n, panel_columns(call->k), task_panels, &j);
     }
