@@ -3,8 +3,9 @@
  * B is [N][blocks][bytes of block * bits] as the model stores it. Constants are packed into groups
  * of columns (ort_nbits), of 2, 4 or 8 bits; what is between goes into the next of them. Rows of A
  * multiply those straight, in fixed point: of one byte an element where accuracy_level is 4, of
- * three otherwise. Another B, and rows that don't go into fixed point: a task widens its columns
- * of B to float panels, kc at a time, and multiplies.
+ * three otherwise. Another B, rows that don't go into fixed point, and many rows of three bytes
+ * where the tier doesn't multiply bytes by fours: a task widens its columns of B to float panels,
+ * kc at a time, and multiplies.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@
 
 enum { TASK_BYTES = 64 << 10, /* of packed weights */
        FIX_BYTES = 16 << 10,  /* of A */
-       RUN = 128 };           /* weights, at most */
+       RUN = 128,             /* weights, at most */
+       PAIRS_ROWS = 12 };     /* of three bytes, that pay where bytes are multiplied by pairs */
 
 typedef struct nbits_state {
     int64_t k, n, block, bits, blocks;
@@ -38,6 +40,7 @@ static const ort_bind nbits_bind[] = {
 
 typedef struct nbits_plan {
     int64_t m;
+    bool fixes;        /* rows of A are put in fixed point */
     int64_t fixed_row; /* words of a row of A in fixed point */
     size_t a, y, scale, zero, bias, sums, fixed, fits, units;
 } nbits_plan;
@@ -347,6 +350,14 @@ static int64_t panel_columns(const ort_kernels *k)
     return 2 * k->gemm.nr;
 }
 
+/* Is a packed product of m rows quicker in fixed point than in floats? Weights of 8 bits take twice
+ * as long in pairs. */
+static bool pays(const nbits_state *s, const ort_kernels *k, int64_t m)
+{
+    return s->packed.digits == 1 || k->gemm.word == 4 ||
+           m <= (s->packed.bits == 8 ? PAIRS_ROWS / 2 : PAIRS_ROWS);
+}
+
 static ort_status nbits_shape(ort_shaping *s, ort_error *err)
 {
     const nbits_state *state = s->state;
@@ -372,7 +383,8 @@ static ort_status nbits_shape(ort_shaping *s, ort_error *err)
         ORT_TRY(take(&total, count, &p->zero, err));
     if (!state->bias)
         ORT_TRY(take(&total, state->n, &p->bias, err));
-    if (state->packed.words) {
+    p->fixes = state->packed.words && pays(state, s->k, p->m);
+    if (p->fixes) {
         const ort_nbits *w = &state->packed;
         int64_t runs = w->row_words / w->run_words;
         p->fixed_row = w->digits * (w->row_words * 8 / w->bits + runs);
@@ -423,12 +435,12 @@ static void task_fix(void *arg, int64_t first, int64_t end, int thread)
                                                      units + row * runs, sums + row * runs);
 }
 
-/* Rows of A in fixed point; false when one of them doesn't go into it. */
+/* Rows of A in fixed point; false when floats pay more, or one of them doesn't go into it. */
 static bool fix_rows(nbits_job *j)
 {
     const nbits_state *s = j->s;
     ort_nbits *w = &j->w;
-    if (!w->words)
+    if (!j->p->fixes)
         return false;
     w->rows = j->p->m;
     w->sums = at(j->call, j->p->sums);
