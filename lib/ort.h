@@ -169,10 +169,13 @@ typedef struct ort_env_options {
     /* max_memory_bytes is one limit of all models, sessions, runs and results of the environment
      * together, not of each: what a tool that holds several of them keeps to. */
     bool limit_all;
+    /* Rows multiply weights of a few bits in 8 bits an element, also where accuracy_level doesn't
+     * ask for it; the log says what that may cost. */
+    bool math_fast;
 } ort_env_options;
 #define ORT_ENV_OPTIONS_INIT \
     {sizeof(ort_env_options), 0, false, -1, NULL, false, false, 0, NULL, NULL, ORT_LOG_WARNING, \
-     false}
+     false, false}
 ORT_INIT_(ort_env_options, ORT_ENV_OPTIONS_INIT)
 
 /* options may be NULL. An isa that this machine lacks is ORT_ERROR_USAGE with the list. */

@@ -281,6 +281,7 @@ int settings_new_env(const settings *s, ort_env **env)
     options.isa = s->isa;
     options.keep_denormals = s->denormals != NULL && !strcmp(s->denormals, "keep");
     options.math_strict = s->math != NULL && !strcmp(s->math, "strict");
+    options.math_fast = s->math != NULL && !strcmp(s->math, "fast");
     options.max_memory_bytes = s->max_memory;
     options.limit_all = true;
     options.log = log_to_stderr;

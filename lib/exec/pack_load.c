@@ -52,7 +52,8 @@ uint64_t ort_pack_weights_digest(const ort_model *model)
 
 bool ort_pack_options_fit(const ort_env *env, const ort_session_options *o)
 {
-    if (env->options.math_strict || env->options.keep_denormals || env->libraries.count)
+    if (env->options.math_strict || env->options.math_fast || env->options.keep_denormals ||
+        env->libraries.count)
         return false;
     return !o || ((o->level < 0 || o->level == 3) && !(o->disable && o->disable[0]) &&
                   !o->keep_all && !o->keep_computed && !(o->watched && o->watched[0]) &&

@@ -226,6 +226,15 @@ static void forget_absorbed(const ort_program *p, const ort_step *step, uint64_t
     }
 }
 
+/* What math_fast may cost. */
+static void say_rounds(const ort_program_options *o, const ort_node *node, int64_t of)
+{
+    char label[128];
+    ort_log_write(&o->env->log, ORT_LOG_INFO,
+                  "%s: math fast: each element of input 0 is off by at most 1/254 of the largest "
+                  "of its %lld", ort_node_label(node, label, sizeof label), (long long)of);
+}
+
 static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort_step *step,
                                ort_step_packs *packs, ort_error *err)
 {
@@ -240,6 +249,7 @@ static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort
                      .graph = p->graph,
                      .k = o->env->k,
                      .math_strict = o->env->options.math_strict,
+                     .math_fast = o->env->options.math_fast,
                      .packs = &packs->services,
                      .arena = o->arena};
     if (!ort_op_prepares(step->op))
@@ -260,6 +270,8 @@ static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort
     ort_arena_release(&scratch);
     if (aligned || settled)
         return aligned ? aligned : settled;
+    if (prep.rounds && status == ORT_OK)
+        say_rounds(o, step->node, prep.rounds);
     step->state = prep.state;
     step->release = prep.release;
     step->appends = prep.appends;

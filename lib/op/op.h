@@ -161,12 +161,14 @@ typedef struct ort_prep {
     const ort_fact *const *out;
     const ort_graph *graph;     /* that holds the node; NULL outside of one */
     const ort_kernels *k;
-    bool math_strict;
+    bool math_strict, math_fast;
     ort_arena *arena;           /* the session's: states and packed weights */
     const ort_pack_services *packs; /* NULL: no file takes part */
     void *state;                /* result; bound attributes are there when prepare begins. NULL
                                  * when the operator needs none */
     void (*release)(const void *state); /* result: gives back what lies outside of the arena */
+    int64_t rounds; /* result: of how many elements of the first input each is rounded to a 127th of
+                     * the largest, because of math_fast alone; 0: none is */
     const ort_appends *appends; /* result: the caches that run extends in place; NULL: none */
     /* result: beginnings of the names of attributes that nobody reads again once they are packed: a
      * pack file's graph has them without elements; NULL-terminated, constant. NULL: none */

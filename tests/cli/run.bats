@@ -184,7 +184,7 @@ assert out["name"] == "out" and out["dtype"] == "float" and out["shape"] == [2, 
 threads 2 option
 provider cpu default
 isa scalar option
-math fast default
+math normal default
 denormals flush default
 max-memory none default
 timeout none default

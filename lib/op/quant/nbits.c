@@ -274,7 +274,8 @@ static ort_status pack_words(ort_prep *p, nbits_state *s, ort_error *err)
     w->row_words = s->blocks * s->block * w->bits / 32;
     w->run_words = ort_min_i64(s->block, RUN) * w->bits / 32;
     w->block_runs = ort_max_i64(s->block / RUN, 1);
-    w->digits = s->accuracy == 4 ? 1 : 3;
+    w->digits = s->accuracy == 4 || p->math_fast ? 1 : 3;
+    p->rounds = s->accuracy == 4 || !p->math_fast ? 0 : ort_min_i64(s->block, RUN);
     const size_t bytes = (size_t)(groups * lanes * w->row_words) * sizeof(int32_t);
     bool fill;
     int32_t *words = ort_prep_pack(p, "words", 1u << 1, bytes, &fill);
