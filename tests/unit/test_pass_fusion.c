@@ -217,6 +217,10 @@ static void blocked_weights(test_state *test)
          "n,40", 21, CONTRIB, "MatMulNBits", 1, 1e-5},
         {"y = (MatMul x (Transpose (DequantizeLinear #w.i4:6,40 #s:6,3 #z.i4:6,3 axis=-1 "
          "block_size=16)))", "n,40", 21, CONTRIB, "MatMulNBits", 1, 1e-5},
+        {"y = (MatMul x (DequantizeLinear #w.i4:140,6 #s:3,6 #z.i4:3,6 axis=0 block_size=48))",
+         "2,140", 21, CONTRIB, "MatMulNBits", 1, 1e-5},
+        {"y = (MatMul x (Transpose (DequantizeLinear #w.u4:6,200 #s:6,3 axis=-1 block_size=96)))",
+         "n,200", 21, CONTRIB, "MatMulNBits", 1, 1e-5},
         {"y = (MatMul x (DequantizeLinear #w.i4:40,6 #s:3,6 axis=0 block_size=16))", "2,3,40", 21,
          0, "!MatMulNBits", 2, 1e-5},
         {"y = (MatMul x (DequantizeLinear #w.i4:40,6 #s:5,6 axis=0 block_size=8))", "2,3,40", 21,

@@ -3,7 +3,8 @@
  *     MatMul(a, DequantizeLinear(w [K,N], scale [K/block,N], zero, axis 0))
  *     MatMul(a, Transpose(DequantizeLinear(w [N,K], scale [N,K/block], zero, axis 1)))
  *
- * w holds constants of 2, 4 or 8 bits. The operator of com.microsoft wants them as [N][K/block]
+ * w holds constants of 2, 4 or 8 bits, in blocks of a multiple of 16. Where that is no power of 2,
+ * the parts of a block that are get its scale each. The operator of com.microsoft wants [N][blocks]
  * blocks of unsigned codes, low bits first, with the middle of the range as zero point when none is
  * given: a signed code is the unsigned one with its sign bit turned. Two matrices may be a Gemm by
  * now. accuracy_level stays 0, so that sums are those of the float product; when onnxruntime itself
@@ -24,6 +25,7 @@ typedef struct blocks {
     int bits;
     unsigned flip;                      /* what makes a signed code an unsigned one */
     int64_t K, N, block, count;         /* count: blocks along K */
+    int64_t part, parts;                /* what becomes a block, and how many of them are along K */
 } blocks;
 
 static bool read_dtype(ort_dtype dtype, blocks *b)
@@ -60,13 +62,15 @@ static const char *check(const ort_pass_context *c, const ort_match *m, unsigned
                   .block = ort_node_attr_int(d, "block_size")};
     if (!is_plain(m->nodes[0], flags))
         return "the product is scaled, or its left side transposed";
-    if (b->block < 16 || (b->block & (b->block - 1)))
-        return "the weights aren't in blocks of a power of two from 16";
+    if (b->block < 16 || b->block % 16)
+        return "the weights aren't in blocks of a multiple of 16";
     if (b->w->shape.rank != 2 || !read_dtype(b->w->dtype, b))
         return "the weights aren't a matrix of 2, 4 or 8 bits";
     b->K = b->w->shape.dim[turned];
     b->N = b->w->shape.dim[!turned];
     b->count = (b->K + b->block - 1) / b->block;
+    b->part = b->block & -b->block;
+    b->parts = (b->K + b->part - 1) / b->part;
     if (ort_fact_axis(d, 2) != turned)
         return "the blocks aren't along the rows of the product";
     int64_t rows = turned ? b->N : b->count, columns = turned ? b->count : b->N;
@@ -93,20 +97,22 @@ static void put_code(uint8_t *data, int64_t index, int bits, unsigned code)
     data[at >> 3] = (uint8_t)(data[at >> 3] | code << (at & 7));
 }
 
-/* [rows][columns], or turned round, as rows of N that begin at whole bytes. */
+/* [rows][columns], or turned round, as rows of N that begin at whole bytes; `count` of each, where
+ * `each` of them are one column. */
 static ort_status repack(ort_pass_context *c, const blocks *b, const ort_tensor *from,
-                         int64_t columns, const ort_shape *shape, ort_id *id, ort_error *err)
+                         int64_t columns, int64_t count, int64_t each, const ort_shape *shape,
+                         ort_id *id, ort_error *err)
 {
     ort_tensor made;
     ORT_TRY(ort_edit_new_constant(c->graph, "", ORT_DTYPE_UINT8, shape, &made, id, err));
     uint8_t *to = made.data;
     int64_t bytes = ort_tensor_count(&made), row = bytes / (b->N > 0 ? b->N : 1);
     memset(to, 0, (size_t)bytes);
-    for (int64_t k = 0; k < columns; k++)
-        for (int64_t n = 0; n < b->N; n++)
-            put_code(to + n * row, k, b->bits,
-                     code_at(from->data, b->turned ? n * columns + k : k * b->N + n, b->bits) ^
-                         b->flip);
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t n = 0; n < b->N; n++) {
+            const int64_t k = i / each, at = b->turned ? n * columns + k : k * b->N + n;
+            put_code(to + n * row, i, b->bits, code_at(from->data, at, b->bits) ^ b->flip);
+        }
     return ORT_OK;
 }
 
@@ -114,15 +120,18 @@ static ort_status scales_of(ort_pass_context *c, const ort_match *m, const block
                             ort_error *err)
 {
     ort_tensor made;
-    ort_shape shape = ort_shape_make(2, (const int64_t[]){b->N, b->count});
+    ort_shape shape = ort_shape_make(2, (const int64_t[]){b->N, b->parts});
     *id = ort_match_value(m, "s");
-    if (b->turned)
+    if (b->turned && b->part == b->block)
         return ORT_OK;
     ORT_TRY(ort_edit_new_constant(c->graph, "", b->scale->dtype, &shape, &made, id, err));
-    for (int64_t k = 0; k < b->count; k++)
-        for (int64_t n = 0; n < b->N; n++)
-            ort_tensor_set_f64(&made, n * b->count + k,
-                               ort_tensor_get_f64(b->scale, k * b->N + n));
+    for (int64_t i = 0; i < b->parts; i++)
+        for (int64_t n = 0; n < b->N; n++) {
+            const int64_t k = i * b->part / b->block;
+            ort_tensor_set_f64(&made, n * b->parts + i,
+                               ort_tensor_get_f64(b->scale, b->turned ? n * b->count + k
+                                                                      : k * b->N + n));
+        }
     return ORT_OK;
 }
 
@@ -135,16 +144,17 @@ static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_err
         ort_pass_note(c, m->nodes[0], "%s", why);
     if (why || !ort_pass_opset(c, m->nodes[0], MS, "MatMulNBits", 1))
         return ORT_OK;
-    ort_shape packed = ort_shape_make(3, (const int64_t[]){b.N, b.count, b.block * b.bits / 8});
-    ort_shape zeros = ort_shape_make(2, (const int64_t[]){b.N, (b.count * b.bits + 7) / 8});
-    ORT_TRY(repack(c, &b, b.w, b.K, &packed, &inputs[1], err));
+    ort_shape packed = ort_shape_make(3, (const int64_t[]){b.N, b.parts, b.part * b.bits / 8});
+    ort_shape zeros = ort_shape_make(2, (const int64_t[]){b.N, (b.parts * b.bits + 7) / 8});
+    ORT_TRY(repack(c, &b, b.w, b.K, b.K, 1, &packed, &inputs[1], err));
     ORT_TRY(scales_of(c, m, &b, &inputs[2], err));
     if (b.zero)
-        ORT_TRY(repack(c, &b, b.zero, b.count, &zeros, &inputs[3], err));
+        ORT_TRY(repack(c, &b, b.zero, b.count, b.parts, b.block / b.part, &zeros, &inputs[3],
+                       err));
     else if (!b.flip) /* zero itself, not the middle */
         ORT_TRY(ort_constant_filled(c->graph, ORT_DTYPE_UINT8, 2, zeros.dim, 0, &inputs[3], err));
     ort_attr set[4] = {ort_attr_int("K", b.K), ort_attr_int("N", b.N),
-                       ort_attr_int("bits", b.bits), ort_attr_int("block_size", b.block)};
+                       ort_attr_int("bits", b.bits), ort_attr_int("block_size", b.part)};
     ort_node_spec spec = {.domain = MS, .op_type = "MatMulNBits", .inputs = inputs,
                           .input_count = inputs[3] == ORT_ID_NONE ? 3 : 4, .set = set,
                           .set_count = 4, .opset = 1};
