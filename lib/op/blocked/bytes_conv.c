@@ -5,7 +5,8 @@
  *               place; a 1x1 window of stride 1 sees the plane as one long row, cut into pieces.
  *               Otherwise it copies the input rows that it needs first, with their padding, as the
  *               tier's products read them: then every tap is a constant offset.
- *   plain       few input channels, not blocked: copied in words of four.
+ *   plain       few input channels, not blocked: copied in words of four; of one channel as it is,
+ *               and a word holds neighbouring pixels.
  *   depthwise   a task is some output rows of one block of channels, copied likewise.
  *   winograd    bytes_winograd.c, whose outputs are the same.
  *
@@ -43,6 +44,7 @@ typedef struct bytes_state {
     const ort_bytes_kernels *k;
     int64_t group, maps, channels, kernel[2]; /* channels of one group; maps: of all groups */
     bool plain, depthwise;
+    bool line;                                /* plain, of one channel, undilated along rows */
     int64_t group_blocks, panel_words;        /* blocks of a group's outputs; of one vector */
     const int32_t *w;                         /* [group][panel].. */
     const int32_t *bias;                      /* for whole blocks, group by group */
@@ -88,6 +90,19 @@ static int64_t part_channels(const bytes_state *s)
     return s->plain ? PLAIN_CHANNELS : (left + word - 1) / word * word;
 }
 
+/* Channels of a copied plain pixel. */
+static int64_t plain_channels(const bytes_state *s)
+{
+    return s->line ? 1 : PLAIN_CHANNELS;
+}
+
+/* Words of a row of a line's window. */
+static int64_t line_words(const bytes_state *s)
+{
+    const int64_t word = 4 / s->k->wide;
+    return (s->kernel[1] + word - 1) / word;
+}
+
 /* A filter without its zero point, where it lies or in `space`, and the sum of its weights. All fit
  * in int8. */
 static const int8_t *take_filter(const ort_tensor *w, int64_t map, int zero, int64_t count,
@@ -130,12 +145,30 @@ static void fill_words(const bytes_state *s, const int8_t *filter, int64_t chann
     }
 }
 
+/* Those of a line: taps of a row side by side. */
+static void fill_line(const bytes_state *s, const int8_t *filter, int32_t *to)
+{
+    const int64_t word = 4 / s->k->wide;
+    for (int64_t row = 0; row < s->kernel[0]; row++, filter += s->kernel[1])
+        for (int64_t t = 0; t < s->kernel[1]; t += word) {
+            uint32_t bits = 0;
+            for (int64_t i = 0; i < word && t + i < s->kernel[1]; i++)
+                bits |= ((uint32_t)filter[t + i] & (s->k->wide == 1 ? 0xff : 0xffff))
+                        << (8 * s->k->wide * i);
+            *to++ = (int32_t)bits;
+        }
+}
+
 /* A filter's words in the order of the runs (plan_runs): channels of whole blocks by tap, then the
  * others by tap. */
 static void order_filter(const bytes_state *s, const int8_t *filter, int32_t *words)
 {
     const int64_t taps = taps_of(s), word = 4 / s->k->wide;
     const int64_t whole = whole_channels(s), part = part_channels(s);
+    if (s->line) {
+        fill_line(s, filter, words);
+        return;
+    }
     if (taps == 1 && s->k->wide == 1) {
         words[s->panel_words - 1] = 0; /* its last channels may be missing */
         memcpy(words, filter, (size_t)s->channels);
@@ -318,6 +351,21 @@ static ort_status check_constants(ort_prep *p, ort_error *err)
     return ORT_OK;
 }
 
+static bool is_line(const bytes_state *s)
+{
+    return s->plain && s->channels == 1 &&
+           (s->spec.rank == 0 || s->spec.dilation[s->spec.rank - 1] == 1);
+}
+
+static int64_t panel_words_of(const bytes_state *s)
+{
+    if (s->depthwise)
+        return s->k->depthwise_words(s->kernel);
+    if (s->line)
+        return s->kernel[0] * line_words(s);
+    return taps_of(s) * (whole_channels(s) + part_channels(s)) * s->k->wide / 4;
+}
+
 /* Sets s->winograd where it pays. */
 static ort_status choose_winograd(ort_prep *p, bytes_state *s, ort_error *err)
 {
@@ -363,9 +411,8 @@ static ort_status bytes_prepare(ort_prep *p, ort_error *err)
     s->x_zero = ort_bytes_zero(ort_prep_constant(p, X_ZERO), ORT_DTYPE_UINT8);
     s->y_zero = ort_bytes_zero(ort_prep_constant(p, Y_ZERO), ORT_DTYPE_UINT8);
     s->group_blocks = blocks_of(s->depthwise ? s->maps : s->maps / s->group);
-    s->panel_words = s->depthwise ? s->k->depthwise_words(s->kernel)
-                                  : taps_of(s) * (whole_channels(s) + part_channels(s)) *
-                                        s->k->wide / 4;
+    s->line = is_line(s);
+    s->panel_words = panel_words_of(s);
     ORT_TRY(choose_winograd(p, s, err));
     size_t lanes = (size_t)((s->depthwise ? 1 : s->group) * s->group_blocks * ORT_BYTES_BLOCK);
     size_t words = (size_t)filter_words(p, s);
@@ -407,7 +454,7 @@ static void plan_product(bytes_plan *p, const bytes_state *s)
         w->in[0] = w->out[0] = (p->in.plane + w->in[1] - 1) / w->in[1];
     }
     p->copy_row = (w->out[1] - 1) * w->stride[1] + ort_blocked_reach(w, 1);
-    p->pixel = (s->plain ? PLAIN_CHANNELS : ORT_BYTES_BLOCK) * s->k->wide;
+    p->pixel = (s->plain ? plain_channels(s) : ORT_BYTES_BLOCK) * s->k->wide;
     p->x_row = p->pixel * (p->copies ? p->copy_row : w->in[1]);
     int64_t blocks = s->plain ? 1 : blocks_of(s->channels);
     int64_t vector_bytes = s->panel_words * s->k->vector * 4;
@@ -465,10 +512,11 @@ static ort_status plan_runs(bytes_plan *p, const bytes_state *s, ort_arena *aren
         for (int64_t b = 0; b < whole; b++)
             *offset++ = t / w->kernel[1] * w->dilation[0] * p->x_row +
                         t % w->kernel[1] * w->dilation[1] * p->pixel + b * p->x_block;
-    /* neighbouring taps of a plain row follow each other */
+    /* neighbouring taps of a plain row follow each other; those of a line as it was packed */
     const bool joined = s->plain && w->dilation[1] == 1;
-    const int64_t step = joined ? w->kernel[1] : 1;
-    p->part[1] = (ort_bytes_runs){offset, part ? taps / step : 0, part * step};
+    const int64_t step = s->line ? s->kernel[1] : joined ? w->kernel[1] : 1;
+    p->part[1] = (ort_bytes_runs){offset, part ? taps / step : 0,
+                                  s->line ? line_words(s) : part * step};
     for (int64_t t = 0; t < taps; t += step)
         *offset++ = t / w->kernel[1] * w->dilation[0] * p->x_row +
                     t % w->kernel[1] * w->dilation[1] * p->pixel + whole * p->x_block;
@@ -561,7 +609,11 @@ static void copy_pixels(const bytes_job *j, const uint8_t *x, int64_t at, int64_
     int64_t bytes = count * j->p->pixel / s->k->wide;
     if (s->plain) {
         uint8_t *direct = s->k->wide == 1 ? (uint8_t *)to : words;
-        s->k->gather4(x + at, j->p->in.plane, s->channels, count, j->flip, direct);
+        if (s->line)
+            for (int64_t i = 0; i < count; i++)
+                direct[i] = x[at + i] ^ j->flip;
+        else
+            s->k->gather4(x + at, j->p->in.plane, s->channels, count, j->flip, direct);
         from = direct;
     }
     if (s->k->wide > 1)
@@ -617,6 +669,8 @@ static void task_product(void *arg, size_t task, int thread)
     for (int64_t b = 0; b < blocks && p->copies; b++)
         copy_rows(j, x + b * p->in.plane * ORT_BYTES_BLOCK, first, rows, copy + b * p->x_block,
                   (uint8_t *)copy + p->x_block * blocks);
+    if (s->line) /* the last word may hold pixels behind the last row */
+        memset(copy + rows_under(&p->w, rows) * p->x_row, 0, 4);
     ort_bytes_conv c = {.step = p->w.stride[1] * p->pixel, .part = {p->part[0], p->part[1]}};
     /* a panel at a time, so that all rows find it in the nearest cache */
     for (int64_t v = 0; v < vectors; v += 2)
