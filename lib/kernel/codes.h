@@ -53,8 +53,10 @@ typedef struct ort_code_kernels {
     /* The sum of whole[(x[i] ^ flip) + 255 - top], none above top. */
     uint64_t (*exp_sum)(const uint8_t *x, size_t n, int top, uint8_t flip,
                         const ort_byte_exps *exps);
-    /* y[i] = x[i] * factor, rounded to double and then to float */
-    void (*scale_f64)(const double *x, double factor, float *y, size_t n);
+    /* y[i] = round(x[i] * factor) + zero, half to even, saturated; products beyond 10^6, and those
+     * that are no number, count as that */
+    void (*round_f64)(const double *x, double factor, int zero, bool is_signed, uint8_t *y,
+                      size_t n);
 } ort_code_kernels;
 
 /* Each fills or overrides members of the table; called by dispatch.c, worst tier first. */

@@ -134,19 +134,29 @@ static void exponentials(test_state *test)
         }
 }
 
-static void scaled(test_state *test)
+/* Products between two whole numbers, of both signs, and some that no integer holds. */
+static void rounded(test_state *test)
 {
+    static const double factors[] = {0.5, -0.5, 1 / 3.0};
     double x[MOST];
-    float want[MOST], got[MOST + 1];
+    uint8_t want[MOST], got[MOST + 1];
     EACH_COUNT(n)
-    {
-        for (size_t i = 0; i < n; i++)
-            x[i] = (double)(draw() >> 8);
-        got[n] = 77;
-        under_test.reference->scale_f64(x, 1 / 3e14, want, n);
-        under_test.tier->scale_f64(x, 1 / 3e14, got, n);
-        CHECK(got[n] == 77 && !memcmp(got, want, n * sizeof *got));
-    }
+        for (int kind = 0; kind < 6; kind++) {
+            for (size_t i = 0; i < n; i++)
+                x[i] = i % 9 == 8 ? (i % 2 ? 1e300 : -1e300) : (double)(draw() % 700);
+            got[n] = 77;
+            const double factor = factors[kind / 2];
+            const bool is_signed = kind % 2;
+            const int zero = is_signed ? -30 : 3;
+            under_test.reference->round_f64(x, factor, zero, is_signed, want, n);
+            under_test.tier->round_f64(x, factor, zero, is_signed, got, n);
+            CHECK(got[n] == 77 && !memcmp(got, want, n));
+            for (size_t i = 0; i < n; i++) {
+                double code = rint(x[i] * factor) + zero, low = is_signed ? -128 : 0;
+                code = code < low ? low : code > low + 255 ? low + 255 : code;
+                CHECK(want[i] == (uint8_t)(int)code);
+            }
+        }
 }
 
 int main(void)
@@ -163,7 +173,7 @@ int main(void)
         RUN(&test, binaries);
         RUN(&test, sums);
         RUN(&test, exponentials);
-        RUN(&test, scaled);
+        RUN(&test, rounded);
     }
     return test.failures != 0;
 }

@@ -11,6 +11,19 @@ typedef __m256i vb;
 SIMD vb vb_load(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
 SIMD void vb_store(uint8_t *p, vb a) { _mm256_storeu_si256((__m256i *)(void *)p, a); }
 
+/* NaN becomes the upper bound. */
+SIMD __m128i half_from_f64(const double *x, double factor)
+{
+    vd v = _mm256_min_pd(vd_mul(vd_load(x), vd_set1(factor)), vd_set1(1e6));
+    return _mm256_cvtpd_epi32(_mm256_max_pd(v, vd_set1(-1e6)));
+}
+
+SIMD vi vi_from_f64(const double *x, double factor)
+{
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(half_from_f64(x, factor)),
+                                   half_from_f64(x + VD_LANES, factor), 1);
+}
+
 #include "kernel/codes.inc"
 
 /* A row of 16 entries is looked up by the low half of a code. Rows are exclusive-ored with the one
@@ -110,16 +123,6 @@ static int largest(const uint8_t *x, size_t n, uint8_t flip)
     return top;
 }
 
-static void scale_f64(const double *x, double factor, float *y, size_t n)
-{
-    size_t i = 0;
-    for (; i + 4 <= n; i += 4)
-        _mm_storeu_ps(y + i, _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_loadu_pd(x + i),
-                                                           _mm256_set1_pd(factor))));
-    for (; i < n; i++)
-        y[i] = (float)(x[i] * factor);
-}
-
 void ort_code_plug_avx2(ort_code_kernels *table)
 {
     table->look_up = look_up;
@@ -130,5 +133,5 @@ void ort_code_plug_avx2(ort_code_kernels *table)
     table->sum_squares = byte_sum_squares;
     table->add_rows = byte_add_rows;
     table->largest = largest;
-    table->scale_f64 = scale_f64;
+    table->round_f64 = byte_round_f64;
 }

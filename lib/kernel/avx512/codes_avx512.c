@@ -16,6 +16,19 @@ SIMD __mmask64 vb_mask_n(size_t n) { return n >= 64 ? ~(__mmask64)0 : ((__mmask6
 SIMD vb vb_load_n(const uint8_t *p, size_t n) { return _mm512_maskz_loadu_epi8(vb_mask_n(n), p); }
 SIMD void vb_store_n(uint8_t *p, size_t n, vb a) { _mm512_mask_storeu_epi8(p, vb_mask_n(n), a); }
 
+/* NaN becomes the upper bound. */
+SIMD __m256i half_from_f64(const double *x, double factor)
+{
+    vd v = _mm512_min_pd(vd_mul(vd_load(x), vd_set1(factor)), vd_set1(1e6));
+    return _mm512_cvtpd_epi32(_mm512_max_pd(v, vd_set1(-1e6)));
+}
+
+SIMD vi vi_from_f64(const double *x, double factor)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(half_from_f64(x, factor)),
+                              half_from_f64(x + VD_LANES, factor), 1);
+}
+
 #include "kernel/codes.inc"
 
 static void choose(const uint8_t *c, const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n)
@@ -60,15 +73,6 @@ static int largest(const uint8_t *x, size_t n, uint8_t flip)
     return 65535 - _mm_extract_epi16(_mm_minpos_epu16(_mm_sub_epi16(_mm_set1_epi16(-1), rest)), 0);
 }
 
-static void scale_f64(const double *x, double factor, float *y, size_t n)
-{
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(y + i, _mm512_cvtpd_ps(vd_mul(vd_load(x + i), vd_set1(factor))));
-    for (; i < n; i++)
-        y[i] = (float)(x[i] * factor);
-}
-
 /* ---- tables of 256, by VBMI */
 
 #define VBMI __attribute__((target("avx512vbmi")))
@@ -100,30 +104,43 @@ static VBMI void look_up_vbmi(const uint8_t *x, uint8_t *y, size_t n, const uint
         vb_store_n(y + i, n - i, entries(&t, vb_load_n(x + i, n - i)));
 }
 
-/* Byte by byte of the exponentials: 64 codes have their bytes of one weight added in one step. */
+/* Byte by byte of the exponentials: 64 codes have their bytes of one weight added in one step.
+ * Registers have room for the tables of three weights. */
 static VBMI uint64_t exp_sum_vbmi(const uint8_t *x, size_t n, int top, uint8_t flip,
                                   const ort_byte_exps *exps)
 {
     const vb lift = _mm512_set1_epi8((char)(255 - top)), flips = _mm512_set1_epi8((char)flip);
-    vb total = _mm512_setzero_si512();
-    assert(top >= 0 && top <= 255);
-    for (int p = 0; p < ORT_BYTE_PLANES; p++) {
-        byte_table t = table_of(exps->planes[p]);
-        vb s = _mm512_setzero_si512();
+    const vb none = _mm512_setzero_si512();
+    uint64_t total = 0;
+    assert(top >= 0 && top <= 255 && ORT_BYTE_PLANES % 3 == 0);
+/* Adds the entries of codes `at`; `keep`: those of them that count. */
+#define ADD(keep)                                                                                  \
+    s0 = _mm512_add_epi64(s0, _mm512_sad_epu8(keep(entries(&t0, at)), none));                      \
+    s1 = _mm512_add_epi64(s1, _mm512_sad_epu8(keep(entries(&t1, at)), none));                      \
+    s2 = _mm512_add_epi64(s2, _mm512_sad_epu8(keep(entries(&t2, at)), none));
+#define ALL(e) (e)
+#define LIVE(e) _mm512_maskz_mov_epi8(vb_mask_n(n - i), e)
+    for (int p = 0; p < ORT_BYTE_PLANES; p += 3) {
+        const byte_table t0 = table_of(exps->planes[p]), t1 = table_of(exps->planes[p + 1]);
+        const byte_table t2 = table_of(exps->planes[p + 2]);
+        vb s0 = none, s1 = none, s2 = none;
         size_t i = 0;
         for (; i + 64 <= n; i += 64) {
             vb at = _mm512_add_epi8(_mm512_xor_si512(vb_load(x + i), flips), lift);
-            s = _mm512_add_epi64(s, _mm512_sad_epu8(entries(&t, at), _mm512_setzero_si512()));
+            ADD(ALL)
         }
         if (i < n) {
-            vb last = entries(&t, _mm512_add_epi8(_mm512_xor_si512(vb_load_n(x + i, n - i), flips),
-                                                  lift));
-            s = _mm512_add_epi64(s, _mm512_sad_epu8(_mm512_maskz_mov_epi8(vb_mask_n(n - i), last),
-                                                    _mm512_setzero_si512()));
+            vb at = _mm512_add_epi8(_mm512_xor_si512(vb_load_n(x + i, n - i), flips), lift);
+            ADD(LIVE)
         }
-        total = _mm512_add_epi64(total, _mm512_sll_epi64(s, _mm_cvtsi32_si128(8 * p)));
+        s0 = _mm512_add_epi64(s0, _mm512_add_epi64(_mm512_slli_epi64(s1, 8),
+                                                   _mm512_slli_epi64(s2, 16)));
+        total += (uint64_t)_mm512_reduce_add_epi64(s0) << 8 * p;
     }
-    return (uint64_t)_mm512_reduce_add_epi64(total);
+#undef ADD
+#undef ALL
+#undef LIVE
+    return total;
 }
 
 void ort_code_plug_avx512(ort_code_kernels *table)
@@ -135,7 +152,7 @@ void ort_code_plug_avx512(ort_code_kernels *table)
     table->sum_squares = byte_sum_squares;
     table->add_rows = byte_add_rows;
     table->largest = largest;
-    table->scale_f64 = scale_f64;
+    table->round_f64 = byte_round_f64;
     if (ort_cpu_get()->avx512_vbmi) {
         table->look_up = look_up_vbmi;
         table->exp_sum = exp_sum_vbmi;

@@ -105,10 +105,17 @@ static uint64_t exp_sum(const uint8_t *x, size_t n, int top, uint8_t flip,
     return i < n ? a + b + whole[x[i] ^ flip] : a + b;
 }
 
-static void scale_f64(const double *x, double factor, float *y, size_t n)
+static void round_f64(const double *x, double factor, int zero, bool is_signed, uint8_t *y,
+                      size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        y[i] = (float)(x[i] * factor);
+    const long least = is_signed ? -128 : 0;
+    for (size_t i = 0; i < n; i++) {
+        double v = x[i] * factor;
+        v = v < 1e6 ? v : 1e6;
+        long code = lrint(v > -1e6 ? v : -1e6) + zero;
+        code = code > least ? code : least;
+        y[i] = (uint8_t)(code < least + 255 ? code : least + 255);
+    }
 }
 
 void ort_code_plug_scalar(ort_code_kernels *table)
@@ -116,6 +123,6 @@ void ort_code_plug_scalar(ort_code_kernels *table)
     *table = (ort_code_kernels){
         .look_up = look_up, .choose = choose, .add = add, .multiply = multiply,
         .sum = sum, .sum_squares = sum_squares, .add_rows = add_rows, .largest = largest,
-        .exp_sum = exp_sum, .scale_f64 = scale_f64,
+        .exp_sum = exp_sum, .round_f64 = round_f64,
     };
 }

@@ -14,12 +14,12 @@
 #include "op/shared/codes.h"
 #include "op/shared/bcast.h"
 
-enum { GRAIN = 1 << 15, PIECE = 256 };
+enum { GRAIN = 1 << 15, PIECE = 256, PART = 64 };
 
 /* ---- QLinearSoftmax
  *
  * Exponentials of the 256 differences to the largest code are whole multiples of 2^-47. So their
- * sum is exact whatever its order, and a probability is rounded as if it were computed in double.
+ * sum is exact whatever its order, and a probability becomes a code as it is computed in double.
  */
 
 typedef struct softmax_state {
@@ -82,9 +82,7 @@ typedef struct softmax_walk {
 static void quantize_exponentials(const softmax_walk *w, const double *values, double factor,
                                   uint8_t *codes, int64_t n)
 {
-    float p[PIECE];
-    w->call->k->codes.scale_f64(values, factor, p, (size_t)n);
-    ort_codes_quantize(w->call->k, &w->to, p, codes, n);
+    w->call->k->codes.round_f64(values, factor, w->to.zero, w->to.is_signed, codes, (size_t)n);
 }
 
 /* Each element on its own: of rows that are much shorter than the table. */
@@ -106,18 +104,19 @@ static void softmax_row(const softmax_walk *w, const uint8_t *x, uint8_t *y)
     const ort_code_kernels *kernels = &w->call->k->codes;
     int top = kernels->largest(x, (size_t)w->extent, w->flip);
     int range = kernels->largest(x, (size_t)w->extent, w->flip ^ 255) + top - 254;
-    int entries = range < w->used ? range : w->used, unused = 256 - entries;
+    int entries = range < w->used ? range : w->used, unused = (256 - entries) / PART * PART;
     uint8_t codes[512] = {0}, turned[256];
     double sum = 0;
     for (int64_t i = 0; i < w->extent; i += 1 << 16) /* what 64 bits hold */
         sum += (double)kernels->exp_sum(x + i, (size_t)ort_min_i64(1 << 16, w->extent - i), top,
                                         w->flip, &w->e->exps);
+    const double factor = 1 / (sum * (double)w->to.scale);
     if (w->extent * 2 < entries) {
-        softmax_short(w, x, y, top, 1 / sum);
+        softmax_short(w, x, y, top, factor);
         return;
     }
     memset(codes, w->to.zero, (size_t)unused);
-    quantize_exponentials(w, w->e->values + unused, 1 / sum, codes + unused, entries);
+    quantize_exponentials(w, w->e->values + unused, factor, codes + unused, 256 - unused);
     const uint8_t *table = codes + (255 - top);
     if (w->flip) {
         memcpy(turned, table + 128, 128);
