@@ -27,6 +27,8 @@ typedef struct ort_bytes_out {
     const float *scale;  /* likewise */
     int32_t zero;        /* 0..255 */
     int64_t count;       /* pixels */
+    int32_t *sums;       /* the sums with their bias instead, elements where y has bytes; y is then
+                            only counted from. NULL: codes */
 } ort_bytes_out;
 
 /* Words that one pixel multiplies: at each offset, in bytes, so many neighbouring ones. */
@@ -98,6 +100,10 @@ typedef struct ort_bytes_kernels {
                     uint8_t flip, uint8_t *out);
     /* out[pixel][i] = in[pixel][lanes[i]]; where that is -1, zero if `fresh`, else as it was. */
     void (*pick)(const uint8_t *in, const int8_t *lanes, bool fresh, int64_t count, uint8_t *out);
+    /* y[i] = sums[i] * scale[i % 16] + shift[i % 16], each rounded, between low and high, of
+     * `count` pixels; y may be sums. */
+    void (*floats)(const int32_t *sums, const float *scale, const float *shift, float low,
+                   float high, int64_t count, float *y);
 } ort_bytes_kernels;
 
 /* Fill (scalar) or override. Called once, by dispatch.c. */

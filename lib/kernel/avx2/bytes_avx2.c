@@ -205,5 +205,6 @@ void ort_bytes_plug_avx2(ort_bytes_kernels *table)
                                  .gather4 = gather4,
                                  .gather = gather,
                                  .scatter = scatter,
-                                 .pick = pick};
+                                 .pick = pick,
+                                 .floats = bytes_floats};
 }

@@ -84,6 +84,10 @@ static void depthwise_pixel(const ort_bytes_band *b, const char *x, uint8_t *y)
     const vf hi = vf_set1(BB_HIGH);
     for (int c = 0; c < ORT_BYTES_BLOCK; c += VF_LANES) {
         vi s = vi_add(vi_load(sum + c), vi_load(o->bias + c));
+        if (o->sums) {
+            vi_store(o->sums + (y - o->y) + c, s);
+            continue;
+        }
         vf v = vf_mul(vf_from_vi(s), vf_load(o->scale + c));
         bytes_store(y + c, bytes_round(vf_min(hi, v)), o->zero);
     }
@@ -142,5 +146,6 @@ void ort_bytes_plug_scalar(ort_bytes_kernels *table)
                                  .gather4 = gather4,
                                  .gather = gather,
                                  .scatter = scatter,
-                                 .pick = pick};
+                                 .pick = pick,
+                                 .floats = bytes_floats};
 }

@@ -40,7 +40,7 @@ typedef struct blocked_plan {
 
 /* ---- infer */
 
-ort_status ort_blocked_conv_infer(ort_infer *x, ort_error *err)
+static ort_status infer_conv(ort_infer *x, bool plain, ort_error *err)
 {
     ort_window_spec spec;
     ort_dim out[ORT_MAX_RANK], in[ORT_MAX_RANK];
@@ -62,8 +62,20 @@ ort_status ort_blocked_conv_infer(ort_infer *x, ort_error *err)
     out[1] = ort_dim_of(apart ? group * ort_blocked_count(maps / group, block)
                               : ort_blocked_count(maps, block));
     out[2 + rank] = ort_dim_of(block);
-    ort_infer_set_shape(x, 0, rank + 3, out);
+    if (plain)
+        out[1] = tw->dim[0];
+    ort_infer_set_shape(x, 0, rank + (plain ? 2 : 3), out);
     return ORT_OK;
+}
+
+ort_status ort_blocked_conv_infer(ort_infer *x, ort_error *err)
+{
+    return infer_conv(x, false, err);
+}
+
+ort_status ort_blocked_conv_infer_plain(ort_infer *x, ort_error *err)
+{
+    return infer_conv(x, true, err);
 }
 
 double ort_blocked_conv_macs(const ort_infer *x)

@@ -119,6 +119,7 @@ ort_status ort_blocked_conv_shape(ort_shaping *s, ort_error *err);
 ort_status ort_blocked_conv_run(ort_call *call, ort_error *err);
 /* Also of BytesConv, whose first two inputs are the same: its output; its products. */
 ort_status ort_blocked_conv_infer(ort_infer *x, ort_error *err);
+ort_status ort_blocked_conv_infer_plain(ort_infer *x, ort_error *err); /* of a plain output */
 double ort_blocked_conv_macs(const ort_infer *x);
 void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost);
 ort_status ort_blocked_pool_prepare(ort_prep *p, ort_error *err);

@@ -1,4 +1,5 @@
-/* bytes_conv.c - QLinearConv in the blocked layout of bytes (bytes_op.h), exact.
+/* bytes_conv.c - QLinearConv in the blocked layout of bytes (bytes_op.h), exact; ConvInteger with
+ * its scale, bias and bounds, whose result is plain floats (BytesConvFloat).
  *
  *   product     a task is some output rows by some vectors of output channels of one image and
  *               group. Where nothing is padded and the tier multiplies bytes, it reads the input in
@@ -26,6 +27,7 @@
 #include "tensor/scalar.h"
 
 enum { X, W, B, X_SCALE, X_ZERO, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO };
+enum { SCALE = X_SCALE }; /* of BytesConvFloat: of the sums, one or one each map, made in the run */
 enum {
     PLAIN_CHANNELS = 4,
     WEIGHT_BYTES = 256 << 10,  /* of one task */
@@ -51,6 +53,10 @@ typedef struct bytes_state {
     const float *scale;                       /* likewise */
     int x_zero, y_zero;
     ort_bytes_winograd *winograd;             /* or NULL */
+    bool floats;                              /* bias and scale are made in the run */
+    float low, high;
+    const int32_t *sums;                      /* of filters, as bias */
+    const float *shift;                       /* behind the scale, likewise */
 } bytes_state;
 
 typedef struct bytes_plan {
@@ -61,10 +67,14 @@ typedef struct bytes_plan {
     int64_t pixel, x_row, x_block; /* bytes of a pixel, a row and a block as products read them */
     int64_t copy_row;              /* pixels of a copied row */
     ort_bytes_runs part[2];
+    int64_t sums;                  /* place of sums that become floats in a thread's scratch */
 } bytes_plan;
 
 static const ort_bind bytes_bind[] = {
     ORT_BIND(bytes_state, group), ORT_BIND_WINDOW(bytes_state), {0}};
+static const ort_bind float_bind[] = {
+    ORT_BIND(bytes_state, group), ORT_BIND_WINDOW(bytes_state), ORT_BIND(bytes_state, low),
+    ORT_BIND(bytes_state, high), {0}};
 
 /* ---- prepare: weights into panels */
 
@@ -301,12 +311,37 @@ static ort_status pack_filters(ort_prep *p, const bytes_state *s, const ort_tens
     return ORT_OK;
 }
 
+/* Numbers of whole blocks. */
+static int64_t lanes_of(const bytes_state *s)
+{
+    return (s->depthwise ? 1 : s->group) * s->group_blocks * ORT_BYTES_BLOCK;
+}
+
+/* Where a map's number is among them. */
+static int64_t lane_of(const bytes_state *s, int64_t map)
+{
+    const int64_t maps = s->depthwise ? s->maps : s->maps / s->group;
+    return map / maps * s->group_blocks * ORT_BYTES_BLOCK + map % maps;
+}
+
+static ort_status fill_shift(ort_prep *p, bytes_state *s, ort_error *err)
+{
+    const ort_tensor *b = ort_prep_constant(p, B);
+    float *shift = ort_arena_array(p->arena, (size_t)lanes_of(s), sizeof *shift);
+    if (!shift)
+        return ort_error_memory(err, (size_t)lanes_of(s) * sizeof *shift);
+    memset(shift, 0, (size_t)lanes_of(s) * sizeof *shift);
+    for (int64_t m = 0; m < s->maps && b; m++)
+        shift[lane_of(s, m)] = ((const float *)b->data)[m];
+    s->shift = shift;
+    return ORT_OK;
+}
+
 /* Bias and scale of whole blocks: the input's zero point in the one, all three scales in the
  * other. */
 static ort_status fill_numbers(ort_prep *p, bytes_state *s, const int32_t *sums, ort_error *err)
 {
-    const int64_t groups = s->depthwise ? 1 : s->group, maps = s->maps / groups;
-    const size_t count = (size_t)(groups * s->group_blocks * ORT_BYTES_BLOCK);
+    const size_t count = (size_t)lanes_of(s);
     const ort_tensor *w_scale = ort_prep_constant(p, W_SCALE), *b = ort_prep_constant(p, B);
     int32_t *bias = ort_arena_array(p->arena, count, sizeof *bias);
     float *scale = ort_arena_array(p->arena, count, sizeof *scale), x_scale = 0, y_scale = 1;
@@ -317,7 +352,7 @@ static ort_status fill_numbers(ort_prep *p, bytes_state *s, const int32_t *sums,
     ort_tensor_one_f32(ort_prep_constant(p, X_SCALE), &x_scale);
     ort_tensor_one_f32(ort_prep_constant(p, Y_SCALE), &y_scale);
     for (int64_t m = 0; m < s->maps; m++) {
-        int64_t at = m / maps * s->group_blocks * ORT_BYTES_BLOCK + m % maps;
+        int64_t at = lane_of(s, m);
         uint32_t from_zero = (uint32_t)sums[at] * (uint32_t)s->x_zero;
         bias[at] = (int32_t)((b ? ((const uint32_t *)b->data)[m] : 0) - from_zero);
         scale[at] = x_scale * ((const float *)w_scale->data)[ort_tensor_count(w_scale) == 1
@@ -341,6 +376,8 @@ static ort_status check_constants(ort_prep *p, ort_error *err)
                                      "elements");
     for (int i = X_SCALE; i <= Y_ZERO; i++) {
         const ort_tensor *t = ort_prep_constant(p, i);
+        if (p->op->variant && (i != W_ZERO || ort_prep_dtype(p, W_ZERO) == ORT_DTYPE_UNDEFINED))
+            continue;
         if (!t || (ort_tensor_count(t) != 1 && ((i != W_SCALE && i != W_ZERO) ||
                                                 ort_tensor_count(t) != w->shape.dim[0])))
             return ort_prep_fail(p, err, "input %d isn't a constant that fits", i);
@@ -371,7 +408,7 @@ static ort_status choose_winograd(ort_prep *p, bytes_state *s, ort_error *err)
 {
     ort_bytes_winograd of = {.channels = s->channels, .maps = s->maps, .x_zero = s->x_zero,
                              .y_zero = s->y_zero};
-    if (s->plain || s->group > 1 || s->kernel[0] != 3 || s->kernel[1] != 3 ||
+    if (s->floats || s->plain || s->group > 1 || s->kernel[0] != 3 || s->kernel[1] != 3 ||
         !ort_bytes_winograd_pays(p, &of, &s->spec))
         return ORT_OK;
     s->winograd = ort_arena_alloc(p->arena, sizeof of);
@@ -396,6 +433,7 @@ static ort_status bytes_prepare(ort_prep *p, ort_error *err)
     ORT_TRY(check_constants(p, err));
     const ort_tensor *w = ort_prep_constant(p, W);
     s->k = &p->k->bytes;
+    s->floats = p->op->variant != 0;
     s->maps = w->shape.dim[0];
     s->channels = w->shape.dim[1];
     s->kernel[0] = w->shape.rank == 4 ? w->shape.dim[2] : 1;
@@ -414,7 +452,7 @@ static ort_status bytes_prepare(ort_prep *p, ort_error *err)
     s->line = is_line(s);
     s->panel_words = panel_words_of(s);
     ORT_TRY(choose_winograd(p, s, err));
-    size_t lanes = (size_t)((s->depthwise ? 1 : s->group) * s->group_blocks * ORT_BYTES_BLOCK);
+    size_t lanes = (size_t)lanes_of(s);
     size_t words = (size_t)filter_words(p, s);
     bool fill;
     int32_t *packed = ort_prep_pack(p, s->winograd ? "tiles" : "filter", 1u << W | 1u << W_ZERO,
@@ -425,7 +463,8 @@ static ort_status bytes_prepare(ort_prep *p, ort_error *err)
     ort_prep_absorb(p, W);
     if (fill)
         ORT_TRY(pack_filters(p, s, w, packed, packed + words, err));
-    return fill_numbers(p, s, packed + words, err);
+    s->sums = packed + words;
+    return s->floats ? fill_shift(p, s, err) : fill_numbers(p, s, packed + words, err);
 }
 
 /* ---- shape */
@@ -523,6 +562,31 @@ static ort_status plan_runs(bytes_plan *p, const bytes_state *s, ort_arena *aren
     return ORT_OK;
 }
 
+/* Rows of a depthwise task that are arranged, and finished, at a time. */
+static int64_t near_rows(const bytes_plan *p)
+{
+    return ort_max_i64(1, NEAR_BYTES / (p->x_row * p->w.stride[0]));
+}
+
+/* Sums of one call that become floats: of one row and panel, or of a depthwise window's rows. */
+static int64_t sums_bytes(const bytes_plan *p, const bytes_state *s)
+{
+    const int64_t pixels = p->w.out[1] * (s->depthwise ? near_rows(p) : 1);
+    return pixels * FILTERS_MOST * (int64_t)sizeof(int32_t);
+}
+
+static bool read_output(const bytes_state *s, const ort_shape *shape, ort_blocked_dims *out)
+{
+    if (!s->floats)
+        return ort_bytes_read(shape, out);
+    *out = (ort_blocked_dims){.n = shape->dim[0], .rank = shape->rank - 2, .in = {1, 1},
+                              .blocks = lanes_of(s) / ORT_BYTES_BLOCK};
+    for (int i = 2; i < shape->rank; i++)
+        out->in[i - out->rank] = shape->dim[i];
+    out->plane = out->in[0] * out->in[1];
+    return shape->dim[1] == s->maps;
+}
+
 static bool read_input(const bytes_state *s, const ort_shape *shape, ort_blocked_dims *in)
 {
     if (!s->plain)
@@ -544,7 +608,7 @@ static ort_status bytes_shape(ort_shaping *sh, ort_error *err)
         return ort_error_memory(err, sizeof *p);
     sh->plan_state = p;
     if (!read_input(s, &sh->in[0]->shape, &p->in) ||
-        !ort_bytes_read(&sh->out[0]->shape, &p->out))
+        !read_output(s, &sh->out[0]->shape, &p->out))
         return ort_error_set(err, ORT_ERROR_MODEL, "the inputs don't fit the filter");
     ORT_TRY(ort_blocked_resolve(&s->spec, &p->in, s->kernel, &p->w, err));
     if (p->out.n * p->out.plane == 0)
@@ -561,8 +625,12 @@ static ort_status bytes_shape(ort_shaping *sh, ort_error *err)
     int64_t blocks = s->plain || s->depthwise ? 1 : blocks_of(s->channels);
     int64_t row = s->plain ? p->w.in[1] * PLAIN_CHANNELS
                            : (p->copy_row + ORT_BYTES_AHEAD * p->w.dilation[1]) * ORT_BYTES_BLOCK;
-    if (p->copies)
-        sh->thread_bytes = (size_t)(p->x_block * blocks + row);
+    p->sums = p->copies ? (int64_t)ort_round_up((size_t)(p->x_block * blocks + row), 64) : 0;
+    sh->thread_bytes = (size_t)p->sums;
+    if (s->floats) {
+        sh->thread_bytes += (size_t)sums_bytes(p, s);
+        sh->workspace_bytes = (size_t)lanes_of(s) * (sizeof *s->bias + sizeof *s->scale);
+    }
     return s->depthwise ? ORT_OK : plan_runs(p, s, sh->arena, err);
 }
 
@@ -575,6 +643,10 @@ typedef struct bytes_job {
     const uint8_t *x;
     uint8_t flip; /* of a plain input */
     uint8_t *y;
+    float *floats; /* the output instead of y */
+    const int32_t *bias;
+    const float *scale;
+    int x_zero;
 } bytes_job;
 
 static ort_bytes_out out_of(const bytes_job *j, int64_t block, int64_t first, int64_t pixel,
@@ -583,8 +655,38 @@ static ort_bytes_out out_of(const bytes_job *j, int64_t block, int64_t first, in
     const bytes_state *s = j->s;
     return (ort_bytes_out){.y = j->y + (block * j->p->out.plane + pixel) * ORT_BYTES_BLOCK,
                            .y_block = j->p->out.plane * ORT_BYTES_BLOCK,
-                           .bias = s->bias + first, .scale = s->scale + first,
+                           .bias = j->bias + first, .scale = j->scale + first,
                            .zero = s->y_zero, .count = count};
+}
+
+/* The same, for sums: in a thread's scratch, one block behind the other. */
+static ort_bytes_out sums_of(const bytes_job *j, int thread, int64_t first, int64_t count)
+{
+    int32_t *sums = (int32_t *)(void *)((char *)ort_call_scratch(j->call, thread) + j->p->sums);
+    return (ort_bytes_out){.y = (uint8_t *)sums, .y_block = count * ORT_BYTES_BLOCK, .sums = sums,
+                           .bias = j->bias + first, .scale = j->scale + first, .count = count};
+}
+
+/* Sums of `lanes` outputs, some of them without a map, from output `first` of those of whole blocks
+ * on, scaled into their planes. */
+static void give_floats(const bytes_job *j, const ort_bytes_out *o, int64_t first, int64_t lanes,
+                        int64_t image, int64_t pixel)
+{
+    const bytes_state *s = j->s;
+    const int64_t plane = j->p->out.plane, wide = s->group_blocks * ORT_BYTES_BLOCK;
+    const int64_t maps = s->depthwise ? s->maps : s->maps / s->group;
+    for (int64_t done = 0; done < lanes; done += ORT_BYTES_BLOCK) {
+        int64_t lane = first + done, block = lane / ORT_BYTES_BLOCK * ORT_BYTES_BLOCK;
+        int64_t map = lane / wide * maps + lane % wide;
+        int64_t count = ort_min_i64(ort_min_i64(lanes - done, ORT_BYTES_BLOCK),
+                                    maps - lane % wide);
+        int32_t *sums = o->sums + done / ORT_BYTES_BLOCK * o->y_block;
+        float *to = (float *)(void *)sums;
+        s->k->floats(sums, j->scale + block, s->shift + block, s->low, s->high, o->count, to);
+        if (count > 0)
+            j->call->k->blocked16.scatter(to + lane % ORT_BYTES_BLOCK, plane, count, o->count,
+                                          j->floats + (image * s->maps + map) * plane + pixel);
+    }
 }
 
 /* Pixels of the zero point. */
@@ -592,10 +694,10 @@ static void fill_zero(const bytes_job *j, int64_t pixels, char *to)
 {
     const int64_t count = pixels * j->p->pixel;
     if (j->s->k->wide == 1) {
-        memset(to, j->s->x_zero, (size_t)count);
+        memset(to, j->x_zero, (size_t)count);
         return;
     }
-    const int16_t zero = (int16_t)j->s->x_zero;
+    const int16_t zero = (int16_t)j->x_zero;
     for (int64_t i = 0; i < count; i += 2)
         memcpy(to + i, &zero, sizeof zero);
 }
@@ -681,10 +783,17 @@ static void task_product(void *arg, size_t task, int thread)
             c.w = s->w + (place + out * lanes) * s->panel_words;
             c.vectors = ort_min_i64(2, vectors - v);
             int64_t at = place + out * lanes;
-            c.out = out_of(j, image * p->out.blocks + at / ORT_BYTES_BLOCK, at,
-                           oy * p->w.out[1], pixels_of_row(p, oy));
+            c.out = s->floats ? sums_of(j, thread, at, pixels_of_row(p, oy))
+                              : out_of(j, image * p->out.blocks + at / ORT_BYTES_BLOCK, at,
+                                       oy * p->w.out[1], pixels_of_row(p, oy));
             c.out.y += at % ORT_BYTES_BLOCK;
+            if (s->floats)
+                c.out.sums += at % ORT_BYTES_BLOCK;
             s->k->conv(&c);
+            if (s->floats) {
+                c.out.sums -= at % ORT_BYTES_BLOCK;
+                give_floats(j, &c.out, at, c.vectors * lanes, image, oy * p->w.out[1]);
+            }
         }
 }
 
@@ -701,7 +810,7 @@ static void arrange_rows(const bytes_job *j, const uint8_t *x, int64_t first, in
     uint8_t *pixels = row + left * ORT_BYTES_BLOCK;
     for (int64_t r = from; r < to; r++) {
         if (top + r < 0 || top + r >= w->in[0])
-            memset(pixels, j->s->x_zero, (size_t)(real * ORT_BYTES_BLOCK));
+            memset(pixels, j->x_zero, (size_t)(real * ORT_BYTES_BLOCK));
         else
             memcpy(pixels, x + (top + r) * w->in[1] * ORT_BYTES_BLOCK,
                    (size_t)(real * ORT_BYTES_BLOCK));
@@ -721,11 +830,11 @@ static void task_depthwise(void *arg, size_t task, int thread)
     char *copy = ort_call_scratch(j->call, thread);
     uint8_t *row = (uint8_t *)copy + p->x_block;
     const uint8_t *x = j->x + block * p->in.plane * ORT_BYTES_BLOCK;
-    memset(row, s->x_zero, (size_t)((p->copy_row + ORT_BYTES_AHEAD * p->w.dilation[1]) *
+    memset(row, j->x_zero, (size_t)((p->copy_row + ORT_BYTES_AHEAD * p->w.dilation[1]) *
                                     ORT_BYTES_BLOCK));
     ort_bytes_band d = band_of(p), all = d;
     all.x = copy;
-    const int64_t near = ort_max_i64(1, NEAR_BYTES / (p->x_row * p->w.stride[0]));
+    const int64_t near = near_rows(p);
     d.w = s->w + own * s->panel_words;
     for (int64_t r = 0, done = 0; r < rows; r += d.rows) {
         d.rows = ort_min_i64(near, rows - r);
@@ -733,9 +842,39 @@ static void task_depthwise(void *arg, size_t task, int thread)
                      rows_under(&p->w, r + d.rows), &all, row);
         d.x = copy + r * p->w.stride[0] * p->x_row;
         d.out = out_of(j, block, own * ORT_BYTES_BLOCK, (first + r) * p->w.out[1], p->w.out[1]);
+        if (s->floats)
+            d.out = sums_of(j, thread, own * ORT_BYTES_BLOCK, p->w.out[1]);
         s->k->depthwise(&d);
+        if (s->floats) {
+            d.out.count *= d.rows;
+            give_floats(j, &d.out, own * ORT_BYTES_BLOCK, ORT_BYTES_BLOCK, block / p->out.blocks,
+                        (first + r) * p->w.out[1]);
+        }
         done = rows_under(&p->w, r + d.rows);
     }
+}
+
+/* Bias and scale of a run. */
+static ort_status find_numbers(ort_call *call, bytes_job *j, ort_error *err)
+{
+    const bytes_state *s = j->s;
+    const int64_t lanes = lanes_of(s);
+    const ort_tensor *by = ort_call_in(call, SCALE), *zero = ort_call_in(call, X_ZERO);
+    int32_t *bias = call->workspace;
+    float *scale = (float *)(void *)(bias + lanes);
+    if (!by || (ort_tensor_count(by) != 1 && ort_tensor_count(by) != s->maps) ||
+        (zero && ort_tensor_count(zero) != 1))
+        return ort_error_set(err, ORT_ERROR_MODEL, "its scale or zero point doesn't fit");
+    j->x_zero = ort_bytes_zero(zero, ORT_DTYPE_UINT8);
+    for (int64_t i = 0; i < lanes; i++)
+        bias[i] = (int32_t)(0 - (uint32_t)s->sums[i] * (uint32_t)j->x_zero);
+    memset(scale, 0, (size_t)lanes * sizeof *scale);
+    for (int64_t m = 0; m < s->maps; m++)
+        scale[lane_of(s, m)] = ((const float *)by->data)[ort_tensor_count(by) == 1 ? 0 : m];
+    j->bias = bias;
+    j->scale = scale;
+    j->floats = ort_call_out(call, 0)->data;
+    return ORT_OK;
 }
 
 static ort_status bytes_run(ort_call *call, ort_error *err)
@@ -743,10 +882,15 @@ static ort_status bytes_run(ort_call *call, ort_error *err)
     const bytes_state *s = call->state;
     const bytes_plan *p = call->plan_state;
     const ort_tensor *x = ort_call_in(call, X);
-    bytes_job j = {call, s, p, x->data, s->plain ? ort_bytes_flip(x->dtype) : 0,
-                   ort_call_out(call, 0)->data};
+    bytes_job j = {.call = call, .s = s, .p = p, .x = x->data,
+                   .flip = s->plain ? ort_bytes_flip(x->dtype) : 0, .bias = s->bias,
+                   .scale = s->scale, .x_zero = s->x_zero};
     if (ort_tensor_count(ort_call_out(call, 0)) == 0)
         return ORT_OK;
+    if (s->floats)
+        ORT_TRY(find_numbers(call, &j, err));
+    else
+        j.y = ort_call_out(call, 0)->data;
     if (s->winograd)
         ort_bytes_winograd_run(call, s->winograd);
     else if (s->depthwise)
@@ -772,6 +916,11 @@ static const ort_op_impl conv_impl = {
     .prepare = bytes_prepare, .shape = bytes_shape, .run = bytes_run, .cost = bytes_cost,
 };
 
+static const ort_op_impl float_impl = {
+    .state = sizeof(bytes_state), .bind = float_bind, .infer = ort_blocked_conv_infer_plain,
+    .prepare = bytes_prepare, .shape = bytes_shape, .run = bytes_run, .cost = bytes_cost,
+};
+
 const ort_op ort_ops_bytes_conv[] = {
     {ORT_INTERNAL, "BytesConv", 1,
      "X:T1,W:T2,B?:i32,x_scale:f32,x_zero_point:T3,w_scale:f32,w_zero_point:T2,y_scale:f32,"
@@ -779,5 +928,10 @@ const ort_op ort_ops_bytes_conv[] = {
      "T1:u8,i8 T2:u8,i8 T3:u8,i8 T4:u8,i8",
      "auto_pad:s=NOTSET block:i! dilations:is group:i=1 kernel_shape:is pads:is strides:is",
      0, &conv_impl},
+    {ORT_INTERNAL, "BytesConvFloat", 1,
+     "X:T1,W:T2,B?:f32,scale:f32,x_zero_point?:T3,w_scale?:f32,w_zero_point?:T2 -> Y:f32",
+     "T1:u8,i8 T2:u8,i8 T3:u8,i8",
+     "auto_pad:s=NOTSET block:i! dilations:is group:i=1 high:f! kernel_shape:is low:f! pads:is "
+     "strides:is", 0, &float_impl, .variant = 1},
     {0},
 };

@@ -1,0 +1,171 @@
+/* dynamic_convs.c - convolutions of codes whose range is found in each run, as quantizers write
+ * them, become one node on the products of the layout of bytes (op/blocked/bytes_op.h):
+ *
+ *     Cast(ConvInteger(x, #w, zx, #zw)) * scale [+ #bias] [Relu | Clip]       BytesConvFloat
+ *
+ * It scales, shifts and bounds in that order, so results stay. Its input comes into the layout, its
+ * result is a plain tensor. Level 3: nothing of this is saved.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "op/blocked/bytes_op.h"
+#include "op/edit.h"
+#include "pass/facts/facts.h"
+#include "provider/cpu/layout_edit.h"
+
+enum { PLAIN_CHANNELS = 4, STEPS = 5 };
+
+typedef struct dynamic_conv {
+    ort_node *steps[STEPS]; /* ConvInteger, Cast, Mul; those there are of Add and Relu or Clip */
+    int count;
+    ort_id scale, bias;     /* bias: of one element each map, whatever its shape; or NONE */
+    double low, high;
+} dynamic_conv;
+
+static ort_node *reader_of(const ort_graph *graph, const dynamic_conv *d)
+{
+    return ort_edit_only_reader(graph, d->steps[d->count - 1]->outputs[0]);
+}
+
+/* The input of a binary node that isn't the last step's result. */
+static ort_id other_of(const dynamic_conv *d, const ort_node *node)
+{
+    return node->inputs[node->inputs[0] == d->steps[d->count - 1]->outputs[0]];
+}
+
+/* [maps, 1..] of `rank` - 1 axes, or 1 before them: one number for each map. */
+static bool is_per_map(const ort_type *type, int64_t maps, int rank)
+{
+    if (type->kind != ORT_TYPE_TENSOR || type->dtype != ORT_DTYPE_FLOAT ||
+        type->rank < rank - 1 || type->rank > rank)
+        return false;
+    for (int d = 0; d < type->rank; d++)
+        if (!ort_dim_is(type->dim[d], d == type->rank - (rank - 1) ? maps : 1))
+            return false;
+    return true;
+}
+
+static bool is_one(const ort_type *type)
+{
+    return type->kind == ORT_TYPE_TENSOR && type->dtype == ORT_DTYPE_FLOAT &&
+           (type->rank == 0 || (type->rank == 1 && ort_dim_is(type->dim[0], 1)));
+}
+
+static void take(dynamic_conv *d, ort_node *node)
+{
+    d->steps[d->count++] = node;
+}
+
+/* The steps behind a ConvInteger. Why they aren't there; NULL: they are. */
+static const char *read_steps(const ort_graph *graph, dynamic_conv *d, int64_t maps)
+{
+    const int rank = ort_fact_type(graph, d->steps[0]->outputs[0])->rank;
+    ort_node *node = reader_of(graph, d);
+    if (!ort_edit_is(node, ONNX, "Cast") || ort_node_attr_int(node, "to") != ORT_DTYPE_FLOAT)
+        return "its sums aren't cast to float alone";
+    take(d, node);
+    node = reader_of(graph, d);
+    if (!ort_edit_is(node, ONNX, "Mul") || node->opset < 7)
+        return "no Mul scales its sums";
+    d->scale = other_of(d, node);
+    if (!is_one(ort_fact_type(graph, d->scale)) &&
+        !is_per_map(ort_fact_type(graph, d->scale), maps, rank))
+        return "its scale is neither one number nor one for each map";
+    take(d, node);
+    node = reader_of(graph, d);
+    d->bias = ORT_ID_NONE;
+    if (ort_edit_is(node, ONNX, "Add") && node->opset >= 7 &&
+        ort_fact_constant(graph, other_of(d, node)) &&
+        is_per_map(ort_fact_type(graph, other_of(d, node)), maps, rank)) {
+        d->bias = other_of(d, node);
+        take(d, node);
+        node = reader_of(graph, d);
+    }
+    d->low = -INFINITY;
+    d->high = INFINITY;
+    if (ort_edit_is(node, ONNX, "Relu"))
+        d->low = 0;
+    if (ort_edit_is(node, ONNX, "Relu") ||
+        (ort_edit_is(node, ONNX, "Clip") && ort_fact_bounds(graph, node, &d->low, &d->high)))
+        take(d, node);
+    return NULL;
+}
+
+/* Why a ConvInteger stays; NULL: it can go. */
+static const char *read_conv(const ort_graph *graph, ort_node *conv, dynamic_conv *d)
+{
+    const ort_type *x = ort_fact_type(graph, conv->inputs[0]);
+    const ort_tensor *w = ort_edit_constant(graph, conv, 1);
+    const ort_tensor *zero = ort_edit_constant(graph, conv, 3);
+    if (!w || (ort_edit_input(conv, 3) != ORT_ID_NONE && !zero))
+        return "its weight isn't constant";
+    if ((x->rank != 3 && x->rank != 4) || x->rank != w->shape.rank || !ort_dim_known(x->dim[1]) ||
+        ort_tensor_count(w) == 0)
+        return "it isn't over one or two axes with known channels";
+    int64_t group = ort_node_attr_int(conv, "group"), maps = w->shape.dim[0];
+    if (group < 1 || maps % group || x->dim[1].size != w->shape.dim[1] * group)
+        return "its filters don't fit";
+    if (group > 1 && (w->shape.dim[1] > 1 || maps > group) &&
+        (w->shape.dim[1] % ORT_BYTES_BLOCK || maps / group % ORT_BYTES_BLOCK))
+        return "its groups aren't of whole blocks of channels";
+    if (!ort_bytes_serves(w, zero))
+        return "its weights without their zero points don't fit in int8";
+    *d = (dynamic_conv){.steps = {conv}, .count = 1};
+    return read_steps(graph, d, maps);
+}
+
+static ort_status replace(ort_layout *l, dynamic_conv *d, ort_error *err)
+{
+    ort_graph *graph = l->graph;
+    ort_node *conv = d->steps[0], *last = d->steps[d->count - 1];
+    const ort_id out = last->outputs[0];
+    ort_id inputs[] = {conv->inputs[0], conv->inputs[1], d->bias, d->scale,
+                       ort_edit_input(conv, 2), ORT_ID_NONE, ort_edit_input(conv, 3)};
+    const ort_attr bounds[] = {ort_attr_float("low", d->low), ort_attr_float("high", d->high)};
+    if (ort_node_attr_int(conv, "group") > 1 ||
+        ort_fact_type(graph, inputs[0])->dim[1].size > PLAIN_CHANNELS)
+        ORT_TRY(ort_layout_input(l, inputs[0], "BlockBytes", &inputs[0], err));
+    ort_node merged = *conv;
+    for (int i = 1; i < d->count; i++)
+        merged.origin = ort_edit_origin(graph, &merged, d->steps[i]);
+    for (int i = d->count - 1; i >= 0; i--)
+        ort_graph_remove_node(graph, d->steps[i]);
+    return ort_layout_node(l, &merged, "BytesConvFloat", inputs, 7, out, bounds, 2, err);
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    const size_t nodes = c->graph->nodes.count;
+    ort_arena scratch = {0};
+    ort_layout l;
+    if (!c->target || c->portable)
+        return ORT_OK;
+    ort_status status = ort_layout_begin(&l, c->graph, ORT_BYTES_BLOCK, &scratch, err);
+    ort_node *node;
+    ORT_PASS_EACH_NODE(c->graph, node)
+    {
+        dynamic_conv d;
+        if (status != ORT_OK || node->id >= nodes) /* made here */
+            break;
+        if (!ort_edit_is(node, ONNX, "ConvInteger"))
+            continue;
+        const char *why = read_conv(c->graph, node, &d);
+        if (why) {
+            ort_pass_note(c, node, "%s", why);
+            continue;
+        }
+        status = replace(&l, &d, err);
+        ++*changes;
+    }
+    ort_arena_release(&scratch);
+    return status;
+}
+
+const ort_pass ort_pass_dynamic_convs = {
+    .name = "dynamic_convs",
+    .level = 3,
+    .doc = "convolutions of codes, their scale and bias become one node of bytes (cpu only)",
+    .apply = apply,
+};
