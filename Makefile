@@ -19,6 +19,7 @@
 #   make shapes     inferred shapes beside onnx's      make shape-versions  ... of older operators
 #   make parity     files that onnxruntime's optimizer and quantizers write, and its results
 #   make exact      operators on integers beside 64-bit sums, on every tier
+#   make spellings  files of onnxruntime's quantizers in each form: nothing between Q and DQ in float
 #   make fuzz-ops   random cases of every operator beside onnxruntime, formulas, the reference evaluator
 #   make check-models  --check beside onnx.checker and onnxruntime, on 32,500 mutated models
 #   make coverage-table  operators, versions, types, providers: build/coverage.md, or OUT=-
@@ -355,6 +356,11 @@ extremes: all
 .PHONY: exact
 exact: all
 	@build/venv/bin/python tests/tools/exact_operators.py --seed $(SEED) $(OPS)
+
+# Files of onnxruntime's quantizers in each form: nothing between Q and DQ in float.
+.PHONY: spellings
+spellings: all
+	@build/venv/bin/python tests/tools/check_spellings.py build/bin
 
 .PHONY: fuzz-ops
 fuzz-ops: all

@@ -67,6 +67,7 @@ suite contrib make -s contrib
 if [ $venv -eq 0 ]; then
     suite conformance make -s conformance
     suite exact make -s exact
+    suite spellings make -s spellings
     suite bundled build/venv/bin/python tests/tools/check_bundled.py
     suite schema make -s schema
     suite opset make -s opset
