@@ -207,6 +207,10 @@ static void products(test_state *test)
          "x:2,3,8; #w.i8:6,8; #sw:6; #zw.i8=0,0,0,0,0,0; " U8 CODED("x", "x")
          "wd = (DequantizeLinear w sw zw axis=0); t = (Transpose wd perm=1,0); "
          "r = (MatMul xd t); " RESULT("r", "z"), ENDS("QLinearMatMul"), 0.03},
+        {"its bias, which it adds behind", "x:2,3,8; #w.i8:6,8; #sw=0.01; #zw.i8=0; #b:6; " U8
+         CODED("x", "x") "wd = (DequantizeLinear w sw zw); t = (Transpose wd perm=1,0); "
+         "m = (MatMul xd t); r = (Add m b); " RESULT("r", "z"),
+         "QuantizeLinear MatMulIntegerToFloat QuantizeLinear DequantizeLinear", 0.03},
         {"uint8 where numbers aren't negative, else int8, as NNCF has them",
          "x:1,16,9,9; #w.i8:16,16,3,3; #sw=0.01; #zw.i8=0; " NNCF CODED("x", "x")
          "wd = (DequantizeLinear w sw zw); r = (Conv xd wd pads=1,1,1,1); " RESULT("r", "z"),
@@ -216,6 +220,34 @@ static void products(test_state *test)
          "wd = (DequantizeLinear w sw zw); r = (Conv xd wd pads=1,1,1,1); " Q("rq", "r", "z")
          "t = (Transpose rq perm=0,2,3,1); " DQ("y", "t", "z") "y",
          "QuantizeLinear BlockBytes BytesConv UnblockSignedBytes Transpose DequantizeLinear", 0.6},
+        {"twice the size, as segmentation nets have it", "x:1,16,5,6; #w.i8:16,8,2,2; #sw=0.01; "
+         "#zw.i8=0; " S8 CODED("x", "x") "wd = (DequantizeLinear w sw zw); "
+         "r = (ConvTranspose xd wd strides=2,2 kernel_shape=2,2); " RESULT("r", "z"),
+         "QuantizeLinear BlockBytes BytesConv UnblockSignedBytes DepthToSpace DequantizeLinear",
+         0.03},
+        {"the same with pads, a longer kernel, groups, scales and biases of maps",
+         "x:2,6,5,7; #w.i8:6,3,4,3; #sw=0.1; #zw.i8=3; #b:6; " U8 CODED("x", "x")
+         "wd = (DequantizeLinear w sw zw); r = (ConvTranspose xd wd b strides=2,2 group=2 "
+         "pads=1,0,2,1 output_padding=1,0); " RESULT("r", "z"),
+         ENDS("QLinearConv DepthToSpace Slice"), 0.03},
+        {"stride 3, codes of biases", "x:1,4,3,4; #w.i8:4,2,5,5; #sw=0.1,0.05; "
+         "#zw.i8=0,0; #b.i32:2; #sb=0.002,0.001; " U8 CODED("x", "x")
+         "wd = (DequantizeLinear w sw zw axis=1); bd = (DequantizeLinear b sb axis=0); "
+         "r = (ConvTranspose xd wd bd strides=3,3 output_padding=2,1); " RESULT("r", "z"),
+         "QuantizeLinear BytesConv UnblockBytes DepthToSpace Slice DequantizeLinear", 0.03},
+        {"stride 1", "x:1,4,6,7; #w.i8:4,2,3,3; #sw=0.1; #zw.i8=0; " U8 CODED("x", "x")
+         "wd = (DequantizeLinear w sw zw); r = (ConvTranspose xd wd pads=1,1,1,1); "
+         RESULT("r", "z"), ENDS("QLinearConv Slice"), 0.03},
+        {"codes before a pool that keeps them, as NNCF has them",
+         "x:1,16,9,9; #w.i8:16,16,3,3; #sw=0.01; #zw.i8=0; " S8 CODED("x", "x")
+         "p = (MaxPool xd kernel_shape=2,2); wd = (DequantizeLinear w sw zw); r = (Conv p wd); "
+         RESULT("r", "z"),
+         "QuantizeLinear MaxPool BlockBytes BytesConv UnblockSignedBytes DequantizeLinear",
+         0.03},
+        {"heads that are turned between codes and product", "x:2,5,4,8; w:2,5,4,8; " U8
+         CODED("x", "x") CODED("w", "y") "a = (Transpose xd perm=0,2,1,3); "
+         "b = (Transpose wd perm=0,2,3,1); r = (MatMul a b); " RESULT("r", "z"),
+         "QuantizeLinear QuantizeLinear Transpose Transpose QLinearMatMul DequantizeLinear", 0.03},
         {"a sum of both", "x:2,3,50; w:2,3,50; " NNCF CODED("x", "x") CODED("w", "y")
          "r = (Add xd wd); " RESULT("r", "z"),
          "QuantizeLinear QuantizeLinear QLinearAdd DequantizeLinear", 0.6},
@@ -231,7 +263,7 @@ static void unrolled(test_state *test)
 {
     char text[6000] = "x:3,50; " U8 CODED("x", "x");
     size_t used = strlen(text);
-    char names[2][8] = {"xd", ""};
+    char names[2][16] = {"xd", ""};
     for (int i = 0; i < 14; i++) {
         char *next = names[(i + 1) & 1];
         snprintf(next, sizeof names[0], "d%d", i);

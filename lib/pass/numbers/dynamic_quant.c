@@ -5,6 +5,7 @@
  *     nothing else reads                                        DynamicQuantizeMatMul
  *     Cast(MatMulInteger(a, b, za, zb)) * (sa * sb), where b
  *     and its scale, one number, are computed too               MatMulIntegerToFloat
+ *     MatMulIntegerToFloat + bias                               with its bias
  *
  * Both of com.microsoft, which scales and shifts in the same order, so results stay. sb of constant
  * weights is one number or one per column, as is the bias.
@@ -92,6 +93,17 @@ static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_err
     return ORT_OK;
 }
 
+static const char *unless_row(const ort_pass_context *c, ort_match *m)
+{
+    const ort_type *product = ort_match_type(m, "b");
+    const ort_tensor *bias = ort_match_constant(m, "bias");
+    int last = ort_type_rank(product) - 1;
+    return last < 1 || !ort_dim_known(product->dim[last]) ||
+                   !ort_tensor_is_row(bias, product->dim[last].size)
+               ? "the bias isn't one number per column"
+               : NULL;
+}
+
 static const char *const forms[] = {
     "shifted(n): n + #bias | n",
     "product(): (MatMulInteger a #b za #zb) | (MatMulInteger a #b za)",
@@ -103,6 +115,9 @@ static const ort_rewrite rewrites[] = {
      .example = "a:2,4.u8 b:4,6.i8 za:.u8 zb:6.i8 sa: sb:6 bias:6 opset=17"},
     {"(Cast (MatMulInteger a b za zb) to=1) * (sa * sb)", .unless = unless_computed,
      .write = write, .example = "a:2,2,4.u8 b:2,4,6.i8 za:.u8 zb:.i8 sa: sb: opset=17"},
+    {"(ms.MatMulIntegerToFloat a b sa sb za zb) + #bias",
+     "(ms.MatMulIntegerToFloat a b sa sb za zb bias)", unless_row,
+     .example = "a:2,3,4.u8 b:4,6.i8 za:.u8 zb:.i8 sa: sb: bias:6 opset=17"},
     {0},
 };
 

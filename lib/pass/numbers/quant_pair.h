@@ -41,5 +41,11 @@ bool ort_quant_is_move(const ort_node *node);
 ort_node *ort_quant_source(const ort_graph *graph, const ort_node *node);
 /* quantize(move(x)) becomes move(quantize(x)): codes of single elements, whatever their order. */
 ort_status ort_quant_swap(ort_pass_context *c, ort_node *quantize, ort_error *err);
+/* Are all inputs that a move picks from numbers of codes with the same parameters, *first? */
+bool ort_quant_reads_codes(const ort_graph *graph, const ort_node *move, int inputs,
+                           ort_quant *first);
+/* Such a move works on the codes; its results are dequantized instead. */
+ort_status ort_quant_sink(ort_pass_context *c, ort_node *move, int inputs, const ort_quant *d,
+                          ort_error *err);
 
 #endif

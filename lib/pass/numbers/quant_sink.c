@@ -8,7 +8,8 @@
  * Moves are exact: a code stands for the same number wherever it lies. So codes of one scale reach
  * a QuantizeLinear of another through moves (quant_tables.c then makes a table of the two), and
  * rows of a quantized table are dequantized after they were gathered. Done where a QuantizeLinear
- * follows; level 3, since onnxruntime looks for float operators between the two.
+ * follows; level 3, since onnxruntime looks for float operators between the two. quant_reach.c does
+ * it before products.
  */
 #include <string.h>
 
@@ -53,8 +54,8 @@ static bool is_mean(const ort_node *node)
            !ort_node_attr_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
 }
 
-/* All of the inputs that are moved are numbers of codes with these parameters. */
-static bool read_codes(const ort_graph *graph, const ort_node *move, int inputs, ort_quant *first)
+bool ort_quant_reads_codes(const ort_graph *graph, const ort_node *move, int inputs,
+                           ort_quant *first)
 {
     ort_quant other;
     for (int i = 0; i < inputs; i++)
@@ -125,6 +126,15 @@ static ort_status sink(ort_graph *graph, ort_node *move, int inputs, const ort_q
     return ORT_OK;
 }
 
+ort_status ort_quant_sink(ort_pass_context *c, ort_node *move, int inputs, const ort_quant *d,
+                          ort_error *err)
+{
+    ORT_TRY(sink(c->graph, move, inputs, d, err));
+    for (int i = 0; i < inputs; i++)
+        ort_quant_drop_unread(c->graph, move->inputs[i]);
+    return ORT_OK;
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
@@ -133,11 +143,10 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         ort_quant d;
         bool one = pads_zero(c->graph, node) || is_mean(node);
         int inputs = one ? 1 : ort_quant_moved(node);
-        if (!inputs || !read_codes(c->graph, node, inputs, &d) || !is_wanted(c->graph, node, &d))
+        if (!inputs || !ort_quant_reads_codes(c->graph, node, inputs, &d) ||
+            !is_wanted(c->graph, node, &d))
             continue;
-        ORT_TRY(sink(c->graph, node, inputs, &d, err));
-        for (int i = 0; i < inputs; i++)
-            ort_quant_drop_unread(c->graph, node->inputs[i]);
+        ORT_TRY(ort_quant_sink(c, node, inputs, &d, err));
         ++*changes;
     }
     return ORT_OK;

@@ -1,0 +1,63 @@
+/* quant_reach.c - DequantizeLinear goes behind moves before a product of codes, in a session.
+ *
+ *     DequantizeLinear, MaxPool, Conv     MaxPool on the codes, DequantizeLinear, Conv
+ *
+ * NNCF and PyTorch quantize before a product alone, and have no pair behind a pool, a Concat or a
+ * head that is transposed. As quant_sink.c, but before quant_units.c, which then finds the product
+ * between codes; onnxruntime moves them by itself.
+ */
+#include "base/error.h"
+#include "graph/uses.h"
+#include "op/edit.h"
+#include "pass/numbers/quant_pair.h"
+
+enum { DEPTH = 8 };
+
+/* Numbers of codes, but for moves? */
+static bool is_coded(const ort_graph *graph, ort_id id)
+{
+    const ort_node *node = ort_edit_producer(graph, id);
+    for (int i = 0; i < DEPTH && ort_quant_moved(node) == 1; i++)
+        node = ort_edit_producer(graph, node->inputs[0]);
+    return ort_edit_is(node, ONNX, "DequantizeLinear");
+}
+
+/* Does a product of codes read this value, moves alone in between? */
+static bool is_multiplied(const ort_graph *graph, ort_id id, int depth)
+{
+    ort_readers readers = ort_readers_of(graph, id);
+    ort_node *node;
+    while ((node = ort_readers_next(&readers)))
+        if (ort_edit_is_any(node, "Conv|ConvTranspose|MatMul|Gemm")
+                ? is_coded(graph, node->inputs[node->inputs[0] == id])
+                : depth > 0 && ort_quant_moved(node) && node->output_count == 1 &&
+                      is_multiplied(graph, node->outputs[0], depth - 1))
+            return true;
+    return false;
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_node *node;
+    if (c->portable)
+        return ORT_OK;
+    ORT_PASS_EACH_NODE(c->graph, node)
+    {
+        ort_quant d;
+        int inputs = ort_quant_moved(node);
+        if (!inputs || node->output_count != 1 ||
+            !ort_quant_reads_codes(c->graph, node, inputs, &d) ||
+            !is_multiplied(c->graph, node->outputs[0], DEPTH))
+            continue;
+        ORT_TRY(ort_quant_sink(c, node, inputs, &d, err));
+        ++*changes;
+    }
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_quant_reach = {
+    .name = "quant_reach",
+    .level = 2,
+    .doc = "DequantizeLinear goes behind moves before a product of codes (session)",
+    .apply = apply,
+};
