@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/num.h"
 #include "op/shared/halves.h"
 #include "op/shared/matrix.h"
 
@@ -149,58 +148,53 @@ static ort_status floats_of_constant(ort_prep *p, int input, int64_t count, cons
 
 /* ---- packed */
 
-/* Of so many elements of [N][blocks] as [group][blocks][lanes]; columns beyond N have 0. */
-static void *pack_block(ort_prep *p, const char *kind, int input, const nbits_state *s, size_t size,
-                        bool *fill, ort_error *err)
-{
-    const int64_t lanes = p->k->gemm.nbits_lanes, groups = (s->n + lanes - 1) / lanes;
-    const size_t bytes = (size_t)(groups * lanes * s->blocks) * size;
-    void *to = ort_prep_pack(p, kind, 1u << input, bytes, fill);
-    if (!to)
-        ort_error_memory(err, bytes);
-    else if (*fill)
-        memset(to, 0, bytes);
-    return to;
-}
-
-/* Where element (j, block) lies in such a block. */
-static int64_t place(const ort_prep *p, const nbits_state *s, int64_t j, int64_t block)
+/* [N][blocks] in the order of a block [group][blocks][lanes]; columns beyond N have 0. */
+static void by_lanes(const ort_prep *p, const nbits_state *s, const float *plain, float *out)
 {
     const int64_t lanes = p->k->gemm.nbits_lanes;
-    return (j / lanes * s->blocks + block) * lanes + j % lanes;
+    for (int64_t g = 0; g < s->n; g += lanes)
+        for (int64_t b = 0; b < s->blocks; b++)
+            for (int64_t j = g; j < g + lanes; j++)
+                *out++ = j < s->n ? plain[j * s->blocks + b] : 0.0f;
 }
 
 /* Does a float16 hold each scale? Kept with what is packed, for a pack file has no scales. */
-static ort_status fit_half(ort_prep *p, const float *plain, int64_t count, bool *fits,
+static ort_status fit_half(ort_prep *p, const float *scale, int64_t count, bool *fits,
                            ort_error *err)
 {
+    enum { SOME = 256 };
     bool fill;
     int32_t *kept = ort_prep_pack(p, "scale form", 1u << 2, sizeof *kept, &fill);
     if (!kept)
         return ort_error_memory(err, sizeof *kept);
     if (fill)
         *kept = 1;
-    for (int64_t i = 0; fill && i < count && *kept; i++)
-        *kept = ort_f16_to_f32(ort_f32_to_f16(plain[i])) == plain[i];
+    for (int64_t i = 0; fill && i < count && *kept; i += SOME) {
+        const size_t some = (size_t)ort_min_i64(SOME, count - i);
+        uint16_t half[SOME];
+        float back[SOME];
+        p->k->math.f32_to_f16(scale + i, half, some);
+        p->k->math.f16_to_f32(half, back, some);
+        *kept = !memcmp(back, scale + i, some * sizeof *back);
+    }
     *fits = *kept != 0;
     return ORT_OK;
 }
 
-static ort_status pack_scales(ort_prep *p, nbits_state *s, const float *plain, ort_error *err)
+static ort_status pack_scales(ort_prep *p, nbits_state *s, const float *scale, int64_t count,
+                              ort_error *err)
 {
     ort_nbits *w = &s->packed;
     bool half = false, fill;
-    ORT_TRY(fit_half(p, plain, s->n * s->blocks, &half, err));
-    void *to = pack_block(p, half ? "half scales" : "scales", 2, s, half ? 2 : 4, &fill, err);
+    ORT_TRY(fit_half(p, scale, count, &half, err));
+    const size_t bytes = (size_t)count * (half ? sizeof(uint16_t) : sizeof(float));
+    void *to = ort_prep_pack(p, half ? "half scales" : "scales", 1u << 2, bytes, &fill);
     if (!to)
-        return ORT_ERROR_MEMORY;
-    for (int64_t i = 0; fill && i < s->n * s->blocks; i++) {
-        const int64_t at = place(p, s, i / s->blocks, i % s->blocks);
-        if (half)
-            ((uint16_t *)to)[at] = ort_f32_to_f16(plain[i]);
-        else
-            ((float *)to)[at] = plain[i];
-    }
+        return ort_error_memory(err, bytes);
+    if (fill && half)
+        p->k->math.f32_to_f16(scale, to, (size_t)count);
+    else if (fill)
+        memcpy(to, scale, bytes);
     w->scale = half ? NULL : to;
     w->scale_half = half ? to : NULL;
     ort_prep_absorb(p, 2);
@@ -208,20 +202,19 @@ static ort_status pack_scales(ort_prep *p, nbits_state *s, const float *plain, o
 }
 
 /* Packed zero points become bytes, others floats. */
-static ort_status pack_zeros(ort_prep *p, nbits_state *s, const float *plain, ort_error *err)
+static ort_status pack_zeros(ort_prep *p, nbits_state *s, const float *zero, int64_t count,
+                             ort_error *err)
 {
     const bool codes = ort_prep_constant(p, 3)->dtype == ORT_DTYPE_UINT8;
+    const size_t bytes = (size_t)count * (codes ? 1 : sizeof(float));
     bool fill;
-    void *to = pack_block(p, "zeros", 3, s, codes ? 1 : 4, &fill, err);
+    void *to = ort_prep_pack(p, "zeros", 1u << 3, bytes, &fill);
     if (!to)
-        return ORT_ERROR_MEMORY;
-    for (int64_t i = 0; fill && i < s->n * s->blocks; i++) {
-        const int64_t at = place(p, s, i / s->blocks, i % s->blocks);
-        if (codes)
-            ((uint8_t *)to)[at] = (uint8_t)plain[i];
-        else
-            ((float *)to)[at] = plain[i];
-    }
+        return ort_error_memory(err, bytes);
+    for (int64_t i = 0; fill && codes && i < count; i++)
+        ((uint8_t *)to)[i] = (uint8_t)zero[i];
+    if (fill && !codes)
+        memcpy(to, zero, bytes);
     s->packed.zero = codes ? NULL : to;
     s->packed.zero_byte = codes ? to : NULL;
     ort_prep_absorb(p, 3);
@@ -291,19 +284,23 @@ static ort_status pack_words(ort_prep *p, nbits_state *s, ort_error *err)
 static ort_status pack_weight(ort_prep *p, nbits_state *s, ort_error *err)
 {
     const ort_tensor *scale = ort_prep_constant(p, 2), *zero = ort_prep_constant(p, 3);
-    const int64_t count = s->n * s->blocks;
+    const int64_t lanes = p->k->gemm.nbits_lanes, columns = (s->n + lanes - 1) / lanes * lanes;
+    const int64_t plain = s->n * s->blocks, count = columns * s->blocks;
     if (s->reordered || !ort_prep_constant(p, 1) || !scale || (!s->zero_is_middle && !zero))
         return ORT_OK;
-    float *plain = malloc((size_t)count * sizeof *plain);
-    if (!plain)
-        return ort_error_memory(err, (size_t)count * sizeof *plain);
-    ort_tensor_to_f32(scale, 0, count, plain);
-    ort_status status = pack_scales(p, s, plain, err);
+    float *floats = malloc((size_t)(plain + count) * sizeof *floats);
+    if (!floats)
+        return ort_error_memory(err, (size_t)(plain + count) * sizeof *floats);
+    float *packed = floats + plain;
+    ort_tensor_to_f32(scale, 0, plain, floats);
+    by_lanes(p, s, floats, packed);
+    ort_status status = pack_scales(p, s, packed, count, err);
     if (status == ORT_OK && zero) {
-        unpack_zeros(s, zero, plain);
-        status = pack_zeros(p, s, plain, err);
+        unpack_zeros(s, zero, floats);
+        by_lanes(p, s, floats, packed);
+        status = pack_zeros(p, s, packed, count, err);
     }
-    free(plain);
+    free(floats);
     return status != ORT_OK ? status : pack_words(p, s, err);
 }
 
