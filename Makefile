@@ -91,7 +91,7 @@ ISA_vnni   = $(ISA_avx512) -mavx512vnni
 
 KERNEL_DIRS = scalar
 ifeq ($(MACHINE),x86_64)
-KERNEL_DIRS += avx2 avx512 vnni
+KERNEL_DIRS += avx2 avx512 vnni avxvnni
 endif
 
 # A room may have rooms inside (lib/op/net/); the folders of kernels are tiers, those of the machine alone.
@@ -135,6 +135,8 @@ $(OBJ)/gen/onnx.pb-c.o: build/gen/onnx.pb-c.c
 
 # ISA flags reach only the folder of that ISA.
 $(OBJ)/lib/kernel/avx2/%.o: ISA_FLAGS = $(ISA_avx2)
+# Its one instruction is named to the assembler alone.
+$(OBJ)/lib/kernel/avxvnni/%.o: ISA_FLAGS = $(ISA_avx2)
 $(OBJ)/lib/kernel/avx512/%.o: ISA_FLAGS = $(ISA_avx512)
 $(OBJ)/lib/kernel/vnni/%.o: ISA_FLAGS = $(ISA_vnni)
 # Sanitizers take minutes for the unrolled kernels at -O3.

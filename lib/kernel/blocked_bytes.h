@@ -109,6 +109,7 @@ typedef struct ort_bytes_kernels {
 /* Fill (scalar) or override. Called once, by dispatch.c. */
 void ort_bytes_plug_scalar(ort_bytes_kernels *table);
 void ort_bytes_plug_avx2(ort_bytes_kernels *table);
+void ort_bytes_plug_avxvnni(ort_bytes_kernels *table); /* over avx2 */
 void ort_bytes_plug_vnni(ort_bytes_kernels *table); /* over avx512, which has avx2's */
 
 #endif

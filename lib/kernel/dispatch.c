@@ -30,6 +30,10 @@ static bool has_vnni(void)
 {
     return has_avx512() && ort_cpu_get()->avx512_vnni;
 }
+static bool has_avxvnni(void)
+{
+    return ort_cpu_get()->avx2 && ort_cpu_get()->avx_vnni;
+}
 static void no_math(ort_vmath_kernels *table)
 {
 }
@@ -55,6 +59,8 @@ static const ort_kernel_tier tiers[] = {
      ort_blocked_plug_avx512, no_bytes, 16},
     {"vnni", has_vnni, ort_gemm_plug_vnni, no_math, no_codes, no_blocked, ort_bytes_plug_vnni,
      16},
+    {"avxvnni", has_avxvnni, ort_gemm_plug_avxvnni, no_math, no_codes, no_blocked,
+     ort_bytes_plug_avxvnni, 8, "avx2", true},
 #endif
 };
 enum { TIER_COUNT = sizeof tiers / sizeof tiers[0] };
@@ -63,23 +69,39 @@ static ort_kernels tables[TIER_COUNT];
 static int best_tier;
 static pthread_once_t built = PTHREAD_ONCE_INIT;
 
+static int tier_named(const char *name)
+{
+    for (int i = 0; i < TIER_COUNT; i++)
+        if (!strcmp(tiers[i].name, name))
+            return i;
+    return -1;
+}
+
+static void build_table(int i)
+{
+    const ort_kernel_tier *tier = &tiers[i];
+    if (i > 0)
+        tables[i] = tables[tier->over ? tier_named(tier->over) : i - 1];
+    tables[i].isa = tier->name;
+    tier->plug_gemm(&tables[i].gemm);
+    tier->plug_math(&tables[i].math);
+    tier->plug_codes(&tables[i].codes);
+    tier->plug_blocked(&tables[i].blocked8, &tables[i].blocked16);
+    tier->plug_bytes(&tables[i].bytes);
+    tables[i].block = tier->block;
+    assert(tables[i].blocked8.block == 8 && tables[i].blocked16.block == 16);
+    assert(tables[i].gemm.nr % 2 == 0 && tables[i].gemm.mr > 0 && tables[i].gemm.kc % 8 == 0);
+}
+
+/* What a machine has of a tier it has of those below. */
 static void build_tables(void)
 {
     for (int i = 0; i < TIER_COUNT; i++) {
         if (!tiers[i].has())
-            break;
-        if (i > 0)
-            tables[i] = tables[i - 1];
-        tables[i].isa = tiers[i].name;
-        tiers[i].plug_gemm(&tables[i].gemm);
-        tiers[i].plug_math(&tables[i].math);
-        tiers[i].plug_codes(&tables[i].codes);
-        tiers[i].plug_blocked(&tables[i].blocked8, &tables[i].blocked16);
-        tiers[i].plug_bytes(&tables[i].bytes);
-        tables[i].block = tiers[i].block;
-        assert(tables[i].blocked8.block == 8 && tables[i].blocked16.block == 16);
-        assert(tables[i].gemm.nr % 2 == 0 && tables[i].gemm.mr > 0 && tables[i].gemm.kc % 8 == 0);
-        best_tier = i;
+            continue;
+        build_table(i);
+        if (!tiers[i].untried)
+            best_tier = i;
     }
     for (int i = 0; i < ORT_UNARY_COUNT; i++) /* the scalar tier has them all */
         assert(tables[0].math.unary[i] && tables[0].math.unary_f64[i]);
@@ -95,8 +117,6 @@ const ort_kernels *ort_kernels_get(const char *isa)
     pthread_once(&built, build_tables);
     if (!isa || !*isa)
         return &tables[best_tier];
-    for (int i = 0; i <= best_tier; i++)
-        if (!strcmp(tiers[i].name, isa))
-            return &tables[i];
-    return NULL;
+    int i = tier_named(isa);
+    return i >= 0 && tables[i].isa ? &tables[i] : NULL;
 }

@@ -212,6 +212,7 @@ typedef struct ort_gemm_kernels {
 /* Fill (scalar) or override members. Called once, by dispatch.c. */
 void ort_gemm_plug_scalar(ort_gemm_kernels *table);
 void ort_gemm_plug_avx2(ort_gemm_kernels *table);
+void ort_gemm_plug_avxvnni(ort_gemm_kernels *table); /* over avx2 */
 void ort_gemm_plug_avx512(ort_gemm_kernels *table);
 void ort_gemm_plug_vnni(ort_gemm_kernels *table); /* over avx512 */
 

@@ -39,11 +39,13 @@ typedef struct ort_kernel_tier {
     void (*plug_blocked)(ort_blocked_kernels *of8, ort_blocked_kernels *of16);
     void (*plug_bytes)(ort_bytes_kernels *table);
     int block;
+    const char *over; /* the tier below; NULL: the one before in the list */
+    bool untried;     /* no machine at hand has run it: only by its name */
 } ort_kernel_tier;
 
-/* Tiers, worst first; NULL past the end. */
+/* Tiers, worst first, then the untried ones; NULL past the end. */
 const ort_kernel_tier *ort_kernel_tier_at(int index);
-/* The table of a tier and all below it; "" or NULL: the best this machine has. NULL when the name
+/* The table of a tier and all below it; "" or NULL: the best that was tried. NULL when the name
  * is unknown or the machine lacks it. Tables are const and shared. */
 const ort_kernels *ort_kernels_get(const char *isa);
 
