@@ -52,7 +52,8 @@ typedef struct ort_bytes_band {
     const char *x;      /* under the first tap of the first output pixel */
     int64_t x_row;      /* bytes from one input row to the next */
     int64_t kernel[2], stride[2], dilation[2];
-    const int32_t *w;   /* by pack_depthwise */
+    const int32_t *w;   /* by pack_depthwise, a term behind the other */
+    int64_t terms;      /* whose sum the weights are */
     int64_t rows;       /* of the output, one behind the other; out.count: of a row */
     ort_bytes_out out;
 } ort_bytes_band;

@@ -39,6 +39,27 @@ static const float *numbers(size_t count)
     return list;
 }
 
+/* [n, 16, 4, 4] -> a convolution of bytes, of which a weight doesn't fit in int8, and its mean, in a
+ * layout that has no channels_last -> [n, 16] */
+static void build_bytes(net *n, const char *from, const char *to)
+{
+    const float scale = 0.1f;
+    uint8_t codes[256], zero = 60;
+    char inputs[64];
+    for (int i = 0; i < 256; i++)
+        codes[i] = (uint8_t)(i == 77 ? 255 : i % 119);
+    net_constant(n, "scale", ORT_DTYPE_FLOAT, 0, NULL, &scale);
+    net_constant(n, "zero", ORT_DTYPE_UINT8, 0, NULL, &zero);
+    net_constant(n, "codes", ORT_DTYPE_UINT8, 4, DIMS(16, 16, 1, 1), codes);
+    snprintf(inputs, sizeof inputs, "%s scale zero", from);
+    net_node(n, "QuantizeLinear", inputs, "quantized");
+    net_node(n, "QLinearConv", "quantized scale zero codes scale zero scale zero", "convolved");
+    net_int(n, net_node_of(n, "com.microsoft", "QLinearGlobalAveragePool",
+                           "convolved scale zero scale zero", "mean"), "channels_last", 0);
+    net_node(n, "DequantizeLinear", "mean scale zero", "number");
+    net_node(n, "Flatten", "number", to);
+}
+
 /* x [n, 16, 8, 8] -> Conv -> Flatten -> MatMul -> Loop (three times: MatMul, Relu) -> y [n, 32] */
 static void build(net *n)
 {
@@ -54,7 +75,9 @@ static void build(net *n)
     net_node(n, "Conv", "x w b", "c");
     net_node(n, "Relu", "c", "r");
     net_node(n, "Flatten", "r", "f");
-    net_node(n, "MatMul", "f m", "s");
+    net_node(n, "MatMul", "f m", "p");
+    build_bytes(n, "r", "q");
+    net_node(n, "Add", "p q", "s");
     ort_node *loop = net_node(n, "Loop", "trips go s", "y");
     net_body(n, loop, "body");
     net_input(n, "i", ORT_DTYPE_INT64, 0, NULL);

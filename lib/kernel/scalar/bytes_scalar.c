@@ -74,10 +74,11 @@ static void depthwise_pixel(const ort_bytes_band *b, const char *x, uint8_t *y)
     const ort_bytes_out *o = &b->out;
     const int16_t *w = (const int16_t *)(const void *)b->w;
     int32_t sum[ORT_BYTES_BLOCK] = {0};
-    for (int64_t ky = 0; ky < b->kernel[0]; ky++)
+    for (int64_t row = 0; row < b->terms * b->kernel[0]; row++)
         for (int64_t kx = 0; kx < b->kernel[1]; kx++, w += ORT_BYTES_BLOCK) {
+            const int64_t down = row % b->kernel[0] * b->dilation[0] * b->x_row;
             int16_t in[ORT_BYTES_BLOCK];
-            memcpy(in, x + ky * b->dilation[0] * b->x_row + kx * b->dilation[1] * 32, sizeof in);
+            memcpy(in, x + down + kx * b->dilation[1] * 32, sizeof in);
             for (int c = 0; c < ORT_BYTES_BLOCK; c++)
                 sum[c] += in[c] * w[c];
         }
@@ -95,7 +96,7 @@ static void depthwise_pixel(const ort_bytes_band *b, const char *x, uint8_t *y)
 
 static void depthwise(const ort_bytes_band *b)
 {
-    assert(b->kernel[0] * b->kernel[1] < 1 << 16); /* sums stay in 32 bits */
+    assert(b->terms * b->kernel[0] * b->kernel[1] < 1 << 16); /* sums stay in 32 bits */
     for (int64_t r = 0; r < b->rows; r++)
         for (int64_t i = 0; i < b->out.count; i++)
             depthwise_pixel(b, b->x + r * b->stride[0] * b->x_row + i * b->stride[1] * 32,

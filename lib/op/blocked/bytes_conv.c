@@ -13,6 +13,10 @@
  *
  * Other groups begin with a block of their own, in the input and in the output.
  *
+ * Weights without their zero point that no int8 holds are a sum of two that fit. The second, their
+ * rest, is zero for all but a few weights of a file: only the runs of words, and the blocks of a
+ * depthwise filter, in which some weight has one are multiplied again.
+ *
  * What the zero point of the input contributes to a sum is the same for every pixel, since padding
  * holds it: minus the zero point times the sum of the filter, a part of the bias.
  */
@@ -41,6 +45,12 @@ enum {
     FILTERS_MOST = 32,         /* of a panel, and of a block */
 };
 
+/* Runs of words that are multiplied again, by the rests: those of whole blocks, tap by tap; stretches
+ * of taps of the other channels. */
+typedef struct bytes_rests {
+    int64_t *run[2], count[2];
+} bytes_rests;
+
 typedef struct bytes_state {
     ort_window_spec spec;
     const ort_bytes_kernels *k;
@@ -51,6 +61,8 @@ typedef struct bytes_state {
     const int32_t *w;                         /* [group][panel].. */
     const int32_t *bias;                      /* for whole blocks, group by group */
     const float *scale;                       /* likewise */
+    const int32_t *rested; /* which runs, or depthwise blocks, have rests; NULL: none */
+    bytes_rests rests;     /* the runs as lists */
     int x_zero, y_zero;
     ort_bytes_winograd *winograd;             /* or NULL */
     bool floats;                              /* bias and scale are made in the run */
@@ -114,28 +126,49 @@ static int64_t line_words(const bytes_state *s)
 }
 
 /* A filter without its zero point, where it lies or in `space`, and the sum of its weights. All fit
- * in int8. */
+ * in int8 unless `rest` takes what doesn't. */
 static const int8_t *take_filter(const ort_tensor *w, int64_t map, int zero, int64_t count,
-                                 int8_t *space, int32_t *sum)
+                                 int8_t *space, int8_t *rest, int32_t *sum)
 {
-    const int8_t *s = (const int8_t *)w->data + map * count, *filter = space;
+    const int8_t *s = (const int8_t *)w->data + map * count;
     const uint8_t *u = (const uint8_t *)w->data + map * count;
-    if (w->dtype == ORT_DTYPE_INT8 && zero == 0)
-        filter = s;
-    else if (w->dtype == ORT_DTYPE_INT8)
-        for (int64_t i = 0; i < count; i++)
-            space[i] = (int8_t)(s[i] - zero);
-    else
-        for (int64_t i = 0; i < count; i++)
-            space[i] = (int8_t)(u[i] - zero);
+    const bool in_place = w->dtype == ORT_DTYPE_INT8 && zero == 0;
+    const int8_t *filter = in_place ? s : space;
     int32_t total = 0;
+    for (int64_t i = 0; i < count && !in_place && !rest; i++)
+        space[i] = (int8_t)((w->dtype == ORT_DTYPE_INT8 ? s[i] : u[i]) - zero);
+    for (int64_t i = 0; i < count && rest; i++) {
+        int v = (w->dtype == ORT_DTYPE_INT8 ? s[i] : u[i]) - zero;
+        space[i] = (int8_t)(v < INT8_MIN ? INT8_MIN : v > INT8_MAX ? INT8_MAX : v);
+        rest[i] = (int8_t)(v - space[i]);
+        total += rest[i];
+    }
     for (int64_t i = 0; i < count; i++)
         total += filter[i];
     *sum = total;
-    return filter;
+    return rest ? space : filter;
 }
 
-/* The word of each tap that begins with a channel, of which `channels` are there, `step` apart. */
+/* Taps of the channels of part_channels that are multiplied again together: they may follow each
+ * other in one run. */
+static int64_t rest_stretch(const bytes_state *s)
+{
+    return !s->plain ? 1 : s->kernel[1] > 1 ? s->kernel[1] : s->kernel[0];
+}
+
+/* The word of one tap that begins with a channel, of which `channels` are there. */
+static int32_t word_of(const bytes_state *s, const int8_t *filter, int64_t channels)
+{
+    int32_t v[4];
+    for (int64_t i = 0; i < 4; i++)
+        v[i] = i < channels ? filter[i * taps_of(s)] : 0;
+    return s->k->wide == 1
+               ? (int32_t)((uint32_t)(uint8_t)v[0] | (uint32_t)(uint8_t)v[1] << 8 |
+                           (uint32_t)(uint8_t)v[2] << 16 | (uint32_t)(uint8_t)v[3] << 24)
+               : (int32_t)((uint32_t)(uint16_t)v[0] | (uint32_t)(uint16_t)v[1] << 16);
+}
+
+/* The word of each tap, `step` apart. */
 static void fill_words(const bytes_state *s, const int8_t *filter, int64_t channels, int64_t step,
                        int32_t *to)
 {
@@ -144,15 +177,18 @@ static void fill_words(const bytes_state *s, const int8_t *filter, int64_t chann
     for (int64_t t = 0; t < taps && channels >= 4 && s->k->wide == 1; t++, to += step)
         *to = (int32_t)((uint32_t)f[t] | (uint32_t)f[taps + t] << 8 |
                         (uint32_t)f[2 * taps + t] << 16 | (uint32_t)f[3 * taps + t] << 24);
-    for (int64_t t = 0; t < taps && (channels < 4 || s->k->wide > 1); t++, to += step) {
-        int32_t v[4];
-        for (int64_t i = 0; i < 4; i++)
-            v[i] = i < channels ? filter[i * taps + t] : 0;
-        *to = s->k->wide == 1
-                  ? (int32_t)((uint32_t)(uint8_t)v[0] | (uint32_t)(uint8_t)v[1] << 8 |
-                              (uint32_t)(uint8_t)v[2] << 16 | (uint32_t)(uint8_t)v[3] << 24)
-                  : (int32_t)((uint32_t)(uint16_t)v[0] | (uint32_t)(uint16_t)v[1] << 16);
-    }
+    for (int64_t t = 0; t < taps && (channels < 4 || s->k->wide > 1); t++, to += step)
+        *to = word_of(s, filter + t, channels);
+}
+
+/* Words of `count` channels from channel `first` on, at one tap; the end of them. */
+static int32_t *fill_tap(const bytes_state *s, const int8_t *filter, int64_t tap, int64_t first,
+                         int64_t count, int32_t *words)
+{
+    const int64_t word = 4 / s->k->wide;
+    for (int64_t c = first; c < first + count; c += word)
+        *words++ = word_of(s, filter + c * taps_of(s) + tap, ort_min_i64(word, s->channels - c));
+    return words;
 }
 
 /* Those of a line: taps of a row side by side. */
@@ -170,16 +206,18 @@ static void fill_line(const bytes_state *s, const int8_t *filter, int32_t *to)
 }
 
 /* A filter's words in the order of the runs (plan_runs): channels of whole blocks by tap, then the
- * others by tap. */
-static void order_filter(const bytes_state *s, const int8_t *filter, int32_t *words)
+ * others by tap; behind each the rests, which are NULL where no filter has any. */
+static void order_filter(const bytes_state *s, const int8_t *filter, const int8_t *rest,
+                         int32_t *words)
 {
     const int64_t taps = taps_of(s), word = 4 / s->k->wide;
     const int64_t whole = whole_channels(s), part = part_channels(s);
+    const int64_t blocks = whole / ORT_BYTES_BLOCK, stretch = rest_stretch(s);
     if (s->line) {
         fill_line(s, filter, words);
         return;
     }
-    if (taps == 1 && s->k->wide == 1) {
+    if (taps == 1 && s->k->wide == 1 && !rest) {
         words[s->panel_words - 1] = 0; /* its last channels may be missing */
         memcpy(words, filter, (size_t)s->channels);
         return;
@@ -187,9 +225,16 @@ static void order_filter(const bytes_state *s, const int8_t *filter, int32_t *wo
     for (int64_t c = 0; c < whole; c += word)
         fill_words(s, filter + c * taps, word, whole / word, words + c / word);
     words += taps * whole / word;
+    for (int64_t i = 0; i < s->rests.count[0]; i++)
+        words = fill_tap(s, rest, s->rests.run[0][i] / blocks,
+                         s->rests.run[0][i] % blocks * ORT_BYTES_BLOCK, ORT_BYTES_BLOCK, words);
     for (int64_t c = 0; c < part; c += word)
         fill_words(s, filter + (whole + c) * taps, ort_min_i64(word, s->channels - whole - c),
                    part / word, words + c / word);
+    words += taps * part / word;
+    for (int64_t i = 0; i < s->rests.count[1]; i++)
+        for (int64_t t = 0; t < stretch; t++)
+            words = fill_tap(s, rest, s->rests.run[1][i] * stretch + t, whole, part, words);
 }
 
 /* Ordered filters of up to two vectors of maps to a panel. */
@@ -214,16 +259,17 @@ static void pack_group(const bytes_state *s, const ort_tensor *w, const ort_zero
 {
     const int64_t group_maps = s->maps / s->group, count = s->channels * taps_of(s);
     const int64_t lanes = s->k->vector, padded = s->group_blocks * ORT_BYTES_BLOCK;
-    int32_t *filters = (int32_t *)(void *)(space + ort_round_up((size_t)count, 64));
+    int8_t *rest = s->rested ? space + ort_round_up((size_t)count, 64) : NULL;
+    int32_t *filters = (int32_t *)(void *)(space + 2 * ort_round_up((size_t)count, 64));
     memset(sums, 0, (size_t)padded * sizeof *sums);
     for (int64_t first = 0; first < padded; first += 2 * lanes) {
         int64_t width = ort_min_i64(2 * lanes, padded - first);
         int64_t maps = ort_max_i64(0, ort_min_i64(width, group_maps - first));
         for (int64_t i = 0; i < maps; i++) {
             int64_t map = g * group_maps + first + i;
-            const int8_t *filter = take_filter(w, map, ort_zero_at(zeros, map), count, space,
+            const int8_t *filter = take_filter(w, map, ort_zero_at(zeros, map), count, space, rest,
                                                sums + first + i);
-            order_filter(s, filter, filters + i * s->panel_words);
+            order_filter(s, filter, rest, filters + i * s->panel_words);
         }
         fill_panel(s, filters, maps, width, out);
         out += s->panel_words * width;
@@ -234,46 +280,101 @@ static void pack_depthwise(const bytes_state *s, const ort_tensor *w, const ort_
                            int8_t *space, int32_t *out, int32_t *sums)
 {
     const int64_t taps = taps_of(s);
-    memset(space, 0, (size_t)(taps * FILTERS_MOST));
+    int8_t *filters = space + taps, *rests = filters + taps * ORT_BYTES_BLOCK;
     for (int64_t b = 0; b < s->group_blocks; b++, out += s->panel_words, sums += ORT_BYTES_BLOCK) {
-        int8_t *block = space + taps * ORT_BYTES_BLOCK;
-        memset(block, 0, (size_t)(taps * ORT_BYTES_BLOCK));
+        memset(filters, 0, (size_t)(2 * taps * ORT_BYTES_BLOCK));
         memset(sums, 0, ORT_BYTES_BLOCK * sizeof *sums);
         for (int64_t i = 0; i < ORT_BYTES_BLOCK && b * ORT_BYTES_BLOCK + i < s->maps; i++) {
             int64_t map = b * ORT_BYTES_BLOCK + i;
-            memcpy(block + i * taps, take_filter(w, map, ort_zero_at(zeros, map), taps, space,
-                                                 sums + i), (size_t)taps);
+            memcpy(filters + i * taps,
+                   take_filter(w, map, ort_zero_at(zeros, map), taps, space,
+                               s->rested ? rests + i * taps : NULL, sums + i), (size_t)taps);
         }
-        s->k->pack_depthwise(block, s->kernel, out);
+        s->k->pack_depthwise(filters, s->kernel, out);
+        if (s->rested)
+            s->k->pack_depthwise(rests, s->kernel, out + s->panel_words / 2);
     }
 }
 
-/* Does every weight fit in int8 without its zero point? */
-static bool fits_bytes(const ort_tensor *w, const ort_zeros *zeros)
+/* Runs that may have rests: of whole blocks, then stretches of the others. Depthwise, blocks. */
+static int64_t rested_count(const bytes_state *s)
 {
-    const int64_t maps = w->shape.dim[0], count = ort_tensor_count(w) / ort_max_i64(maps, 1);
-    const int8_t *s = w->data;
-    const uint8_t *u = w->data;
-    bool is_signed = w->dtype == ORT_DTYPE_INT8;
-    for (int64_t m = 0; m < maps; m++) {
-        int zero = ort_zero_at(zeros, m), low = 0, high = 0;
-        if (is_signed && zero == 0)
-            continue;
-        for (int64_t i = m * count; i < (m + 1) * count; i++) {
-            int v = (is_signed ? s[i] : u[i]) - zero;
+    return s->depthwise ? s->group_blocks
+                        : taps_of(s) * (whole_channels(s) / ORT_BYTES_BLOCK) +
+                              (part_channels(s) ? taps_of(s) / rest_stretch(s) : 0);
+}
+
+/* Where a weight, [map][channel][tap], has its mark. */
+static int64_t rested_place(const bytes_state *s, int64_t map, int64_t channel, int64_t tap)
+{
+    const int64_t blocks = whole_channels(s) / ORT_BYTES_BLOCK, block = channel / ORT_BYTES_BLOCK;
+    return s->depthwise ? map / ORT_BYTES_BLOCK
+           : block < blocks ? tap * blocks + block
+                            : taps_of(s) * blocks + tap / rest_stretch(s);
+}
+
+static bool beyond_bytes(int v)
+{
+    return v < INT8_MIN || v > INT8_MAX;
+}
+
+/* Mark what some filter has rests in. */
+static void mark_rests(const bytes_state *s, const ort_tensor *w, const ort_zeros *zeros,
+                       int32_t *marks)
+{
+    const int64_t taps = taps_of(s), count = s->channels * taps;
+    const bool is_signed = w->dtype == ORT_DTYPE_INT8;
+    memset(marks, 0, (size_t)rested_count(s) * sizeof *marks);
+    for (int64_t m = 0; m < s->maps; m++) {
+        const uint8_t *filter = (const uint8_t *)w->data + m * count;
+        const int zero = ort_zero_at(zeros, m);
+        int low = 0, high = 0;
+        for (int64_t i = 0; i < count; i++) {
+            int v = (is_signed ? (int8_t)filter[i] : filter[i]) - zero;
             low = v < low ? v : low;
             high = v > high ? v : high;
         }
-        if (low < INT8_MIN || high > INT8_MAX)
-            return false;
+        for (int64_t i = 0; i < count && (beyond_bytes(low) || beyond_bytes(high)); i++)
+            if (beyond_bytes((is_signed ? (int8_t)filter[i] : filter[i]) - zero))
+                marks[rested_place(s, m, i / taps, i % taps)] = 1;
     }
-    return true;
 }
 
-bool ort_bytes_serves(const ort_tensor *w, const ort_tensor *zero)
+/* s->rested, NULL when nothing is marked, and the runs of it as lists. */
+static ort_status list_rests(ort_prep *p, bytes_state *s, const int32_t *marks, ort_error *err)
 {
-    ort_zeros zeros = ort_zeros_of(zero);
-    return (zeros.count == 1 || zeros.count == w->shape.dim[0]) && fits_bytes(w, &zeros);
+    const int64_t all = rested_count(s);
+    const int64_t whole = s->depthwise ? 0 : taps_of(s) * (whole_channels(s) / ORT_BYTES_BLOCK);
+    int64_t *runs = ort_arena_array(p->arena, (size_t)all + 1, sizeof *runs);
+    if (!runs)
+        return ort_error_memory(err, (size_t)all * sizeof *runs);
+    for (int part = 0; part < 2; part++) {
+        s->rests.run[part] = runs;
+        for (int64_t i = part ? whole : 0; i < (part ? all : whole); i++)
+            if (marks[i])
+                *runs++ = part ? i - whole : i;
+        s->rests.count[part] = runs - s->rests.run[part];
+    }
+    s->rested = s->rests.count[0] + s->rests.count[1] ? marks : NULL;
+    return ORT_OK;
+}
+
+/* What has rests: nothing where the weights are int8 already. */
+static ort_status find_rests(ort_prep *p, bytes_state *s, const ort_tensor *w, ort_error *err)
+{
+    const ort_zeros zeros = ort_zeros_of(ort_prep_constant(p, W_ZERO));
+    bool fill, plain = w->dtype == ORT_DTYPE_INT8;
+    for (int64_t m = 0; m < zeros.count; m++)
+        plain = plain && ort_zero_at(&zeros, m) == 0;
+    if (plain)
+        return ORT_OK;
+    const size_t bytes = (size_t)rested_count(s) * sizeof(int32_t);
+    int32_t *marks = ort_prep_pack(p, "rests", 1u << W | 1u << W_ZERO, bytes, &fill);
+    if (!marks)
+        return ort_error_memory(err, bytes);
+    if (fill)
+        mark_rests(s, w, &zeros, marks);
+    return list_rests(p, s, marks, err);
 }
 
 /* Filters for Winograd's tiles, and sums of whole blocks. */
@@ -285,14 +386,14 @@ static void pack_winograd(const ort_prep *p, const bytes_state *s, const ort_ten
     for (int64_t map = 0; map < s->maps; map++)
         ort_bytes_winograd_filter(p->k, s->winograd, map,
                                   take_filter(w, map, ort_zero_at(zeros, map), s->channels * 9,
-                                              space, sums + map), out);
+                                              space, NULL, sums + map), out);
 }
 
 static ort_status pack_filters(ort_prep *p, const bytes_state *s, const ort_tensor *w, int32_t *out,
                                int32_t *sums, ort_error *err)
 {
     const size_t filter = ort_round_up((size_t)(s->channels * taps_of(s)), 64);
-    const size_t bytes = (filter + (size_t)s->panel_words * sizeof *out) * FILTERS_MOST;
+    const size_t bytes = (2 * filter + (size_t)s->panel_words * sizeof *out) * FILTERS_MOST;
     ort_zeros zeros = ort_zeros_of(ort_prep_constant(p, W_ZERO));
     ort_arena arena = {0};
     int8_t *space = ort_arena_alloc(&arena, bytes);
@@ -394,22 +495,13 @@ static bool is_line(const bytes_state *s)
            (s->spec.rank == 0 || s->spec.dilation[s->spec.rank - 1] == 1);
 }
 
-static int64_t panel_words_of(const bytes_state *s)
-{
-    if (s->depthwise)
-        return s->k->depthwise_words(s->kernel);
-    if (s->line)
-        return s->kernel[0] * line_words(s);
-    return taps_of(s) * (whole_channels(s) + part_channels(s)) * s->k->wide / 4;
-}
-
 /* Sets s->winograd where it pays. */
 static ort_status choose_winograd(ort_prep *p, bytes_state *s, ort_error *err)
 {
     ort_bytes_winograd of = {.channels = s->channels, .maps = s->maps, .x_zero = s->x_zero,
                              .y_zero = s->y_zero};
-    if (s->floats || s->plain || s->group > 1 || s->kernel[0] != 3 || s->kernel[1] != 3 ||
-        !ort_bytes_winograd_pays(p, &of, &s->spec))
+    if (s->floats || s->rested || s->plain || s->group > 1 || s->kernel[0] != 3 ||
+        s->kernel[1] != 3 || !ort_bytes_winograd_pays(p, &of, &s->spec))
         return ORT_OK;
     s->winograd = ort_arena_alloc(p->arena, sizeof of);
     if (!s->winograd)
@@ -425,6 +517,19 @@ static int64_t filter_words(const ort_prep *p, const bytes_state *s)
     if (s->winograd)
         return ort_bytes_winograd_words(p->k, s->winograd);
     return groups * s->group_blocks * s->panel_words * (s->depthwise ? 1 : ORT_BYTES_BLOCK);
+}
+
+/* Of a block where it is depthwise: twice as many where there are rests. */
+static int64_t words_of_panel(const bytes_state *s)
+{
+    if (s->depthwise)
+        return s->k->depthwise_words(s->kernel) * (s->rested ? 2 : 1);
+    if (s->line)
+        return s->kernel[0] * line_words(s);
+    int64_t channels = taps_of(s) * (whole_channels(s) + part_channels(s)) +
+                       s->rests.count[0] * ORT_BYTES_BLOCK +
+                       s->rests.count[1] * rest_stretch(s) * part_channels(s);
+    return channels * s->k->wide / 4;
 }
 
 static ort_status bytes_prepare(ort_prep *p, ort_error *err)
@@ -449,8 +554,9 @@ static ort_status bytes_prepare(ort_prep *p, ort_error *err)
     s->x_zero = ort_bytes_zero(ort_prep_constant(p, X_ZERO), ORT_DTYPE_UINT8);
     s->y_zero = ort_bytes_zero(ort_prep_constant(p, Y_ZERO), ORT_DTYPE_UINT8);
     s->group_blocks = blocks_of(s->depthwise ? s->maps : s->maps / s->group);
-    s->line = is_line(s);
-    s->panel_words = panel_words_of(s);
+    ORT_TRY(find_rests(p, s, w, err));
+    s->line = !s->rested && is_line(s);
+    s->panel_words = words_of_panel(s);
     ORT_TRY(choose_winograd(p, s, err));
     size_t lanes = (size_t)lanes_of(s);
     size_t words = (size_t)filter_words(p, s);
@@ -537,28 +643,41 @@ static void plan_depthwise(bytes_plan *p, const bytes_state *s)
     p->x_block = rows_under(w, p->cut.rows) * p->x_row;
 }
 
-/* What each pixel multiplies, in the order of list_elements. */
-static ort_status plan_runs(bytes_plan *p, const bytes_state *s, ort_arena *arena, ort_error *err)
+/* Bytes from the pixel under the first tap to that under another. */
+static int64_t offset_of_tap(const bytes_plan *p, int64_t tap)
 {
     const ort_window *w = &p->w;
+    return tap / w->kernel[1] * w->dilation[0] * p->x_row +
+           tap % w->kernel[1] * w->dilation[1] * p->pixel;
+}
+
+/* What each pixel multiplies, in the order of order_filter. */
+static ort_status plan_runs(bytes_plan *p, const bytes_state *s, ort_arena *arena, ort_error *err)
+{
     const int64_t taps = taps_of(s), whole = whole_channels(s) / ORT_BYTES_BLOCK;
-    const int64_t part = part_channels(s) * s->k->wide / 4;
-    int64_t *offset = ort_arena_array(arena, (size_t)(taps * (whole + 1)), sizeof *offset);
+    const int64_t part = part_channels(s) * s->k->wide / 4, stretch = rest_stretch(s);
+    const int64_t most = taps * (whole + 1) + s->rests.count[0] + s->rests.count[1] * stretch;
+    int64_t *offset = ort_arena_array(arena, (size_t)most, sizeof *offset);
     if (!offset)
-        return ort_error_memory(err, (size_t)(taps * (whole + 1)) * sizeof *offset);
-    p->part[0] = (ort_bytes_runs){offset, taps * whole, 4 * s->k->wide};
+        return ort_error_memory(err, (size_t)most * sizeof *offset);
+    p->part[0] = (ort_bytes_runs){offset, taps * whole + s->rests.count[0], 4 * s->k->wide};
     for (int64_t t = 0; t < taps; t++)
         for (int64_t b = 0; b < whole; b++)
-            *offset++ = t / w->kernel[1] * w->dilation[0] * p->x_row +
-                        t % w->kernel[1] * w->dilation[1] * p->pixel + b * p->x_block;
+            *offset++ = offset_of_tap(p, t) + b * p->x_block;
+    for (int64_t i = 0; i < s->rests.count[0]; i++)
+        *offset++ = offset_of_tap(p, s->rests.run[0][i] / whole) +
+                    s->rests.run[0][i] % whole * p->x_block;
     /* neighbouring taps of a plain row follow each other; those of a line as it was packed */
-    const bool joined = s->plain && w->dilation[1] == 1;
-    const int64_t step = s->line ? s->kernel[1] : joined ? w->kernel[1] : 1;
-    p->part[1] = (ort_bytes_runs){offset, part ? taps / step : 0,
+    const bool joined = s->plain && p->w.dilation[1] == 1;
+    const int64_t step = s->line ? s->kernel[1] : joined ? p->w.kernel[1] : 1;
+    const int64_t again = s->rests.count[1] * stretch;
+    p->part[1] = (ort_bytes_runs){offset, part ? (taps + again) / step : 0,
                                   s->line ? line_words(s) : part * step};
     for (int64_t t = 0; t < taps; t += step)
-        *offset++ = t / w->kernel[1] * w->dilation[0] * p->x_row +
-                    t % w->kernel[1] * w->dilation[1] * p->pixel + whole * p->x_block;
+        *offset++ = offset_of_tap(p, t) + whole * p->x_block;
+    for (int64_t i = 0; i < again; i += step)
+        *offset++ = offset_of_tap(p, s->rests.run[1][i / stretch] * stretch + i % stretch) +
+                    whole * p->x_block;
     return ORT_OK;
 }
 
@@ -836,6 +955,7 @@ static void task_depthwise(void *arg, size_t task, int thread)
     all.x = copy;
     const int64_t near = near_rows(p);
     d.w = s->w + own * s->panel_words;
+    d.terms = s->rested && s->rested[own] ? 2 : 1;
     for (int64_t r = 0, done = 0; r < rows; r += d.rows) {
         d.rows = ort_min_i64(near, rows - r);
         arrange_rows(j, x, first, ort_max_i64(done, r * p->w.stride[0]),

@@ -21,8 +21,5 @@ static inline uint8_t ort_bytes_flip(ort_dtype dtype)
 int ort_bytes_zero(const ort_tensor *zero, ort_dtype dtype);
 /* False when the shape isn't one of a tensor in the layout. */
 bool ort_bytes_read(const ort_shape *shape, ort_blocked_dims *dims);
-/* bytes_conv.c: may a convolution have these constant filters, [maps][channels][taps], in the
- * layout? They must fit in int8 without their zero points. */
-bool ort_bytes_serves(const ort_tensor *w, const ort_tensor *zero);
 
 #endif

@@ -38,8 +38,6 @@ const char *ort_bytes_conv_stays(const ort_graph *graph, const ort_bytes_layout 
     if (!w || w->shape.rank != x->rank || ort_tensor_count(w) == 0 ||
         !constants_fit(graph, node, w))
         return "its weight, a scale, a zero point or its bias isn't constant";
-    if (!ort_bytes_serves(w, ort_edit_constant(graph, node, 5)))
-        return "its weights without their zero points don't fit in int8";
     int64_t group = ort_node_attr_int(node, "group"), maps = w->shape.dim[0];
     int64_t channels = w->shape.dim[1];
     if (group < 1 || maps % group || x->dim[1].size != channels * group)

@@ -110,8 +110,8 @@ static const char *read_conv(const ort_graph *graph, ort_node *conv, dynamic_con
     if (group > 1 && (w->shape.dim[1] > 1 || maps > group) &&
         (w->shape.dim[1] % ORT_BYTES_BLOCK || maps / group % ORT_BYTES_BLOCK))
         return "its groups aren't of whole blocks of channels";
-    if (!ort_bytes_serves(w, zero))
-        return "its weights without their zero points don't fit in int8";
+    if (zero && ort_tensor_count(zero) != 1 && ort_tensor_count(zero) != maps)
+        return "its weight's zero points don't fit";
     *d = (dynamic_conv){.steps = {conv}, .count = 1};
     return read_steps(graph, d, maps);
 }

@@ -29,6 +29,7 @@ ort_status ort_layout_node(ort_layout *l, const ort_node *from, const char *op_t
                            const ort_id *inputs, int input_count, ort_id output,
                            const ort_attr *extra, int extra_count, ort_error *err)
 {
+    const ort_op *op = ort_registry_find(l->graph->model->registry, ORT_INTERNAL, op_type, 1);
     ort_node *node = NULL;
     ort_attr attrs[64];
     int count = 0;
@@ -36,8 +37,9 @@ ort_status ort_layout_node(ort_layout *l, const ort_node *from, const char *op_t
                           .name = from ? from->name : "", .inputs = inputs,
                           .input_count = input_count, .outputs = &output, .output_count = 1,
                           .origin = from ? from->origin : NULL};
-    for (int i = 0; from && i < from->attr_count && count < 60; i++)
-        attrs[count++] = from->attrs[i];
+    for (int i = 0; op && from && i < from->attr_count && count < 60; i++)
+        if (ort_op_has_attr(op, from->attrs[i].name))
+            attrs[count++] = from->attrs[i];
     attrs[count++] = ort_attr_int("block", l->block);
     for (int i = 0; i < extra_count; i++)
         attrs[count++] = extra[i];

@@ -18,8 +18,8 @@ ort_status ort_layout_begin(ort_layout *l, ort_graph *graph, int64_t block, ort_
                             ort_error *err);
 /* A value named after another. */
 ort_id ort_layout_value(ort_layout *l, ort_id like);
-/* A node of our domain with the attributes of `from` (NULL: none), the block, without which shapes
- * can't be inferred, and `extra`, which last as long as the graph. */
+/* A node of our domain with those attributes of `from` (NULL: none) that it has too, the block,
+ * without which shapes can't be inferred, and `extra`, which last as long as the graph. */
 ort_status ort_layout_node(ort_layout *l, const ort_node *from, const char *op_type,
                            const ort_id *inputs, int input_count, ort_id output,
                            const ort_attr *extra, int extra_count, ort_error *err);
