@@ -102,7 +102,8 @@ static void draw_near(const conv_case *c, ort_value *w)
 {
     for (int64_t i = 0; w && c->far && i < ort_value_count(w); i++)
         if ((i + 1) % c->far)
-            ort_value_set_double(w, i, c->w_zero + (int)(ort_value_get_double(w, i) - c->w_zero) / 8);
+            ort_value_set_double(w, i,
+                                 c->w_zero + (int)(ort_value_get_double(w, i) - c->w_zero) / 8);
 }
 
 static void build_conv(net *n, const void *arg)

@@ -39,8 +39,8 @@ static const float *numbers(size_t count)
     return list;
 }
 
-/* [n, 16, 4, 4] -> a convolution of bytes, of which a weight doesn't fit in int8, and its mean, in a
- * layout that has no channels_last -> [n, 16] */
+/* [n, 16, 4, 4] -> a convolution of bytes, of which a weight doesn't fit in int8, and its mean, in
+ * a layout that has no channels_last -> [n, 16] */
 static void build_bytes(net *n, const char *from, const char *to)
 {
     const float scale = 0.1f;

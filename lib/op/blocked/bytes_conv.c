@@ -20,20 +20,15 @@
  * What the zero point of the input contributes to a sum is the same for every pixel, since padding
  * holds it: minus the zero point times the sum of the filter, a part of the bias.
  */
-#pragma GCC optimize("O3") /* vectorize the packing */
-
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/blocked/bytes_op.h"
-#include "op/blocked/bytes_winograd.h"
+#include "op/blocked/bytes_conv.h"
 #include "op/shared/integer.h"
 #include "tensor/scalar.h"
 
-enum { X, W, B, X_SCALE, X_ZERO, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO };
 enum { SCALE = X_SCALE }; /* of BytesConvFloat: of the sums, one or one each map, made in the run */
 enum {
-    PLAIN_CHANNELS = 4,
     WEIGHT_BYTES = 256 << 10,  /* of one task */
     COPY_BYTES = 128 << 10,    /* of one task */
     BAND_BYTES = 96 << 10,     /* of a depthwise task */
@@ -41,35 +36,7 @@ enum {
     TASK_PRODUCTS = 1000000,   /* some microseconds: worth handing to another thread */
     TASKS_WANTED = 16,
     PIECE_PIXELS = 56,         /* of a plane that is one row */
-    PACK_WORDS = 16,           /* of each filter, put side by side at a time */
-    FILTERS_MOST = 32,         /* of a panel, and of a block */
 };
-
-/* Runs of words that are multiplied again, by the rests: those of whole blocks, tap by tap; stretches
- * of taps of the other channels. */
-typedef struct bytes_rests {
-    int64_t *run[2], count[2];
-} bytes_rests;
-
-typedef struct bytes_state {
-    ort_window_spec spec;
-    const ort_bytes_kernels *k;
-    int64_t group, maps, channels, kernel[2]; /* channels of one group; maps: of all groups */
-    bool plain, depthwise;
-    bool line;                                /* plain, of one channel, undilated along rows */
-    int64_t group_blocks, panel_words;        /* blocks of a group's outputs; of one vector */
-    const int32_t *w;                         /* [group][panel].. */
-    const int32_t *bias;                      /* for whole blocks, group by group */
-    const float *scale;                       /* likewise */
-    const int32_t *rested; /* which runs, or depthwise blocks, have rests; NULL: none */
-    bytes_rests rests;     /* the runs as lists */
-    int x_zero, y_zero;
-    ort_bytes_winograd *winograd;             /* or NULL */
-    bool floats;                              /* bias and scale are made in the run */
-    float low, high;
-    const int32_t *sums;                      /* of filters, as bias */
-    const float *shift;                       /* behind the scale, likewise */
-} bytes_state;
 
 typedef struct bytes_plan {
     ort_blocked_dims in, out;
@@ -88,329 +55,7 @@ static const ort_bind float_bind[] = {
     ORT_BIND(bytes_state, group), ORT_BIND_WINDOW(bytes_state), ORT_BIND(bytes_state, low),
     ORT_BIND(bytes_state, high), {0}};
 
-/* ---- prepare: weights into panels */
-
-static int64_t taps_of(const bytes_state *s)
-{
-    return s->kernel[0] * s->kernel[1];
-}
-
-static int64_t blocks_of(int64_t channels)
-{
-    return ort_blocked_count(channels, ORT_BYTES_BLOCK);
-}
-
-/* Channels of whole blocks, and the others with those that fill their last word: products read four
- * of a plain pixel. */
-static int64_t whole_channels(const bytes_state *s)
-{
-    return s->plain ? 0 : s->channels / ORT_BYTES_BLOCK * ORT_BYTES_BLOCK;
-}
-static int64_t part_channels(const bytes_state *s)
-{
-    int64_t word = 4 / s->k->wide, left = s->channels - whole_channels(s);
-    return s->plain ? PLAIN_CHANNELS : (left + word - 1) / word * word;
-}
-
-/* Channels of a copied plain pixel. */
-static int64_t plain_channels(const bytes_state *s)
-{
-    return s->line ? 1 : PLAIN_CHANNELS;
-}
-
-/* Words of a row of a line's window. */
-static int64_t line_words(const bytes_state *s)
-{
-    const int64_t word = 4 / s->k->wide;
-    return (s->kernel[1] + word - 1) / word;
-}
-
-/* A filter without its zero point, where it lies or in `space`, and the sum of its weights. All fit
- * in int8 unless `rest` takes what doesn't. */
-static const int8_t *take_filter(const ort_tensor *w, int64_t map, int zero, int64_t count,
-                                 int8_t *space, int8_t *rest, int32_t *sum)
-{
-    const int8_t *s = (const int8_t *)w->data + map * count;
-    const uint8_t *u = (const uint8_t *)w->data + map * count;
-    const bool in_place = w->dtype == ORT_DTYPE_INT8 && zero == 0;
-    const int8_t *filter = in_place ? s : space;
-    int32_t total = 0;
-    for (int64_t i = 0; i < count && !in_place && !rest; i++)
-        space[i] = (int8_t)((w->dtype == ORT_DTYPE_INT8 ? s[i] : u[i]) - zero);
-    for (int64_t i = 0; i < count && rest; i++) {
-        int v = (w->dtype == ORT_DTYPE_INT8 ? s[i] : u[i]) - zero;
-        space[i] = (int8_t)(v < INT8_MIN ? INT8_MIN : v > INT8_MAX ? INT8_MAX : v);
-        rest[i] = (int8_t)(v - space[i]);
-        total += rest[i];
-    }
-    for (int64_t i = 0; i < count; i++)
-        total += filter[i];
-    *sum = total;
-    return rest ? space : filter;
-}
-
-/* Taps of the channels of part_channels that are multiplied again together: they may follow each
- * other in one run. */
-static int64_t rest_stretch(const bytes_state *s)
-{
-    return !s->plain ? 1 : s->kernel[1] > 1 ? s->kernel[1] : s->kernel[0];
-}
-
-/* The word of one tap that begins with a channel, of which `channels` are there. */
-static int32_t word_of(const bytes_state *s, const int8_t *filter, int64_t channels)
-{
-    int32_t v[4];
-    for (int64_t i = 0; i < 4; i++)
-        v[i] = i < channels ? filter[i * taps_of(s)] : 0;
-    return s->k->wide == 1
-               ? (int32_t)((uint32_t)(uint8_t)v[0] | (uint32_t)(uint8_t)v[1] << 8 |
-                           (uint32_t)(uint8_t)v[2] << 16 | (uint32_t)(uint8_t)v[3] << 24)
-               : (int32_t)((uint32_t)(uint16_t)v[0] | (uint32_t)(uint16_t)v[1] << 16);
-}
-
-/* The word of each tap, `step` apart. */
-static void fill_words(const bytes_state *s, const int8_t *filter, int64_t channels, int64_t step,
-                       int32_t *to)
-{
-    const int64_t taps = taps_of(s);
-    const uint8_t *f = (const uint8_t *)filter;
-    for (int64_t t = 0; t < taps && channels >= 4 && s->k->wide == 1; t++, to += step)
-        *to = (int32_t)((uint32_t)f[t] | (uint32_t)f[taps + t] << 8 |
-                        (uint32_t)f[2 * taps + t] << 16 | (uint32_t)f[3 * taps + t] << 24);
-    for (int64_t t = 0; t < taps && (channels < 4 || s->k->wide > 1); t++, to += step)
-        *to = word_of(s, filter + t, channels);
-}
-
-/* Words of `count` channels from channel `first` on, at one tap; the end of them. */
-static int32_t *fill_tap(const bytes_state *s, const int8_t *filter, int64_t tap, int64_t first,
-                         int64_t count, int32_t *words)
-{
-    const int64_t word = 4 / s->k->wide;
-    for (int64_t c = first; c < first + count; c += word)
-        *words++ = word_of(s, filter + c * taps_of(s) + tap, ort_min_i64(word, s->channels - c));
-    return words;
-}
-
-/* Those of a line: taps of a row side by side. */
-static void fill_line(const bytes_state *s, const int8_t *filter, int32_t *to)
-{
-    const int64_t word = 4 / s->k->wide;
-    for (int64_t row = 0; row < s->kernel[0]; row++, filter += s->kernel[1])
-        for (int64_t t = 0; t < s->kernel[1]; t += word) {
-            uint32_t bits = 0;
-            for (int64_t i = 0; i < word && t + i < s->kernel[1]; i++)
-                bits |= ((uint32_t)filter[t + i] & (s->k->wide == 1 ? 0xff : 0xffff))
-                        << (8 * s->k->wide * i);
-            *to++ = (int32_t)bits;
-        }
-}
-
-/* A filter's words in the order of the runs (plan_runs): channels of whole blocks by tap, then the
- * others by tap; behind each the rests, which are NULL where no filter has any. */
-static void order_filter(const bytes_state *s, const int8_t *filter, const int8_t *rest,
-                         int32_t *words)
-{
-    const int64_t taps = taps_of(s), word = 4 / s->k->wide;
-    const int64_t whole = whole_channels(s), part = part_channels(s);
-    const int64_t blocks = whole / ORT_BYTES_BLOCK, stretch = rest_stretch(s);
-    if (s->line) {
-        fill_line(s, filter, words);
-        return;
-    }
-    if (taps == 1 && s->k->wide == 1 && !rest) {
-        words[s->panel_words - 1] = 0; /* its last channels may be missing */
-        memcpy(words, filter, (size_t)s->channels);
-        return;
-    }
-    for (int64_t c = 0; c < whole; c += word)
-        fill_words(s, filter + c * taps, word, whole / word, words + c / word);
-    words += taps * whole / word;
-    for (int64_t i = 0; i < s->rests.count[0]; i++)
-        words = fill_tap(s, rest, s->rests.run[0][i] / blocks,
-                         s->rests.run[0][i] % blocks * ORT_BYTES_BLOCK, ORT_BYTES_BLOCK, words);
-    for (int64_t c = 0; c < part; c += word)
-        fill_words(s, filter + (whole + c) * taps, ort_min_i64(word, s->channels - whole - c),
-                   part / word, words + c / word);
-    words += taps * part / word;
-    for (int64_t i = 0; i < s->rests.count[1]; i++)
-        for (int64_t t = 0; t < stretch; t++)
-            words = fill_tap(s, rest, s->rests.run[1][i] * stretch + t, whole, part, words);
-}
-
-/* Ordered filters of up to two vectors of maps to a panel. */
-static void fill_panel(const bytes_state *s, const int32_t *filters, int64_t maps, int64_t width,
-                       int32_t *out)
-{
-    const int64_t count = s->panel_words;
-    int64_t words;
-    for (int64_t first = 0; first < count; first += words, out += words * width) {
-        words = ort_min_i64(PACK_WORDS, count - first);
-        for (int64_t i = 0; i < width; i++) {
-            const int32_t *from = filters + i * count + first;
-            for (int64_t k = 0; k < words; k++)
-                out[k * width + i] = i < maps ? from[k] : 0;
-        }
-    }
-}
-
-/* Filters of group g: words, and sums of whole blocks. */
-static void pack_group(const bytes_state *s, const ort_tensor *w, const ort_zeros *zeros, int64_t g,
-                       int8_t *space, int32_t *out, int32_t *sums)
-{
-    const int64_t group_maps = s->maps / s->group, count = s->channels * taps_of(s);
-    const int64_t lanes = s->k->vector, padded = s->group_blocks * ORT_BYTES_BLOCK;
-    int8_t *rest = s->rested ? space + ort_round_up((size_t)count, 64) : NULL;
-    int32_t *filters = (int32_t *)(void *)(space + 2 * ort_round_up((size_t)count, 64));
-    memset(sums, 0, (size_t)padded * sizeof *sums);
-    for (int64_t first = 0; first < padded; first += 2 * lanes) {
-        int64_t width = ort_min_i64(2 * lanes, padded - first);
-        int64_t maps = ort_max_i64(0, ort_min_i64(width, group_maps - first));
-        for (int64_t i = 0; i < maps; i++) {
-            int64_t map = g * group_maps + first + i;
-            const int8_t *filter = take_filter(w, map, ort_zero_at(zeros, map), count, space, rest,
-                                               sums + first + i);
-            order_filter(s, filter, rest, filters + i * s->panel_words);
-        }
-        fill_panel(s, filters, maps, width, out);
-        out += s->panel_words * width;
-    }
-}
-
-static void pack_depthwise(const bytes_state *s, const ort_tensor *w, const ort_zeros *zeros,
-                           int8_t *space, int32_t *out, int32_t *sums)
-{
-    const int64_t taps = taps_of(s);
-    int8_t *filters = space + taps, *rests = filters + taps * ORT_BYTES_BLOCK;
-    for (int64_t b = 0; b < s->group_blocks; b++, out += s->panel_words, sums += ORT_BYTES_BLOCK) {
-        memset(filters, 0, (size_t)(2 * taps * ORT_BYTES_BLOCK));
-        memset(sums, 0, ORT_BYTES_BLOCK * sizeof *sums);
-        for (int64_t i = 0; i < ORT_BYTES_BLOCK && b * ORT_BYTES_BLOCK + i < s->maps; i++) {
-            int64_t map = b * ORT_BYTES_BLOCK + i;
-            memcpy(filters + i * taps,
-                   take_filter(w, map, ort_zero_at(zeros, map), taps, space,
-                               s->rested ? rests + i * taps : NULL, sums + i), (size_t)taps);
-        }
-        s->k->pack_depthwise(filters, s->kernel, out);
-        if (s->rested)
-            s->k->pack_depthwise(rests, s->kernel, out + s->panel_words / 2);
-    }
-}
-
-/* Runs that may have rests: of whole blocks, then stretches of the others. Depthwise, blocks. */
-static int64_t rested_count(const bytes_state *s)
-{
-    return s->depthwise ? s->group_blocks
-                        : taps_of(s) * (whole_channels(s) / ORT_BYTES_BLOCK) +
-                              (part_channels(s) ? taps_of(s) / rest_stretch(s) : 0);
-}
-
-/* Where a weight, [map][channel][tap], has its mark. */
-static int64_t rested_place(const bytes_state *s, int64_t map, int64_t channel, int64_t tap)
-{
-    const int64_t blocks = whole_channels(s) / ORT_BYTES_BLOCK, block = channel / ORT_BYTES_BLOCK;
-    return s->depthwise ? map / ORT_BYTES_BLOCK
-           : block < blocks ? tap * blocks + block
-                            : taps_of(s) * blocks + tap / rest_stretch(s);
-}
-
-static bool beyond_bytes(int v)
-{
-    return v < INT8_MIN || v > INT8_MAX;
-}
-
-/* Mark what some filter has rests in. */
-static void mark_rests(const bytes_state *s, const ort_tensor *w, const ort_zeros *zeros,
-                       int32_t *marks)
-{
-    const int64_t taps = taps_of(s), count = s->channels * taps;
-    const bool is_signed = w->dtype == ORT_DTYPE_INT8;
-    memset(marks, 0, (size_t)rested_count(s) * sizeof *marks);
-    for (int64_t m = 0; m < s->maps; m++) {
-        const uint8_t *filter = (const uint8_t *)w->data + m * count;
-        const int zero = ort_zero_at(zeros, m);
-        int low = 0, high = 0;
-        for (int64_t i = 0; i < count; i++) {
-            int v = (is_signed ? (int8_t)filter[i] : filter[i]) - zero;
-            low = v < low ? v : low;
-            high = v > high ? v : high;
-        }
-        for (int64_t i = 0; i < count && (beyond_bytes(low) || beyond_bytes(high)); i++)
-            if (beyond_bytes((is_signed ? (int8_t)filter[i] : filter[i]) - zero))
-                marks[rested_place(s, m, i / taps, i % taps)] = 1;
-    }
-}
-
-/* s->rested, NULL when nothing is marked, and the runs of it as lists. */
-static ort_status list_rests(ort_prep *p, bytes_state *s, const int32_t *marks, ort_error *err)
-{
-    const int64_t all = rested_count(s);
-    const int64_t whole = s->depthwise ? 0 : taps_of(s) * (whole_channels(s) / ORT_BYTES_BLOCK);
-    int64_t *runs = ort_arena_array(p->arena, (size_t)all + 1, sizeof *runs);
-    if (!runs)
-        return ort_error_memory(err, (size_t)all * sizeof *runs);
-    for (int part = 0; part < 2; part++) {
-        s->rests.run[part] = runs;
-        for (int64_t i = part ? whole : 0; i < (part ? all : whole); i++)
-            if (marks[i])
-                *runs++ = part ? i - whole : i;
-        s->rests.count[part] = runs - s->rests.run[part];
-    }
-    s->rested = s->rests.count[0] + s->rests.count[1] ? marks : NULL;
-    return ORT_OK;
-}
-
-/* What has rests: nothing where the weights are int8 already. */
-static ort_status find_rests(ort_prep *p, bytes_state *s, const ort_tensor *w, ort_error *err)
-{
-    const ort_zeros zeros = ort_zeros_of(ort_prep_constant(p, W_ZERO));
-    bool fill, plain = w->dtype == ORT_DTYPE_INT8;
-    for (int64_t m = 0; m < zeros.count; m++)
-        plain = plain && ort_zero_at(&zeros, m) == 0;
-    if (plain)
-        return ORT_OK;
-    const size_t bytes = (size_t)rested_count(s) * sizeof(int32_t);
-    int32_t *marks = ort_prep_pack(p, "rests", 1u << W | 1u << W_ZERO, bytes, &fill);
-    if (!marks)
-        return ort_error_memory(err, bytes);
-    if (fill)
-        mark_rests(s, w, &zeros, marks);
-    return list_rests(p, s, marks, err);
-}
-
-/* Filters for Winograd's tiles, and sums of whole blocks. */
-static void pack_winograd(const ort_prep *p, const bytes_state *s, const ort_tensor *w,
-                          const ort_zeros *zeros, int8_t *space, int32_t *out, int32_t *sums)
-{
-    memset(out, 0, (size_t)ort_bytes_winograd_words(p->k, s->winograd) * sizeof *out);
-    memset(sums, 0, (size_t)(s->group_blocks * ORT_BYTES_BLOCK) * sizeof *sums);
-    for (int64_t map = 0; map < s->maps; map++)
-        ort_bytes_winograd_filter(p->k, s->winograd, map,
-                                  take_filter(w, map, ort_zero_at(zeros, map), s->channels * 9,
-                                              space, NULL, sums + map), out);
-}
-
-static ort_status pack_filters(ort_prep *p, const bytes_state *s, const ort_tensor *w, int32_t *out,
-                               int32_t *sums, ort_error *err)
-{
-    const size_t filter = ort_round_up((size_t)(s->channels * taps_of(s)), 64);
-    const size_t bytes = (2 * filter + (size_t)s->panel_words * sizeof *out) * FILTERS_MOST;
-    ort_zeros zeros = ort_zeros_of(ort_prep_constant(p, W_ZERO));
-    ort_arena arena = {0};
-    int8_t *space = ort_arena_alloc(&arena, bytes);
-    if (!space)
-        return ort_error_memory(err, bytes);
-    if (s->depthwise)
-        pack_depthwise(s, w, &zeros, space, out, sums);
-    else if (s->winograd)
-        pack_winograd(p, s, w, &zeros, space, out, sums);
-    else
-        for (int64_t g = 0; g < s->group; g++)
-            pack_group(s, w, &zeros, g, space,
-                       out + g * s->group_blocks * ORT_BYTES_BLOCK * s->panel_words,
-                       sums + g * s->group_blocks * ORT_BYTES_BLOCK);
-    ort_arena_release(&arena);
-    return ORT_OK;
-}
+/* ---- prepare */
 
 /* Numbers of whole blocks. */
 static int64_t lanes_of(const bytes_state *s)
@@ -554,7 +199,7 @@ static ort_status bytes_prepare(ort_prep *p, ort_error *err)
     s->x_zero = ort_bytes_zero(ort_prep_constant(p, X_ZERO), ORT_DTYPE_UINT8);
     s->y_zero = ort_bytes_zero(ort_prep_constant(p, Y_ZERO), ORT_DTYPE_UINT8);
     s->group_blocks = blocks_of(s->depthwise ? s->maps : s->maps / s->group);
-    ORT_TRY(find_rests(p, s, w, err));
+    ORT_TRY(ort_bytes_find_rests(p, s, w, err));
     s->line = !s->rested && is_line(s);
     s->panel_words = words_of_panel(s);
     ORT_TRY(choose_winograd(p, s, err));
@@ -568,7 +213,7 @@ static ort_status bytes_prepare(ort_prep *p, ort_error *err)
     s->w = packed;
     ort_prep_absorb(p, W);
     if (fill)
-        ORT_TRY(pack_filters(p, s, w, packed, packed + words, err));
+        ORT_TRY(ort_bytes_pack_filters(p, s, w, packed, packed + words, err));
     s->sums = packed + words;
     return s->floats ? fill_shift(p, s, err) : fill_numbers(p, s, packed + words, err);
 }

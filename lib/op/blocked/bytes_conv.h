@@ -1,0 +1,91 @@
+/* bytes_conv.h - what a convolution in the layout of bytes keeps, and its weights in the order in
+ * which products read them.
+ */
+#ifndef ORT_OP_BLOCKED_BYTES_CONV_H
+#define ORT_OP_BLOCKED_BYTES_CONV_H
+
+#include "op/blocked/bytes_op.h"
+#include "op/blocked/bytes_winograd.h"
+
+enum { X, W, B, X_SCALE, X_ZERO, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO };
+enum {
+    PLAIN_CHANNELS = 4,
+    FILTERS_MOST = 32, /* of a panel, and of a block */
+};
+
+/* Runs of words that are multiplied again, by the rests: those of whole blocks, tap by tap;
+ * stretches of taps of the other channels. */
+typedef struct bytes_rests {
+    int64_t *run[2], count[2];
+} bytes_rests;
+
+typedef struct bytes_state {
+    ort_window_spec spec;
+    const ort_bytes_kernels *k;
+    int64_t group, maps, channels, kernel[2]; /* channels of one group; maps: of all groups */
+    bool plain, depthwise;
+    bool line;                                /* plain, of one channel, undilated along rows */
+    int64_t group_blocks, panel_words;        /* blocks of a group's outputs; of one vector */
+    const int32_t *w;                         /* [group][panel].. */
+    const int32_t *bias;                      /* for whole blocks, group by group */
+    const float *scale;                       /* likewise */
+    const int32_t *rested; /* which runs, or depthwise blocks, have rests; NULL: none */
+    bytes_rests rests;     /* the runs as lists */
+    int x_zero, y_zero;
+    ort_bytes_winograd *winograd;             /* or NULL */
+    bool floats;                              /* bias and scale are made in the run */
+    float low, high;
+    const int32_t *sums;                      /* of filters, as bias */
+    const float *shift;                       /* behind the scale, likewise */
+} bytes_state;
+
+static inline int64_t taps_of(const bytes_state *s)
+{
+    return s->kernel[0] * s->kernel[1];
+}
+
+static inline int64_t blocks_of(int64_t channels)
+{
+    return ort_blocked_count(channels, ORT_BYTES_BLOCK);
+}
+
+/* Channels of whole blocks, and the others with those that fill their last word: products read four
+ * of a plain pixel. */
+static inline int64_t whole_channels(const bytes_state *s)
+{
+    return s->plain ? 0 : s->channels / ORT_BYTES_BLOCK * ORT_BYTES_BLOCK;
+}
+
+static inline int64_t part_channels(const bytes_state *s)
+{
+    int64_t word = 4 / s->k->wide, left = s->channels - whole_channels(s);
+    return s->plain ? PLAIN_CHANNELS : (left + word - 1) / word * word;
+}
+
+/* Channels of a copied plain pixel. */
+static inline int64_t plain_channels(const bytes_state *s)
+{
+    return s->line ? 1 : PLAIN_CHANNELS;
+}
+
+/* Words of a row of a line's window. */
+static inline int64_t line_words(const bytes_state *s)
+{
+    const int64_t word = 4 / s->k->wide;
+    return (s->kernel[1] + word - 1) / word;
+}
+
+/* Taps of the channels of part_channels that are multiplied again together: they may follow each
+ * other in one run. */
+static inline int64_t rest_stretch(const bytes_state *s)
+{
+    return !s->plain ? 1 : s->kernel[1] > 1 ? s->kernel[1] : s->kernel[0];
+}
+
+/* s->rested and s->rests: what is multiplied again; nothing where the weights are int8 already. */
+ort_status ort_bytes_find_rests(ort_prep *p, bytes_state *s, const ort_tensor *w, ort_error *err);
+/* The filters as s->w, and the sums of their weights, of whole blocks. */
+ort_status ort_bytes_pack_filters(ort_prep *p, const bytes_state *s, const ort_tensor *w,
+                                  int32_t *out, int32_t *sums, ort_error *err);
+
+#endif
