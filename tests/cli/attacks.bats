@@ -114,3 +114,15 @@ open("set/input_1.pb", "wb").write(initializer("x", [1], [1.0]))'
     peak 512 ort-optimize large.onnx -i set -o o.onnx --max-memory 300M
     [[ $output == *verified:* ]] && [ -z "$stderr" ]
 }
+
+@test "codes whose readers fork at every step are not followed along all paths" {
+    PYTHONPATH=$ROOT/tests/tools python3 -c '
+from fixtures import initializer, integers, model, node, value_info
+nodes = [node("QuantizeLinear", ["x", "s"], ["q"]), node("DequantizeLinear", ["q", "s"], ["d"]),
+         node("Reshape", ["d", "shape"], ["v0"])]
+nodes += [node("Sum", [f"v{i}"] * 300, [f"v{i + 1}"]) for i in range(9)]
+m = model(nodes, [value_info("x", [4])], [value_info("v9", [2, 2])],
+          [initializer("s", [], [1.0]), integers("shape", [2, 2])])
+open("forks.onnx", "wb").write(m)'
+    works timeout 60 ort-run forks.onnx --random 1 --hash
+}

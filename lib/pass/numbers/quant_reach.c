@@ -11,7 +11,10 @@
 #include "op/edit.h"
 #include "pass/numbers/quant_pair.h"
 
-enum { DEPTH = 8 };
+enum {
+    DEPTH = 8,
+    READERS = 256, /* that are asked: a Concat may read one value any number of times */
+};
 
 /* Numbers of codes, but for moves? */
 static bool is_coded(const ort_graph *graph, ort_id id)
@@ -22,16 +25,16 @@ static bool is_coded(const ort_graph *graph, ort_id id)
     return ort_edit_is(node, ONNX, "DequantizeLinear");
 }
 
-/* Does a product of codes read this value, moves alone in between? */
-static bool is_multiplied(const ort_graph *graph, ort_id id, int depth)
+/* Does a product of codes read this value, moves alone in between? left: readers to ask. */
+static bool is_multiplied(const ort_graph *graph, ort_id id, int depth, int *left)
 {
     ort_readers readers = ort_readers_of(graph, id);
     ort_node *node;
-    while ((node = ort_readers_next(&readers)))
+    while ((node = ort_readers_next(&readers)) && --*left > 0)
         if (ort_edit_is_any(node, "Conv|ConvTranspose|MatMul|Gemm")
                 ? is_coded(graph, node->inputs[node->inputs[0] == id])
                 : depth > 0 && ort_quant_moved(node) && node->output_count == 1 &&
-                      is_multiplied(graph, node->outputs[0], depth - 1))
+                      is_multiplied(graph, node->outputs[0], depth - 1, left))
             return true;
     return false;
 }
@@ -44,10 +47,10 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ORT_PASS_EACH_NODE(c->graph, node)
     {
         ort_quant d;
-        int inputs = ort_quant_moved(node);
+        int inputs = ort_quant_moved(node), left = READERS;
         if (!inputs || node->output_count != 1 ||
             !ort_quant_reads_codes(c->graph, node, inputs, &d) ||
-            !is_multiplied(c->graph, node->outputs[0], DEPTH))
+            !is_multiplied(c->graph, node->outputs[0], DEPTH, &left))
             continue;
         ORT_TRY(ort_quant_sink(c, node, inputs, &d, err));
         ++*changes;

@@ -18,19 +18,23 @@
 #include "pass/facts/facts.h"
 #include "pass/numbers/quant_pair.h"
 
-enum { DEPTH = 8 };
+enum {
+    DEPTH = 8,
+    READERS = 256, /* that are asked: a node may read one value any number of times */
+};
 
-/* Do numbers of this value become codes again, elementwise operators and moves in between? */
-static bool is_coded_later(const ort_graph *graph, ort_id id, int depth)
+/* Do numbers of this value become codes again, elementwise operators and moves in between? left:
+ * readers to ask. */
+static bool is_coded_later(const ort_graph *graph, ort_id id, int depth, int *left)
 {
     ort_readers readers = ort_readers_of(graph, id);
     ort_node *node;
-    while ((node = ort_readers_next(&readers))) {
+    while ((node = ort_readers_next(&readers)) && --*left > 0) {
         if (ort_edit_is(node, ONNX, "QuantizeLinear"))
             return true;
         if (depth > 0 && node->output_count > 0 && node->outputs[0] != ORT_ID_NONE &&
             (ort_node_has_trait(node, ORT_TRAIT_ELEMENTWISE) || ort_quant_moved(node)) &&
-            is_coded_later(graph, node->outputs[0], depth - 1))
+            is_coded_later(graph, node->outputs[0], depth - 1, left))
             return true;
     }
     return false;
@@ -80,8 +84,9 @@ static bool is_wanted(const ort_graph *graph, const ort_node *move, const ort_qu
     }
     if (ort_edit_is(move, ONNX, "Gather") && ort_edit_constant(graph, d->node, 0))
         return true;
+    int left = READERS;
     for (int k = 0; k < move->output_count; k++)
-        if (is_coded_later(graph, move->outputs[k], DEPTH))
+        if (is_coded_later(graph, move->outputs[k], DEPTH, &left))
             return true;
     return false;
 }
