@@ -229,7 +229,8 @@ static void products(test_state *test)
          "x:2,6,5,7; #w.i8:6,3,4,3; #sw=0.1; #zw.i8=3; #b:6; " U8 CODED("x", "x")
          "wd = (DequantizeLinear w sw zw); r = (ConvTranspose xd wd b strides=2,2 group=2 "
          "pads=1,0,2,1 output_padding=1,0); " RESULT("r", "z"),
-         ENDS("QLinearConv DepthToSpace Slice"), 0.03},
+         "QuantizeLinear BlockBytes BytesChannels BytesConv BytesChannels UnblockBytes "
+         "DepthToSpace Slice DequantizeLinear", 0.03},
         {"stride 3, codes of biases", "x:1,4,3,4; #w.i8:4,2,5,5; #sw=0.1,0.05; "
          "#zw.i8=0,0; #b.i32:2; #sb=0.002,0.001; " U8 CODED("x", "x")
          "wd = (DequantizeLinear w sw zw axis=1); bd = (DequantizeLinear b sb axis=0); "
