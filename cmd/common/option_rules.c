@@ -272,6 +272,41 @@ int option_check_company(const option_uses *uses)
     return status;
 }
 
+bool option_list_holds(const char *list, const char *word)
+{
+    const char *at = list, *item;
+    for (size_t n; list != NULL && (n = next_word(&at, &item)) > 0;)
+        if (is_word(item, n, word))
+            return true;
+    return list == NULL;
+}
+
+/* "static, dynamic or weights" of "static|dynamic|weights" */
+static const char *spell_list(const char *at, char *text, size_t room)
+{
+    const char *word;
+    text[0] = '\0';
+    for (size_t n; (n = next_word(&at, &word)) > 0;)
+        snprintf(text + strlen(text), room - strlen(text), "%s'%.*s'",
+                 !*text ? "" : *at != '\0' ? ", " : " or ", (int)n, word);
+    return text;
+}
+
+int option_check_verb(const option_uses *uses, const char *verb)
+{
+    char name[NAME_ROOM], list[200];
+    for (int i = 0; i < uses->count; i++) {
+        const option_row *row = uses->rows[i];
+        if (!uses->given[i] || row->verbs == NULL || (verb && option_list_holds(row->verbs, verb)))
+            continue;
+        short_name(row, name);
+        spell_list(row->verbs, list, sizeof list);
+        return verb ? tool_usage("%s belongs to %s, not to '%s'", name, list, verb)
+                    : tool_usage("%s needs a verb before MODEL: %s", name, list);
+    }
+    return 0;
+}
+
 void option_uses_release(option_uses *uses)
 {
     for (int i = 0; i < uses->count; i++)
@@ -299,14 +334,15 @@ static void print_facts(const option_row *row, FILE *out)
     fprintf(out, "%s\t%c", row->name, row->letter != 0 ? row->letter : '-');
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         fprintf(out, "\t%s", words[i] != NULL ? words[i] : "-");
-    fprintf(out, "\t%g\t%s\t%c\t%s\t%s\t%s\n", row->max, row->positive ? "positive" : "-",
-            row->key != 0 ? row->key : '-', again_name(row), row->gate ? "gate" : "-", row->doc);
+    fprintf(out, "\t%g\t%s\t%c\t%s\t%s\t%s\t%s\n", row->max,
+            row->positive ? "positive" : "-", row->key != 0 ? row->key : '-', again_name(row),
+            row->gate ? "gate" : "-", row->verbs ? row->verbs : "-", row->doc);
 }
 
 void option_print_table(const option_table *table, FILE *out)
 {
     fputs("name\tletter\targument\tkind\tchoices\tneeds\texcludes\tmax\tpositive\tkey\tagain\tgate"
-          "\tdoc\n", out);
+          "\tverbs\tdoc\n", out);
     for (const option_row *const *group = table->groups; *group != NULL; group++)
         for (const option_row *row = *group; row->name != NULL; row++)
             if (row->kind != OPTION_GROUP)

@@ -22,6 +22,10 @@ typedef struct option_uses {
 int option_check_use(option_uses *uses, int i, const char *value);
 /* Behind the last option: what it needs stands there, and what it excludes doesn't. */
 int option_check_company(const option_uses *uses);
+/* Does every option that was given belong to this verb (NULL: none was said)? 0 or EXIT_USAGE. */
+int option_check_verb(const option_uses *uses, const char *verb);
+/* Is it one of the words of a list "a|b|c"? NULL holds every word. */
+bool option_list_holds(const char *list, const char *word);
 void option_uses_release(option_uses *uses);
 /* A line per option, tabs between its facts; the first line names them. */
 void option_print_table(const option_table *table, FILE *out);

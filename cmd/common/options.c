@@ -107,12 +107,37 @@ static void print_row(const option_row *row)
     free(doc);
 }
 
-static void print_help(const option_table *table)
+static void print_verbs(const option_table *table)
 {
-    printf("usage: %s [OPTION...] %s\n%s\n", tool_name(), table->synopsis, table->summary);
-    for (const option_row *const *group = table->groups; *group != NULL; group++)
-        for (const option_row *row = *group; row->name != NULL; row++)
+    for (const option_verb *v = table->verbs; v != NULL && v->name != NULL; v++)
+        printf("%s  %-30s%s\n", v == table->verbs ? "\n" : "", v->name, v->doc);
+}
+
+/* A group's heading stands where one of its options does. */
+static void print_rows(const option_row *rows, const char *verb)
+{
+    const option_row *heading = NULL;
+    for (const option_row *row = rows; row->name != NULL; row++) {
+        bool head = row->kind == OPTION_GROUP;
+        if (!head && verb != NULL && !option_list_holds(row->verbs, verb))
+            continue;
+        if (!head && heading != NULL)
+            print_row(heading);
+        heading = head ? row : NULL;
+        if (!head)
             print_row(row);
+    }
+}
+
+static void print_help(const option_table *table, const char *verb)
+{
+    const char *before = verb != NULL ? verb : table->verbs != NULL ? "[VERB]" : "";
+    printf("usage: %s%s%s [OPTION...] %s\n%s\n", tool_name(), *before != '\0' ? " " : "", before,
+           table->synopsis, table->summary);
+    if (verb == NULL)
+        print_verbs(table);
+    for (const option_row *const *group = table->groups; *group != NULL; group++)
+        print_rows(*group, verb);
     printf("  -h                            show the commonest options\n"
            "      --help                    show this help\n"
            "      --version                 show the version\n");
@@ -125,7 +150,10 @@ static void print_help(const option_table *table)
 /* The usage and the options of every day, in the order of the table's list. */
 static void print_short_help(const option_table *table, const parser *p)
 {
-    printf("usage: %s [OPTION...] %s\n%s\n\n", tool_name(), table->synopsis, table->summary);
+    printf("usage: %s%s [OPTION...] %s\n%s\n", tool_name(), table->verbs ? " [VERB]" : "",
+           table->synopsis, table->summary);
+    print_verbs(table);
+    putchar('\n');
     for (const char *name = table->common; *name != '\0';) {
         size_t length = strcspn(name, "|");
         for (int i = 0; i < p->uses.count; i++)
@@ -136,6 +164,27 @@ static void print_short_help(const option_table *table, const parser *p)
     }
     printf("\n'%s --help' shows all %d options, 'man %s' the manual.\n", tool_name(),
            p->uses.count + 2, tool_name());
+}
+
+static const char *verb_of(const option_table *table, const char *word)
+{
+    for (const option_verb *v = table->verbs; v != NULL && v->name != NULL; v++)
+        if (!strcmp(v->name, word))
+            return v->name;
+    return NULL;
+}
+
+/* The verb at the head of the other words, taken out of them. */
+static int take_verb(const option_table *table, const parser *p, void *target, string_list *rest)
+{
+    const char *verb = rest->count > 0 ? verb_of(table, rest->items[0]) : NULL;
+    if (verb != NULL) {
+        free((char *)(uintptr_t)rest->items[0]);
+        memmove(rest->items, rest->items + 1, rest->count * sizeof *rest->items);
+        rest->count--;
+    }
+    *(const char **)((char *)target + table->verb) = verb;
+    return option_check_verb(&p->uses, verb);
 }
 
 /* ---- values */
@@ -395,14 +444,14 @@ static int take(parser *p, int c, void *target)
 }
 
 /* What is printed instead of work; -1, or why that can't be. */
-static int tell(const parser *p, const option_table *table, int c)
+static int tell(const parser *p, const option_table *table, int c, const char *first)
 {
     if (c == 'V')
         printf("%s %s\n", tool_name(), ort_version());
     else if (c == 'h' && table->common != NULL)
         print_short_help(table, p);
     else if (optarg == NULL)
-        print_help(table);
+        print_help(table, first ? verb_of(table, first) : NULL);
     else if (!strcmp(optarg, "table"))
         option_print_table(table, stdout);
     else
@@ -417,7 +466,7 @@ static int take_all(parser *p, const option_table *table, int argc, char **argv,
     /* '-' first would reorder; "+"-less GNU permutation is wanted: MODEL may come anywhere. */
     while ((c = getopt_long(argc, argv, p->shorts, p->longs, NULL)) != -1) {
         if (c == 'h' || c == LONG_HELP || c == 'V')
-            return tell(p, table, c);
+            return tell(p, table, c, argc > 1 ? argv[1] : NULL);
         if (c == ':')
             return tool_usage("option '%s' needs an argument", argv[optind - 1]);
         if (c == '?')
@@ -437,6 +486,8 @@ int options_parse(const option_table *table, int argc, char **argv, void *target
     int status = take_all(&p, table, argc, argv, target);
     for (; status == 0 && optind < argc; optind++)
         string_list_add(rest, argv[optind]);
+    if (status == 0 && table->verbs != NULL)
+        status = take_verb(table, &p, target, rest);
     option_uses_release(&p.uses);
     return status;
 }

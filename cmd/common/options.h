@@ -61,6 +61,7 @@ struct option_row {
     char key;             /* '=' of NAME=FILE: a list names nothing twice; '\0': it may */
     option_again again;
     bool gate; /* what it measures or compares may end the tool with EXIT_GATE */
+    const char *verbs;     /* "static|calibrate": those it belongs to; NULL: all */
     const char *variable;  /* of the environment, whose value it takes when it isn't given */
     const char *otherwise; /* what holds then, as --settings prints it; NULL: "no" or "none" */
 };
@@ -87,6 +88,11 @@ struct option_row {
 #define OPTION_TYPE_LIST string_list
 #define OPTION_TYPE_SPLIT string_list
 
+/* What a tool of several does; its first word that is no option. */
+typedef struct option_verb {
+    const char *name, *doc;
+} option_verb;
+
 typedef struct option_table {
     const char *synopsis; /* "MODEL [INPUT...]" */
     const char *summary;  /* one line: what the tool does */
@@ -94,13 +100,16 @@ typedef struct option_table {
     const option_row *const *groups;
     const char *epilogue; /* examples, or NULL */
     const char *common;   /* "input|output": what -h shows, on a screen of 24 lines */
+    const option_verb *verbs; /* ended by a row whose name is NULL; or NULL */
+    size_t verb; /* offset into the target of a const char *: the verb given, or NULL */
 } option_table;
 
 /* Parse argv into `target`. Positional arguments are collected in order into `rest`. Handles --help
  * (all of them; -h: the commonest) and --version (prints, returns -1: the caller exits 0).
- * `--help=table` prints a line per option:
- * its columns are the fields of option_row, separated by tabs ('-': none), under a line of their
- * names. Returns 0, -1, or an exit status. */
+ * `--help=table` prints a line per option: its columns are the fields of option_row, separated by
+ * tabs ('-': none), under a line of their names. Of a tool with verbs, `rest` begins behind the
+ * verb, options of other verbs are refused, and `TOOL VERB --help` lists those that it takes.
+ * Returns 0, -1, or an exit status. */
 int options_parse(const option_table *table, int argc, char **argv, void *target,
                   string_list *rest);
 /* What parsing put into the lists of `target`, and `rest`. */

@@ -20,10 +20,16 @@ static struct {
     char message[ORT_ERROR_TEXT + 2400]; /* a place before it; or a list of options */
 } json;
 
+static void (*volatile on_signal)(void);
+
+void tool_on_signal(void (*discard)(void)) { on_signal = discard; }
+
 /* What the user or the pipe ends leaves no half-written file, and ends as without a handler. */
 static void end_by_signal(int number)
 {
     ort_out_file_discard_all();
+    if (on_signal != NULL)
+        on_signal();
     raise(number); /* delivered, by default action, once this handler returns */
 }
 

@@ -17,6 +17,8 @@ enum { EXIT_GATE = 1, EXIT_USAGE = 2, EXIT_MODEL = 3, EXIT_RUN = 4, EXIT_DATA = 
  * is an error of writing, not a signal. */
 void tool_init(const char *name);
 const char *tool_name(void);
+/* One more thing that a signal's handler does before the tool ends: only what is safe there. */
+void tool_on_signal(void (*discard)(void));
 
 /* "tool: message" on stderr; returns the exit status of the error. */
 int tool_error(ort_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -74,6 +74,8 @@ def check_row(tool, name, fact, table):
     for word, meant in company(fact["excludes"]):
         if word in table:
             refused("exclude each other", tool, *given(name, value), *given(word, meant or table[word][0]))
+    if fact["verbs"] != "-" and idle == "acts":
+        refused("needs a verb", tool, *given(name, value), "chain.onnx")
     check((idle == "needs") == (fact["needs"] != "-"), tool.name, name, f": alone: '{idle}', needs",
           fact["needs"])
     if idle == "needs":

@@ -1,0 +1,90 @@
+/* main.c - ort-quantize: a float model becomes one of integers, which shows what it lost and gained
+ * before its file appears.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "quantize.h"
+
+static const option_row quantize_rows[] = {
+#define OPTION_TARGET quantize_options
+#define OPTION OPTION_ROW
+#define GROUP OPTION_HEADING
+#define ROWS OPTION_ROWS
+#include "options.def"
+    {0},
+};
+
+static const struct {
+    const char *name;
+    int (*run)(quantizing *q);
+} verbs[] = {
+    {"static", verb_static},
+};
+
+static const option_verb verb_rows[] = {
+    {"static", "products and what lies between them on codes, by ranges seen on samples"},
+    {0},
+};
+
+static const option_row *const groups[] = {quantize_rows, settings_run_rows, settings_talk_rows,
+                                           NULL};
+static const option_table table_of_options = {
+    "MODEL",
+    "Makes an ONNX model compute with integers, and measures what that costs and brings.",
+    groups,
+    "Examples:\n"
+    "  ort-quantize static net.onnx -i samples/ -o net.int8.onnx\n"
+    "  ort-optimize --level 1 net.onnx -o - | ort-quantize static - -i samples/ -o net.int8.onnx\n",
+    .common = "output|input|random|observer|per-tensor|json",
+    .verbs = verb_rows,
+    .verb = offsetof(quantize_options, verb),
+};
+
+static int check_options(const quantizing *q)
+{
+    const quantize_options *o = &q->options;
+    if (o->verb == NULL)
+        return tool_usage("no verb given: static");
+    if (q->files.count == 0)
+        return tool_usage("no MODEL given");
+    if (q->files.count > 1)
+        return tool_usage("one MODEL at a time; -o %s writes the quantized one there",
+                          q->files.items[1]);
+    if (count_dashes(&q->files) + count_dashes(&o->inputs) > 1)
+        return tool_usage("the model and the samples can't both come from stdin");
+    if (o->settings.json && o->output && !strcmp(o->output, "-"))
+        return tool_usage("the model and the JSON report can't both go to stdout");
+    return 0;
+}
+
+static int run(quantizing *q)
+{
+    int status = settings_new_env(&q->options.settings, &q->env);
+    q->path = q->files.items[0];
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs && status == 0; i++)
+        if (!strcmp(verbs[i].name, q->options.verb))
+            return verbs[i].run(q);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    quantizing q = {0};
+    tool_init("ort-quantize");
+    settings_init(&q.options.settings);
+    int status = options_parse(&table_of_options, argc, argv, &q.options, &q.files);
+    if (status == 0)
+        status = settings_resolve(&q.options.settings);
+    if (status == 0)
+        status = check_options(&q);
+    if (status == 0) {
+        status = run(&q);
+        samples_close(&q.samples);
+        ort_model_free(q.made);
+        ort_model_free(q.original);
+        ort_env_free(q.env);
+    }
+    options_release(&table_of_options, &q.options, &q.files);
+    return tool_finish(status < 0 ? 0 : status);
+}

@@ -1,0 +1,48 @@
+/* quantize.h - the pieces of ort-quantize: options, one file a verb, and what all of them end with.
+ *
+ * A verb makes a model of a model. Closing writes it beside its place, opens that file again, runs
+ * it on the samples, and only then puts it in place.
+ */
+#ifndef ORT_QUANTIZE_TOOL_H
+#define ORT_QUANTIZE_TOOL_H
+
+#include "common/progress.h"
+#include "common/settings.h"
+#include "samples.h"
+
+typedef struct quantize_options {
+    settings settings;
+    const char *verb; /* NULL: what suits the model */
+#define OPTION OPTION_MEMBER /* a member for each option that has a value */
+#define GROUP OPTION_NO_MEMBER
+#define ROWS OPTION_NO_MEMBER
+#include "options.def"
+} quantize_options;
+
+typedef struct quantizing {
+    quantize_options options;
+    const char *path; /* of the model */
+    string_list files; /* MODEL, and what stands behind it */
+    ort_env *env;
+    ort_model *original, *made;
+    samples samples; /* opened by each_sample */
+    progress progress;
+} quantizing;
+
+static inline bool is_quiet(const quantizing *q)
+{
+    return q->options.settings.no_progress || q->options.settings.quiet;
+}
+
+/* Verbs: 0 or an exit status. */
+int verb_static(quantizing *q);
+
+/* Each sample, in order. fn gets `arg`, and the inputs of q->original in order (NULL: its default).
+ * `what` stands in the progress. */
+typedef ort_status sample_fn(void *arg, ort_value *const *inputs, size_t count, ort_error *err);
+int each_sample(quantizing *q, const char *what, sample_fn *fn, void *arg);
+
+/* q->made written, opened again, run on the samples, and in place. */
+int closing_save(quantizing *q);
+
+#endif

@@ -1,0 +1,72 @@
+/* verb_static.c - ort-quantize static: ranges of values seen on samples, and codes that cover them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "quantize.h"
+
+typedef struct word {
+    const char *name;
+    int means;
+} word;
+
+static const word types[] = {{"uint8", ORT_DTYPE_UINT8}, {"int8", ORT_DTYPE_INT8}};
+static const word observers[] = {{"min-max", ORT_OBSERVE_MIN_MAX},
+                                 {"percentile", ORT_OBSERVE_PERCENTILE},
+                                 {"entropy", ORT_OBSERVE_ENTROPY},
+                                 {"mse", ORT_OBSERVE_MSE}};
+
+/* The option's row lists the words, so that others don't arrive here. */
+static int meaning(const word *words, size_t count, const char *name, int otherwise)
+{
+    for (size_t i = 0; name != NULL && i < count; i++)
+        if (!strcmp(words[i].name, name))
+            return words[i].means;
+    return otherwise;
+}
+#define MEANING(words, name, otherwise)                                                            \
+    meaning(words, sizeof words / sizeof *words, name, otherwise)
+
+static void quantizer_options(const quantizing *q, ort_quantize_options *options)
+{
+    const quantize_options *o = &q->options;
+    ort_quantize_options_init(options);
+    options->activations = MEANING(types, o->activation_type, options->activations);
+    options->weights = MEANING(types, o->weight_type, options->weights);
+    options->symmetric = o->symmetric;
+    options->asymmetric_weights = o->asymmetric_weights;
+    options->per_tensor = o->per_tensor;
+    options->plain_weights = o->plain_weights;
+    options->reduce_range = o->reduce_range;
+    options->observer = MEANING(observers, o->observer, options->observer);
+    if (o->percentile > 0)
+        options->percentile = o->percentile;
+    options->threads = o->settings.thread_count;
+}
+
+static ort_status calibrate_one(void *arg, ort_value *const *inputs, size_t count, ort_error *err)
+{
+    return ort_quantizer_calibrate(arg, inputs, count, err);
+}
+
+int verb_static(quantizing *q)
+{
+    ort_quantize_options options;
+    ort_quantizer *quantizer = NULL;
+    ort_error err = {0};
+    if (q->options.inputs.count == 0 && !q->options.random)
+        return tool_usage("static quantization takes samples: -i FILE, or --random SEED for "
+                          "made-up ones");
+    int status = settings_load_model(&q->options.settings, q->env, q->path, LOAD_ALL,
+                                     &q->original);
+    if (status != 0)
+        return status;
+    quantizer_options(q, &options);
+    if (ort_quantizer_new(q->env, q->original, &options, &quantizer, &err) != ORT_OK)
+        return tool_fail_in(q->path, &err);
+    status = each_sample(q, "calibrating", calibrate_one, quantizer);
+    if (status == 0 && ort_quantizer_apply(quantizer, &q->made, &err) != ORT_OK)
+        status = tool_fail_in(q->path, &err);
+    ort_quantizer_free(quantizer);
+    return status == 0 ? closing_save(q) : status;
+}

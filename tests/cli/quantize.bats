@@ -1,0 +1,48 @@
+# ort-quantize: verbs, the file that is written, what is refused.
+load helper
+
+@test "a model is quantized, and answers as before" {
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 -o q.onnx
+    [ "$(ls)" = q.onnx ]
+    ort-inspect q.onnx --nodes >nodes.txt
+    grep -q QuantizeLinear nodes.txt
+    works ort-run "$MODELS_DIR/digits.onnx" --random 1 -o a.npy
+    works ort-run q.onnx --random 1 -o b.npy
+    ort-tensor a.npy --compare b.npy --atol 1
+}
+
+@test "without -o nothing is written" {
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1
+    [ -z "$(ls -A)" ]
+}
+
+@test "a pipe takes it, a link stays a link, a folder that is not there is told" {
+    ort-optimize "$MODELS_DIR/digits.onnx" --level 1 -o - | ort-quantize static - --random 1 -o - >p.onnx
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 -o real.onnx
+    ln -s real.onnx link.onnx
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 -o link.onnx
+    [ -L link.onnx ]
+    fails 5 "can't create" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 -o no/q.onnx
+}
+
+@test "the same bytes for every tier and number of threads" {
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 -o a.onnx
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --threads 1 --isa scalar -o b.onnx
+    cmp a.onnx b.onnx
+}
+
+@test "what is refused" {
+    fails 2 "takes samples: -i FILE, or --random" ort-quantize static "$MODELS_DIR/digits.onnx" -o q.onnx
+    fails 2 "no MODEL" ort-quantize static --random 1
+    fails 2 "needs a verb before MODEL" ort-quantize "$MODELS_DIR/digits.onnx" --observer mse
+    fails 3 "/dev/null is empty" ort-quantize static /dev/null --random 1 -o q.onnx
+    fails 2 "both come from stdin" ort-quantize static - -i - -o q.onnx
+    fails 2 "both go to stdout" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --json -o -
+}
+
+@test "the help of a verb has its options alone" {
+    works ort-quantize static --help
+    has "usage: ort-quantize static" "--observer"
+    works ort-quantize --help
+    has "[VERB]" "  static "
+}
