@@ -55,12 +55,12 @@ static const ort_kernel_tier tiers[] = {
 #if defined(__x86_64__)
     {"avx2", has_avx2, ort_gemm_plug_avx2, ort_vmath_plug_avx2, ort_code_plug_avx2,
      ort_blocked_plug_avx2, ort_bytes_plug_avx2, 8},
+    {"avxvnni", has_avxvnni, ort_gemm_plug_avxvnni, no_math, no_codes, no_blocked,
+     ort_bytes_plug_avxvnni, 8},
     {"avx512", has_avx512, ort_gemm_plug_avx512, ort_vmath_plug_avx512, ort_code_plug_avx512,
-     ort_blocked_plug_avx512, no_bytes, 16},
+     ort_blocked_plug_avx512, no_bytes, 16, .over = "avx2"},
     {"vnni", has_vnni, ort_gemm_plug_vnni, no_math, no_codes, no_blocked, ort_bytes_plug_vnni,
      16},
-    {"avxvnni", has_avxvnni, ort_gemm_plug_avxvnni, no_math, no_codes, no_blocked,
-     ort_bytes_plug_avxvnni, 8, "avx2", true},
 #endif
 };
 enum { TIER_COUNT = sizeof tiers / sizeof tiers[0] };
