@@ -137,6 +137,46 @@ ORT_WARN_UNUSED ort_status ort_value_compare(const ort_value *actual, const ort_
                                              const ort_compare_options *options,
                                              ort_difference *difference, ort_error *err);
 
+/* How far a sequence of tensors (a quantized model's, say) is from another, its reference: sums
+ * over all elements of all samples, x of the reference and y of the other. Start from
+ * ORT_DISTANCE_INIT. The sums are formed in one order, the same bits for any number of threads. */
+typedef struct ort_distance {
+    size_t size;
+    double margin;         /* yours: how far the best of a row is above its second to be clear;
+                              NaN: no row is looked at */
+    int64_t samples;       /* pairs of tensors added */
+    int64_t count;         /* elements that are finite in both: those of the sums */
+    int64_t odd_alike;     /* NaN in both, or the same infinity */
+    int64_t odd_unlike;    /* not finite in one of them, or in both and not the same */
+    double signal, other;  /* sums of x^2, of y^2 */
+    double product, noise; /* of x y, of (x - y)^2 */
+    double worst;          /* largest |x - y|, where, and of what */
+    int64_t worst_sample, worst_index; /* from 0; row-major */
+    double worst_reference, worst_other;
+    int64_t rows;     /* along the last axis, of two elements and more, without NaN in x */
+    int64_t agreeing; /* of them, those whose best is the same; of equal ones the first counts */
+    int64_t clear_rows, clear_agreeing; /* of rows whose best is clear in x */
+} ort_distance;
+#define ORT_DISTANCE_INIT \
+    {sizeof(ort_distance), 0.1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+ORT_INIT_(ort_distance, ORT_DISTANCE_INIT)
+
+/* Tensors of one shape, of any types of real numbers, bools among them (64-bit integers count as
+ * doubles). ORT_ERROR_DATA for others; nothing is added then. */
+ORT_WARN_UNUSED ort_status ort_distance_add(ort_distance *distance, const ort_value *reference,
+                                            const ort_value *other, ort_error *err);
+/* The ratio of signal to quantization noise in decibels, 10 log10(sum x^2 / sum (x - y)^2) (Jayant
+ * and Noll, Digital Coding of Waveforms, 1984, chapter 4): infinite where all are equal, -infinity
+ * where a number is not finite in one alone, or x is 0 and y not; NaN: nothing to compare. */
+double ort_distance_sqnr_db(const ort_distance *distance);
+/* The cosine of the angle between them, sum x y / sqrt(sum x^2 sum y^2) (Salton and McGill,
+ * Introduction to Modern Information Retrieval, 1983): 1 where all are equal, 0 where one of
+ * them is 0; NaN: nothing to compare, or a number that is not finite in one alone. */
+double ort_distance_cosine(const ort_distance *distance);
+/* The share of rows that agree, and of those whose best is clear; NaN: there is none. */
+double ort_distance_top1(const ort_distance *distance);
+double ort_distance_clear_top1(const ort_distance *distance);
+
 /* Does a rewritten model compute what the original computes? Both run, unoptimized, on the samples
  * or on made-up inputs (several sizes where dimensions are open), and their outputs are compared:
  * |a - b| <= tolerance * (max |b| of that output + |b|), b the original's; integers, strings and

@@ -595,6 +595,21 @@ static void single_operators(test_state *test)
     CHECK(!y);
 }
 
+static void comparing_distances(test_state *test)
+{
+    ort_distance d = ORT_DISTANCE_INIT, no_size = {.size = 0};
+    CHECK_REFUSED(ort_distance_add(NULL, t.x, t.x, NULL));
+    CHECK_REFUSED(ort_distance_add(&no_size, t.x, t.x, NULL));
+    CHECK_REFUSED(ort_distance_add(&d, NULL, t.x, NULL));
+    CHECK_REFUSED(ort_distance_add(&d, t.x, NULL, NULL));
+    CHECK_REFUSED(ort_distance_add(&d, t.list, t.x, NULL));
+    CHECK(d.samples == 0 && isnan(ort_distance_sqnr_db(&d)));
+    CHECK(isnan(ort_distance_sqnr_db(NULL)) && isnan(ort_distance_sqnr_db(&no_size)));
+    CHECK(isnan(ort_distance_cosine(NULL)) && isnan(ort_distance_cosine(&no_size)));
+    CHECK(isnan(ort_distance_top1(NULL)) && isnan(ort_distance_top1(&no_size)));
+    CHECK(isnan(ort_distance_clear_top1(NULL)) && isnan(ort_distance_clear_top1(&no_size)));
+}
+
 static void comparing(test_state *test)
 {
     ort_difference d = ORT_DIFFERENCE_INIT, no_size = {.size = 0};
@@ -608,6 +623,7 @@ static void comparing(test_state *test)
     CHECK(!ort_value_compare(NULL, t.x, NULL, &d, NULL) && !d.equal);
     CHECK(!ort_value_compare(t.list, t.x, NULL, &d, NULL) && !d.equal);
     CHECK(!ort_value_compare(NULL, NULL, NULL, &d, NULL) && d.equal);
+    comparing_distances(test);
     CHECK_REFUSED(ort_models_verify(NULL, t.model, t.model, NULL, &v, NULL));
     CHECK_REFUSED(ort_models_verify(t.env, NULL, t.model, NULL, &v, NULL));
     CHECK_REFUSED(ort_models_verify(t.env, t.model, t.model, NULL, NULL, NULL));
