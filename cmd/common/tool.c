@@ -13,12 +13,12 @@
 #include "common/text.h"
 
 static const char *name = "ort";
-static bool quiet, strict, warned;
+static bool quiet, strict;
 static struct {
-    bool wanted, reported;
+    bool wanted, reported, warned;
     ort_status status;
     char message[ORT_ERROR_TEXT + 2400]; /* a place before it; or a list of options */
-} json;
+} said;
 
 static void (*volatile on_signal)(void);
 
@@ -56,19 +56,29 @@ void tool_init(const char *tool)
 const char *tool_name(void) { return name; }
 void tool_set_quiet(bool value) { quiet = value; }
 void tool_set_strict(bool value) { strict = value; }
-void tool_set_warned(void) { warned = true; }
-int tool_strict_status(void) { return strict && warned ? EXIT_GATE : 0; }
-void tool_set_json(bool value) { json.wanted = value; }
-void tool_reported(void) { json.reported = true; }
+void tool_set_warned(void) { said.warned = true; }
+int tool_strict_status(void) { return strict && said.warned ? EXIT_GATE : 0; }
+void tool_set_json(bool value) { said.wanted = value; }
+void tool_reported(void) { said.reported = true; }
+
+void tool_save_state(FILE *file) { fwrite(&said, sizeof said, 1, file); }
+
+void tool_take_state(FILE *file)
+{
+    char bytes[sizeof said];
+    rewind(file);
+    if (fread(bytes, sizeof bytes, 1, file) == 1)
+        memcpy(&said, bytes, sizeof said);
+}
 
 /* "tool: message" on stderr, kept for the report: the last one is why a tool ends. */
 static void say(ort_status status, const char *format, va_list args)
 {
-    vsnprintf(json.message, sizeof json.message, format, args);
-    text_tame(json.message);
-    json.status = status;
+    vsnprintf(said.message, sizeof said.message, format, args);
+    text_tame(said.message);
+    said.status = status;
     progress_hide();
-    fprintf(stderr, "%s: %s\n", name, json.message);
+    fprintf(stderr, "%s: %s\n", name, said.message);
 }
 
 int tool_error(ort_status status, const char *format, ...)
@@ -119,7 +129,7 @@ int tool_unknown_name(const char *kind, const char *given, const char *const *na
 void tool_warn(const char *format, ...)
 {
     va_list args;
-    warned = true;
+    said.warned = true;
     if (quiet && !strict)
         return;
     va_start(args, format);
@@ -150,19 +160,19 @@ static void report_error(int exit_status)
 {
     static const ort_status kinds[] = {ORT_OK, ORT_ERROR_GATE, ORT_ERROR_USAGE, ORT_ERROR_MODEL,
                                        ORT_ERROR_RUN, ORT_ERROR_IO};
-    ort_status status = json.status;
+    ort_status status = said.status;
     if (ort_status_exit(status) != exit_status)
         status = kinds[exit_status];
     printf("{\"schema\": \"%s/1\", \"error\": {\"code\": \"%s\", \"exit_status\": %d, "
            "\"message\": ", name, ort_status_name(status), exit_status);
-    tool_json_string(stdout, json.message);
+    tool_json_string(stdout, said.message);
     printf("}}\n");
 }
 
 int tool_finish(int status)
 {
     status = status != 0 ? status : tool_strict_status();
-    if (status > 0 && status <= EXIT_DATA && json.wanted && !json.reported)
+    if (status > 0 && status <= EXIT_DATA && said.wanted && !said.reported)
         report_error(status);
     if ((fflush(stdout) != 0 || ferror(stdout)) && status != EXIT_DATA) { /* or it is said */
         fprintf(stderr, "%s: standard output: %s\n", name, strerror(errno));

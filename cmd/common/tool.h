@@ -43,6 +43,10 @@ int tool_strict_status(void);
  * tool_reported where a report begins. */
 void tool_set_json(bool wanted);
 void tool_reported(void);
+/* What was said and reported so far, for a process that goes on behind this one. A file without it
+ * changes nothing. */
+void tool_save_state(FILE *file);
+void tool_take_state(FILE *file);
 /* In quotes, escaped; what isn't UTF-8 becomes U+FFFD, so that every reader takes it. */
 void tool_json_string(FILE *out, const char *text);
 

@@ -2,6 +2,7 @@
  * loaded again from there as any reader would, made into a session (which binds each of its nodes),
  * and run on every sample. It takes its place when all of that went well.
  */
+#include "common/apart.h"
 #include "common/scratch.h"
 #include "quantize.h"
 
@@ -33,11 +34,24 @@ static ort_status run_once(void *arg, ort_value *const *inputs, size_t count, or
     return status;
 }
 
-static int check_file(quantizing *q, const char *path)
+typedef struct written {
+    quantizing *q;
+    const char *path;
+} written;
+
+/* Alone: with an environment of its own, and the model that was made gone. */
+static int check_file(void *arg, FILE *result)
 {
+    const written *w = arg;
+    quantizing *q = w->q;
+    const char *path = w->path;
+    (void)result;
     ort_model *model = NULL;
     ort_session *session = NULL;
-    int status = reopen(q, path, &model, &session);
+    samples_close(&q->samples);
+    int status = settings_new_env(&q->options.settings, &q->env);
+    if (status == 0)
+        status = reopen(q, path, &model, &session);
     if (status == 0)
         status = each_sample(q, "checking", run_once, session);
     ort_session_free(session);
@@ -58,8 +72,11 @@ int closing_save(quantizing *q)
         return status;
     if (ort_model_save(q->made, place.model, NULL, &err) != ORT_OK)
         status = tool_fail(&err);
+    ort_model_free(q->made);
+    q->made = NULL;
     if (status == 0)
-        status = check_file(q, place.model);
+        status = apart("the check of the quantized model", check_file,
+                       &(written){q, place.model}, NULL);
     if (output == NULL) /* a trial: nothing is kept */
         return scratch_drop(&place, status);
     return scratch_close(&place, status);
