@@ -312,9 +312,12 @@ static ort_id grid_of(const ort_placement *place, ort_id id)
     return id;
 }
 
-/* Is the value rounded to codes? Not what a folded node takes on. */
+/* Is the value rounded to codes? Not what a folded node takes on, nor what was codes before. */
 static bool becomes_codes(const placing *p, ort_id id)
 {
+    const ort_node *from = ort_edit_producer(p->graph, id);
+    if (from && ort_edit_is(from, ONNX, "DequantizeLinear"))
+        return false;
     const ort_node *reader = ort_edit_only_reader(p->graph, id);
     return !(reader && part_of(p, reader->id) == ORT_PART_FOLDED &&
              part_of(p, ort_graph_producer(p->graph, id)) != ORT_PART_FLOAT);

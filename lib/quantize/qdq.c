@@ -36,13 +36,19 @@ static const char *name_of(const writer *w, ort_id id)
     return w->graph->values.data[id]->name;
 }
 
+static const char *joined(const writer *w, const char *stem, const char *what)
+{
+    return ort_arena_printf(&w->graph->model->arena, "%s_%s", stem, what);
+}
+
 static ort_status constant_of(writer *w, const char *stem, const char *what, ort_dtype dtype,
                               int rank, int64_t count, ort_tensor *tensor, ort_id *id,
                               ort_error *err)
 {
-    char name[512];
     ort_shape shape = {.rank = rank, .dim = {count}};
-    snprintf(name, sizeof name, "%.480s_%s", stem, what);
+    const char *name = joined(w, stem, what);
+    if (!name)
+        return ort_error_memory(err, strlen(stem));
     return ort_edit_new_constant(w->graph, name, dtype, &shape, tensor, id, err);
 }
 
@@ -54,14 +60,13 @@ static void put_code(ort_tensor *t, int64_t i, int code)
 static ort_status add_linear(writer *w, const char *op_type, const char *stem, const ort_id in[3],
                              int axis, ort_id *result, ort_error *err)
 {
-    char name[512];
-    snprintf(name, sizeof name, "%.480s_%s", stem, op_type);
+    const char *name = joined(w, stem, op_type);
     ort_attr attr = ort_attr_int("axis", axis);
-    ort_id out = ort_graph_add_value(w->graph, name);
+    ort_id out = name ? ort_graph_add_value(w->graph, name) : ORT_ID_NONE;
     ort_node *node;
     if (out == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof name);
-    ort_node_spec spec = {.domain = "", .op_type = op_type, .name = name, .inputs = in,
+        return ort_error_memory(err, strlen(stem));
+    ort_node_spec spec = {.domain = "", .op_type = op_type, .name = name_of(w, out), .inputs = in,
                           .input_count = 3, .outputs = &out, .output_count = 1, .set = &attr,
                           .set_count = axis >= 0};
     *result = out;
@@ -175,12 +180,11 @@ static ort_status quantize_weight(writer *w, ort_id id, const ort_codes_range *c
     weight q = {.from = ort_graph_weight(w->graph, id), .codes = codes, .fits = fits};
     ort_tensor scale, zero;
     ort_id code_id;
-    char name[512];
-    if (!q.from)
+    const char *name = joined(w, stem, "codes");
+    if (!q.from || !name)
         return ort_error_memory(err, 0);
     q.c = channels_of(q.from, axis);
     int rank = axis >= 0;
-    snprintf(name, sizeof name, "%.480s_codes", stem);
     ORT_TRY(ort_edit_new_constant(w->graph, name, codes->dtype, &q.from->shape, &q.to, &code_id,
                                   err));
     ORT_TRY(constant_of(w, stem, "scale", ORT_DTYPE_FLOAT, rank, q.c.count, &scale, &t->scale,

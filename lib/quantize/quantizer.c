@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "exec/session.h"
+#include "op/edit.h"
 #include "op/op.h"
 #include "opset/opset.h"
 #include "quantize/qdq.h"
@@ -20,7 +21,6 @@
 static const char calibration_tier[] = "avx2";
 
 typedef struct observed {
-    ort_id id;
     const char *name;
     ort_histogram histogram;
 } observed;
@@ -32,8 +32,9 @@ struct ort_quantizer {
     ort_placement place;
     ort_env *env; /* of the calibration tier */
     ort_session *session;
-    observed *values; /* [value_count], the roots of grids */
+    observed *values; /* [value_count], what holds the numbers of roots of grids */
     size_t value_count;
+    size_t *observed_at; /* [values of the graph]: one more than the number among these, or 0 */
     ort_hashmap by_name; /* of values */
     const char **watched;
     int64_t samples;
@@ -64,17 +65,34 @@ static ort_status place_model(ort_quantizer *q, const ort_registry *registry, or
     return ort_place_graph(q->model->graph, stays_float, q, &q->place, err);
 }
 
+/* What holds the same numbers and is computed: runs don't show what is only another shape of it. */
+static ort_id source_of(const ort_graph *graph, ort_id id)
+{
+    const ort_node *node = ort_edit_producer(graph, id);
+    while (node && node->op && (node->op->traits & ORT_TRAIT_ALIAS)) {
+        id = node->inputs[0];
+        node = ort_edit_producer(graph, id);
+    }
+    return id;
+}
+
 static ort_status note_value(ort_quantizer *q, ort_id id, ort_error *err)
 {
+    const ort_graph *graph = q->model->graph;
     observed *o = &q->values[q->value_count];
-    o->id = id;
-    o->name = q->model->graph->values.data[id]->name;
+    uint64_t at;
+    o->name = graph->values.data[source_of(graph, id)]->name;
+    if (ort_hashmap_get_str(&q->by_name, o->name, &at)) {
+        q->observed_at[id] = (size_t)at + 1;
+        return ORT_OK;
+    }
     if (q->options.observer != ORT_OBSERVE_MIN_MAX) {
         o->histogram.bins = calloc(ORT_HISTOGRAM_BINS, sizeof *o->histogram.bins);
         if (!o->histogram.bins)
             return ort_error_memory(err, ORT_HISTOGRAM_BINS * sizeof *o->histogram.bins);
     }
     q->watched[q->value_count] = o->name;
+    q->observed_at[id] = q->value_count + 1;
     return ort_hashmap_put_str(&q->by_name, o->name, q->value_count++)
                ? ORT_OK
                : ort_error_memory(err, sizeof *o);
@@ -87,8 +105,9 @@ static ort_status collect(ort_quantizer *q, ort_error *err)
     size_t count = graph->values.count;
     q->values = calloc(count + 1, sizeof *q->values);
     q->watched = calloc(count + 1, sizeof *q->watched);
+    q->observed_at = calloc(count + 1, sizeof *q->observed_at);
     bool *wanted = calloc(count + 1, sizeof *wanted);
-    ort_status status = q->values && q->watched && wanted
+    ort_status status = q->values && q->watched && q->observed_at && wanted
                             ? ORT_OK
                             : ort_error_memory(err, count * sizeof *q->values);
     for (size_t i = 0; i < count && status == ORT_OK; i++)
@@ -206,10 +225,13 @@ ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *e
     ort_model *copy = NULL;
     if (!grids)
         return ort_error_memory(err, sizeof *grids);
-    for (size_t i = 0; i < q->value_count; i++) {
-        ort_range r = ort_range_choose(&q->values[i].histogram, q->options.observer,
-                                       q->options.percentile, &q->activations);
-        grids[q->values[i].id] = ort_grid_of(&q->activations, r.least, r.most);
+    for (size_t i = 0; i < q->model->graph->values.count; i++) {
+        if (!q->observed_at[i])
+            continue;
+        ort_range r = ort_range_choose(&q->values[q->observed_at[i] - 1].histogram,
+                                       q->options.observer, q->options.percentile,
+                                       &q->activations);
+        grids[i] = ort_grid_of(&q->activations, r.least, r.most);
     }
     ort_qdq_options options = {.activations = q->activations, .weights = q->weights,
                                .per_tensor = q->options.per_tensor,
@@ -235,6 +257,7 @@ void ort_quantizer_release(ort_quantizer *q)
         free(q->values[i].histogram.bins);
     free(q->values);
     free(q->watched);
+    free(q->observed_at);
     ort_hashmap_release(&q->by_name);
     ort_model_free(q->model);
     free(q);
