@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/formats.h"
+#include "common/nearness.h"
 #include "common/screen.h"
 #include "tensor_tool.h"
 
@@ -83,24 +84,70 @@ static int match_values(const tool *t, const ort_tensors *record, int *match)
     return 0;
 }
 
+/* The smaller one; NaN stays. */
+static double lesser(double least, double next)
+{
+    return isnan(least) || least <= next ? least : next;
+}
+
+/* Says which limit the distance is below; false: none. */
+static bool falls_short(tool *t, const char *name, const ort_distance *distance)
+{
+    char text[24];
+    double sqnr = ort_distance_sqnr_db(distance), cosine = ort_distance_cosine(distance);
+    bool low_sqnr = t->min_sqnr >= 0 && !(sqnr >= t->min_sqnr);
+    bool low_cosine = t->min_cosine >= 0 && !(cosine >= t->min_cosine);
+    t->least_sqnr = t->measured == 0 ? sqnr : lesser(t->least_sqnr, sqnr);
+    t->least_cosine = t->measured == 0 ? cosine : lesser(t->least_cosine, cosine);
+    t->measured++;
+    if (low_sqnr)
+        tool_error(ORT_ERROR_GATE, "the SQNR of '%s' (%s) is below %g dB", name,
+                   nearness_sqnr(sqnr, text, sizeof text), t->min_sqnr);
+    if (low_cosine)
+        tool_error(ORT_ERROR_GATE, "the cosine of '%s' (%.6f) is below %g", name, cosine,
+                   t->min_cosine);
+    return low_sqnr || low_cosine;
+}
+
+static void say_difference(const char *name, const ort_difference *d, bool good,
+                           const ort_distance *distance)
+{
+    char text[80];
+    screen_verdict(stdout, good);
+    screen_printf(stdout, "%s: %s", name, d->text);
+    if (distance != NULL && !(d->equal && d->max_abs == 0))
+        screen_printf(stdout, "; %s", nearness_text(distance, text, sizeof text));
+    putchar('\n');
+}
+
+/* Tolerances decide where they are given, or nothing else is. Strings and what has another shape
+ * have no distance: of these the tolerances always decide. */
 static int compare_value(tool *t, const char *name, const ort_value *value,
                          const ort_value *expected)
 {
     ort_error err = {0};
     ort_difference d = ORT_DIFFERENCE_INIT;
-    ort_compare_options options = {.size = sizeof options, .rtol = t->rtol, .atol = t->atol};
+    ort_distance distance = ORT_DISTANCE_INIT;
+    ort_compare_options options = {.size = sizeof options,
+                                   .rtol = t->rtol >= 0 ? t->rtol : 1e-3,
+                                   .atol = t->atol >= 0 ? t->atol : 1e-5};
     if (ort_value_compare(value, expected, &options, &d, &err) != ORT_OK)
         return tool_fail(&err);
+    bool measured =
+        value && expected && ort_distance_add(&distance, expected, value, NULL) == ORT_OK;
+    bool limits = measured && (t->min_sqnr >= 0 || t->min_cosine >= 0);
+    bool tolerances = !limits || t->rtol >= 0 || t->atol >= 0;
+    bool good = d.equal || !tolerances;
     t->compared++;
-    t->differing += !d.equal;
-    if (!d.equal)
+    t->differing += !good;
+    if (limits && falls_short(t, name, &distance))
+        good = false;
+    if (!good)
         t->gate = EXIT_GATE;
-    if (t->settings.json) {
-        report_difference(t, name, &d);
-        return 0;
-    }
-    screen_verdict(stdout, d.equal);
-    screen_printf(stdout, "%s: %s\n", name[0] != '\0' ? name : "value", d.text);
+    if (t->settings.json)
+        report_difference(t, name, &d, good, measured ? &distance : NULL);
+    else
+        say_difference(name[0] != '\0' ? name : "value", &d, good, measured ? &distance : NULL);
     return 0;
 }
 

@@ -84,7 +84,8 @@ static const option_table table = {
 
 int main(int argc, char **argv)
 {
-    tool t = {.normalize_at = -1, .rtol = 1e-3, .atol = 1e-5, .print_items = 16};
+    tool t = {.normalize_at = -1, .rtol = -1, .atol = -1, .min_sqnr = -1, .min_cosine = -1,
+               .print_items = 16};
     string_list files = {0};
     tool_init("ort-tensor");
     settings_init(&t.settings);

@@ -4,9 +4,11 @@
  */
 #include <json-c/json.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/nearness.h"
 #include "tensor_tool.h"
 
 static json_object *root(tool *t)
@@ -129,13 +131,16 @@ void report_class(tool *t, const char *name, int64_t row, json_object *class, do
         json_object_object_add(object, "label", json_object_new_string(label));
 }
 
-void report_difference(tool *t, const char *name, const ort_difference *d)
+void report_difference(tool *t, const char *name, const ort_difference *d, bool equal,
+                       const ort_distance *distance)
 {
     json_object *object = json_object_new_object();
     json_object_array_add(list_of(t, "compare"), object);
     json_object_object_add(object, "name", json_object_new_string(name));
-    json_object_object_add(object, "equal", json_object_new_boolean(d->equal));
+    json_object_object_add(object, "equal", json_object_new_boolean(equal));
     json_object_object_add(object, "text", json_object_new_string(d->text));
+    if (distance != NULL)
+        nearness_json(object, distance);
 }
 
 static json_object *gate_object(const char *name, bool passed)
@@ -164,6 +169,18 @@ void report_accuracy(tool *t, double accuracy, bool passed)
     t->low_accuracy = !passed;
 }
 
+/* A gate of what must not be less; NaN passes none. */
+static json_object *least_gate(const char *name, double measured, double allowed, const char *unit)
+{
+    char key[32];
+    json_object *gate = gate_object(name, measured >= allowed);
+    snprintf(key, sizeof key, "measured%s", unit);
+    json_object_object_add(gate, key, number(measured));
+    snprintf(key, sizeof key, "allowed%s", unit);
+    json_object_object_add(gate, key, json_object_new_double(allowed));
+    return gate;
+}
+
 static json_object *gates_of(const tool *t)
 {
     json_object *gates = json_object_new_array(), *gate;
@@ -173,6 +190,10 @@ static json_object *gates_of(const tool *t)
         json_object_object_add(gate, "differing", json_object_new_int64((int64_t)t->differing));
         json_object_array_add(gates, gate);
     }
+    if (t->min_sqnr >= 0)
+        json_object_array_add(gates, least_gate("min-sqnr", t->least_sqnr, t->min_sqnr, "_db"));
+    if (t->min_cosine >= 0)
+        json_object_array_add(gates, least_gate("min-cosine", t->least_cosine, t->min_cosine, ""));
     if (t->min_accuracy > 0) {
         gate = gate_object("min-accuracy", !t->low_accuracy);
         json_object_object_add(gate, "allowed", json_object_new_double(t->min_accuracy));

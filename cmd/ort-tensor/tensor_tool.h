@@ -55,6 +55,8 @@ struct tool {
     ort_tensors *expected;    /* its present record */
     bool expected_all;        /* it is the only one: all records are compared with it */
     size_t expected_count, compared, differing;
+    double least_sqnr, least_cosine; /* of what was compared; NaN: of something there is none */
+    size_t measured;                 /* values that have a distance */
     struct json_object *report; /* of --json */
     size_t present;           /* record of its last member, from 1 */
 };
@@ -110,7 +112,9 @@ int records_close(tool *t);
 void report_value(tool *t, const char *name, const ort_value *v);
 void report_class(tool *t, const char *name, int64_t row, struct json_object *class, double score,
                   const char *label); /* or NULL */
-void report_difference(tool *t, const char *name, const ort_difference *d);
+/* distance: NULL where there is none. */
+void report_difference(tool *t, const char *name, const ort_difference *d, bool equal,
+                       const ort_distance *distance);
 void report_accuracy(tool *t, double accuracy, bool passed);
 void report_print(tool *t);
 void report_release(tool *t);

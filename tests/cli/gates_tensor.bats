@@ -130,3 +130,22 @@ assert $program, r"
     says 0 "" ort-tensor p.npy --top 4
     [ "$(cut -f1 <<< "$output" | tr '\n' ' ')" = "2 3 1 0 " ]
 }
+
+@test "--compare tells SQNR and cosine, in text and JSON, and limits of them stand in for tolerances" {
+    with_fixtures 'put("near.npy", npy([1.01, -2, 3, -4, 5, -6], (2, 3)))'
+    says 1 "SQNR 59.59 dB, cosine 0.999999" ort-tensor near.npy --compare "$FX/x.npy"
+    says 0 "SQNR 59.59 dB" ort-tensor near.npy --compare "$FX/x.npy" --min-sqnr 59
+    says 1 "(59.59) is below 60 dB" ort-tensor near.npy --compare "$FX/x.npy" --min-sqnr 60
+    run --separate-stderr ort-tensor near.npy --compare "$FX/x.npy" --min-cosine 0.9 --json
+    [ "$status" -eq 0 ]
+    python3 -c "
+import json, sys
+d = json.loads(sys.argv[1]); c = d['records'][0]['compare'][0]; g = d['gates'][1]
+assert abs(c['sqnr_db'] - 59.59) < 0.01 and not c['exact'] and c['equal'] and 0.99999 < c['cosine'] < 1, c
+assert g['gate'] == 'min-cosine' and g['passed'] and g['allowed'] == 0.9 and g['measured'] == c['cosine'], g" "$output"
+    run --separate-stderr ort-tensor "$FX/x.npy" --compare "$FX/x.npy" --json
+    python3 -c "
+import json, sys
+c = json.loads(sys.argv[1])['records'][0]['compare'][0]
+assert c['sqnr_db'] is None and c['exact'] and c['cosine'] == 1, c" "$output"
+}

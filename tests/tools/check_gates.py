@@ -56,6 +56,9 @@ def prepare(tools):
     put("empty.npy", npy([], (0, 3)))
     put("all_nan.npy", npy([nan] * 6, (2, 3)))
     put("nan.npy", npy([nan, 2, 3, 4, 5, 6], (2, 3)))
+    put("near.npy", npy([1.01, -2, 3, -4, 5, -6], (2, 3)))
+    put("nearly.npz", archive({"x.npy": npy([1.01, -2, 3, -4, 5, -6], (2, 3)),
+                               "y.npy": npy([10, 20, 30, 40, 50, 0], (2, 3))}))
     put("few_points.npy", npy([2, 1, 1, 2], (2, 2)))
     put("few_labels.npy", npy([0, 0], (2,), "<i8"))
     put("nan_points.npy", npy([nan] * 6, (3, 2)))
