@@ -8,6 +8,7 @@
 #   make demo       read digits, enlarge a photograph  make check    sanitizers, every tier
 #   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
 #   make bench-optimize  the optimizer beside the simplifiers and onnxruntime's own files
+#   make bench-quant  what quantized models compute beside those of onnxruntime.quantization
 #   make bench-pack  start-up with and without pack files beside onnxruntime's own files
 #   make bench-shared  two threads against one where processors are shared
 #   make bench-kernels  kernels beside the machine's peak, goals and OpenBLAS
@@ -304,6 +305,10 @@ bench-program: $(OBJ)/tests/bench/bench
 # ort-optimize beside onnxslim, onnxsim and onnxruntime's offline files: BENCH_OPTIMIZE="--only GLOB"
 bench-optimize: all $(OBJ)/tests/bench/bench
 	@sh tests/tools/run_bench_optimize.sh $(OBJ)/tests/bench/bench $(MODELS) $(BENCH_OPTIMIZE)
+# SQNR of ort-quantize static beside onnxruntime.quantization: BENCH_QUANT="--only GLOB --effort --nncf"
+.PHONY: bench-quant
+bench-quant: all
+	@sh tests/tools/run_bench_quant.sh $(MODELS) $(BENCH_QUANT)
 # Start-up with and without pack files beside onnxruntime: BENCH_PACK="--only GLOB --launches N"
 .PHONY: bench-pack
 bench-pack: all $(OBJ)/tests/bench/bench

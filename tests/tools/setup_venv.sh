@@ -1,9 +1,9 @@
 #!/bin/sh
 # Create build/venv with the Python packages of tests/requirements.txt, pinned by version and hash.
 #
-# usage: tests/tools/setup_venv.sh [--bench | --parity | --optimize]
+# usage: tests/tools/setup_venv.sh [--bench | --parity | --optimize | --quant | --nncf]
 #
-# --parity, --optimize: those of requirements-parity.txt and so on beside the first, in
+# --parity and so on: those of requirements-parity.txt and so on beside the first, in
 # build/venv-parity and so on.
 # --bench: those of tests/bench/peers/*.txt, each peer for itself, in build/venv-bench. A peer that
 # can't be had here is named on stderr and left out; .stamp-NAME in the folder says which are there.
@@ -21,7 +21,7 @@ case "${1:-}" in
     venv=$root/build/venv-bench
     peers=$(ls "$root"/tests/bench/peers/*.txt)
     ;;
---parity | --optimize)
+--parity | --optimize | --quant | --nncf)
     venv=$root/build/venv-${1#--}
     files="$files $root/tests/requirements-${1#--}.txt"
     ;;

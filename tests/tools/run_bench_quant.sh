@@ -1,0 +1,32 @@
+#!/bin/sh
+# ort-quantize static beside onnxruntime.quantization, and --effort beside NNCF, on all float models.
+#
+# usage: tests/tools/run_bench_quant.sh MODELS_DIR [OPTION...]
+#
+# OPTIONs are those of bench_quant.py; --nncf needs no value: where NNCF can't be had, its column
+# stays empty. Peers' files are made once, in build/bench/quant.
+set -u
+models=$1
+shift
+root=$(cd "$(dirname "$0")/../.." && pwd)
+python=$root/build/venv-quant/bin/python
+if ! sh "$root/tests/tools/setup_venv.sh" --quant; then
+    echo "bench-quant: skipped, the peers can't be installed here" >&2
+    exit 3
+fi
+if [ ! -d "$models" ]; then
+    echo "bench-quant: skipped, $models is not there" >&2
+    exit 3
+fi
+nncf=
+for option in "$@"; do
+    [ "$option" = --nncf ] && nncf=$root/build/venv-nncf/bin/python
+done
+if [ -n "$nncf" ] && ! sh "$root/tests/tools/setup_venv.sh" --nncf; then
+    echo "bench-quant: WITHOUT NNCF, which can't be had here" >&2
+    nncf=
+fi
+filled=$(sh "$root/tests/tools/fill_topologies.sh" "$models" "$python") || exit 1
+# shellcheck disable=SC2086
+exec "$python" "$root/tests/tools/bench_quant.py" "$root/build/bin" "$root/build/bench/quant" \
+    "$models" $filled --python-of-nncf "$nncf" "$@"
