@@ -13,53 +13,6 @@
 
 /* ---- the table */
 
-static const struct {
-    const char *name;
-    operation_fn *apply;
-} operations[] = {
-    {"resize", apply_resize},     {"crop", apply_crop},           {"pad", apply_pad},
-    {"letterbox", apply_letterbox},
-    {"layout", apply_layout},     {"float", apply_normalize},     {"scale", apply_scale},
-    {"gray", apply_gray},         {"bgr", apply_bgr},             {"cast", apply_cast},
-    {"reshape", apply_reshape},   {"transpose", apply_transpose}, {"slice", apply_slice},
-    {"argmax", apply_argmax},     {"softmax", apply_softmax},     {"squeeze", apply_squeeze},
-    {"unsqueeze", apply_unsqueeze}, {"mono", apply_mono},         {"rate", apply_rate},
-};
-
-static void push(tool *t, operation_fn *apply, const char *name, const char *argument)
-{
-    t->operations = realloc(t->operations, (t->operation_count + 1) * sizeof *t->operations);
-    if (t->operations == NULL)
-        tool_alloc(SIZE_MAX / 2);
-    t->operations[t->operation_count++] = (operation){apply, tool_printf("--%s", name), argument};
-}
-
-static int add_operation(void *target, const option_row *row, const char *value)
-{
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
-        if (!strcmp(operations[i].name, row->name))
-            push(target, operations[i].apply, row->name, value);
-    return 0;
-}
-
-/* --mean and --std together are one operation, where the first of them stands. */
-static int add_normalize(void *target, const option_row *row, const char *value)
-{
-    tool *t = target;
-    if (!strcmp(row->name, "mean"))
-        t->mean = value;
-    else
-        t->std = value;
-    if (t->normalize_at < 0) {
-        t->normalize_at = (int)t->operation_count;
-        push(t, apply_normalize, row->name, NULL);
-    }
-    return 0;
-}
-
-#define OP(name_, argument_, doc_)                                                                \
-    {0, name_, argument_, OPTION_CALL, 0, .doc = doc_, .set = add_operation}
-
 static const option_row rows[] = {
 #define OPTION_TARGET tool
 #define OPTION OPTION_ROW
@@ -84,11 +37,11 @@ static const option_table table = {
 
 int main(int argc, char **argv)
 {
-    tool t = {.normalize_at = -1, .rtol = -1, .atol = -1, .min_sqnr = -1, .min_cosine = -1,
-               .print_items = 16};
+    tool t = {.rtol = -1, .atol = -1, .min_sqnr = -1, .min_cosine = -1, .print_items = 16};
     string_list files = {0};
     tool_init("ort-tensor");
     settings_init(&t.settings);
+    t.operations.settings = &t.settings;
     int status = options_parse(&table, argc, argv, &t, &files);
     if (status == 0)
         status = settings_resolve(&t.settings);
@@ -107,12 +60,9 @@ int main(int argc, char **argv)
     status = status != 0 ? status : failed;
     if (status == 0)
         status = t.gate;
-    for (size_t i = 0; i < t.operation_count; i++)
-        free((char *)t.operations[i].option);
-    free(t.operations);
+    operations_release(&t.operations);
     judge_release(&t);
     string_list_release(&t.label_names);
     options_release(&table, &t, &files);
-    ort_env_free(t.env);
     return tool_finish(status < 0 ? 0 : status);
 }

@@ -11,7 +11,7 @@ static ort_write_options options_for(const tool *t, const char *path)
 {
     ort_write_options options = {.size = sizeof options,
                                  .quality = (int)t->quality,
-                                 .sample_rate = t->wav_rate,
+                                 .sample_rate = t->operations.rate,
                                  .plain = t->plain,
                                  .sources = t->names,
                                  .goes_on = t->records > 0 &&

@@ -13,27 +13,6 @@
 #include "common/progress.h"
 #include "tensor_tool.h"
 
-static int run_operations(tool *t, const ort_value *in, ort_value **out)
-{
-    ort_value *present = NULL;
-    int status = 0;
-    bool sound = t->wav_rate > 0 && ort_value_rank(in) == 2 && !t->keep_channels;
-    if (sound)
-        status = apply_mono(t, &(operation){.option = "--mono"}, in, &present);
-    for (size_t i = 0; i < t->operation_count && status == 0; i++) {
-        ort_value *next = NULL;
-        const operation *op = &t->operations[i];
-        if (ort_value_get_kind(in) != ORT_VALUE_TENSOR)
-            status = bad_value(op, in, "a tensor");
-        else
-            status = op->apply(t, op, present != NULL ? present : in, &next);
-        ort_value_free(present);
-        present = next;
-    }
-    *out = present;
-    return status;
-}
-
 static bool selected(const tool *t, const char *name)
 {
     for (size_t i = 0; i < t->select.count; i++)
@@ -175,7 +154,7 @@ static int transform(tool *t, const ort_tensors *in, ort_tensors *out)
         ort_value *value = ort_tensors_value(in, i), *changed = NULL;
         if (!selected(t, name))
             continue;
-        status = run_operations(t, value, &changed);
+        status = operations_apply(&t->operations, value, &changed);
         ort_value *result = changed != NULL ? changed : value;
         if (status == 0 && t->chunk > 0)
             status = each_window(t, in, result, emit_window);
@@ -281,7 +260,7 @@ static int read_stream(tool *t, FILE *stream, ort_read_options *options)
                 return 0;
             }
         } else if (record != NULL) {
-            t->wav_rate = ort_tensors_sample_rate(record);
+            t->operations.rate = ort_tensors_sample_rate(record);
             status = note_failure(t, handle(t, record), place);
         }
         bool end = record == NULL;
@@ -300,7 +279,7 @@ static int read_file(tool *t, const char *path, ort_read_options *options)
     if (ort_tensors_load(path, options, &in, &err) != ORT_OK) {
         status = tool_fail(&err);
     } else {
-        t->wav_rate = ort_tensors_sample_rate(in);
+        t->operations.rate = ort_tensors_sample_rate(in);
         status = handle(t, in);
     }
     ort_tensors_free(in);

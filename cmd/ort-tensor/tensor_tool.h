@@ -6,19 +6,10 @@
 #ifndef TENSOR_TOOL_H
 #define TENSOR_TOOL_H
 
-#include "common/settings.h"
+#include "common/operations.h"
 #include "common/whole_file.h"
 
 typedef struct tool tool;
-
-/* One operation of the command line: turns a value into a new one. The caller frees both. */
-typedef struct operation operation;
-typedef int operation_fn(tool *t, const operation *op, const ort_value *in, ort_value **out);
-struct operation {
-    operation_fn *apply;
-    const char *option;   /* for messages: "--resize" */
-    const char *argument;
-};
 
 struct tool {
     settings settings;
@@ -26,14 +17,9 @@ struct tool {
 #define GROUP OPTION_NO_MEMBER
 #define ROWS OPTION_NO_MEMBER
 #include "options.def"
-    ort_env *env; /* made when an operation first needs it */
-    operation *operations;
-    size_t operation_count;
-    const char *mean, *std;
-    int normalize_at; /* index of the normalize operation, -1: none yet */
+    operations operations;
     /* judges */
     string_list label_names;
-    int wav_rate; /* of the file being read */
     size_t records;
     bool many;         /* there may be several: their files' names go with them */
     const char *place; /* the file being read, for messages */
@@ -61,31 +47,7 @@ struct tool {
     size_t present;           /* record of its last member, from 1 */
 };
 
-/* ---- operation.c */
-int tool_env(tool *t, ort_env **env);
-/* "--resize: what" with the value's type and shape; EXIT_DATA. */
-int bad_value(const operation *op, const ort_value *in, const char *needs);
-/* Comma-separated numbers; returns how many, -1 after complaining. "0.5", "1/255". */
-int parse_numbers(const char *option, const char *text, double *out, int capacity);
-
-/* ---- image.c: values of HxW, HxWxC, NxHxWxC (uint8) or CxHxW, NxCxHxW (float) */
-operation_fn apply_resize, apply_crop, apply_pad, apply_letterbox, apply_layout,
-    apply_normalize, apply_scale, apply_gray, apply_bgr;
-/* What image formats store: HxWxC uint8 from any of the above. */
-int to_image(const ort_value *in, ort_value **out);
-
-/* ---- resample.c */
-/* Resize planes of interleaved channels as PIL does (antialiased; uint8 rounds between passes). */
-int resample(const void *in, ort_dtype dtype, int64_t height, int64_t width, int64_t channels,
-             void *out, int64_t out_height, int64_t out_width, const char *filter);
-bool resample_known(const char *filter);
-
-/* ---- algebra.c: through ort_op_run */
-operation_fn apply_cast, apply_reshape, apply_transpose, apply_slice, apply_argmax, apply_softmax,
-    apply_squeeze, apply_unsqueeze;
-
 /* ---- audio.c */
-operation_fn apply_mono, apply_rate;
 /* Windows of `chunk` samples, `hop` apart, with `context` samples before: [1, context + chunk]. */
 typedef int window_fn(tool *t, const ort_tensors *from, ort_value *window);
 int each_window(tool *t, const ort_tensors *from, const ort_value *samples, window_fn *fn);

@@ -1,8 +1,8 @@
 /* algebra.c - operations that are ONNX operators, run through ort_op_run. */
+#include "common/operations.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "tensor_tool.h"
 
 /* What an operator says of its node, said of the option and the tensor. */
 static int op_failed(const operation *op, const ort_value *in, const ort_error *err)
@@ -18,13 +18,13 @@ static int op_failed(const operation *op, const ort_value *in, const ort_error *
     return bad_value(op, in, text);
 }
 
-static int run_op(tool *t, const operation *op, const char *op_type,
+static int run_op(operations *o, const operation *op, const char *op_type,
                   const ort_attribute_spec *attributes, size_t count, ort_value *const *inputs,
                   size_t input_count, ort_value **out)
 {
     ort_error err = {0};
     ort_env *env;
-    int status = tool_env(t, &env);
+    int status = operations_env(o, &env);
     if (status != 0)
         return status;
     *out = NULL;
@@ -44,14 +44,14 @@ static int ints_value(const int64_t *ints, int count, ort_value **value)
     return 0;
 }
 
-int apply_cast(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_cast(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     ort_dtype dtype = ort_dtype_parse(op->argument);
     if (dtype == ORT_DTYPE_UNDEFINED)
         return tool_usage("%s: '%s' is no element type such as float, int64, uint8, float16",
                           op->option, op->argument);
     ort_attribute_spec to = {.name = "to", .kind = 'i', .i = dtype};
-    return run_op(t, op, "Cast", &to, 1, (ort_value *const[]){(ort_value *)in}, 1, out);
+    return run_op(o, op, "Cast", &to, 1, (ort_value *const[]){(ort_value *)in}, 1, out);
 }
 
 /* As ONNX has it: -1 once for what is left, 0 for the size that is there. */
@@ -70,7 +70,7 @@ static bool reshape_fits(const ort_value *in, const int64_t *dims, int rank)
     return open == 0 ? named == have : open == 1 && (named ? have % named == 0 : have == 0);
 }
 
-int apply_reshape(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_reshape(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     int64_t dims[16];
     ort_value *shape = NULL;
@@ -81,13 +81,13 @@ int apply_reshape(tool *t, const operation *op, const ort_value *in, ort_value *
         return bad_value(op, in, "a shape of as many elements, with one -1 at most");
     int status = ints_value(dims, rank, &shape);
     if (status == 0)
-        status = run_op(t, op, "Reshape", NULL, 0, (ort_value *const[]){(ort_value *)in, shape}, 2,
+        status = run_op(o, op, "Reshape", NULL, 0, (ort_value *const[]){(ort_value *)in, shape}, 2,
                         out);
     ort_value_free(shape);
     return status;
 }
 
-int apply_transpose(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_transpose(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     int64_t perm[16];
     int count = option_parse_dims(op->option, op->argument, perm, 16);
@@ -102,7 +102,7 @@ int apply_transpose(tool *t, const operation *op, const ort_value *in, ort_value
     if (count != ort_value_rank(in) || seen != (1u << count) - 1)
         return bad_value(op, in, "each of its axes once");
     ort_attribute_spec spec = {.name = "perm", .kind = 'I', .ints = perm, .count = (size_t)count};
-    return run_op(t, op, "Transpose", &spec, 1, (ort_value *const[]){(ort_value *)in}, 1, out);
+    return run_op(o, op, "Transpose", &spec, 1, (ort_value *const[]){(ort_value *)in}, 1, out);
 }
 
 enum { SLICE_AXES = 16 };
@@ -172,7 +172,8 @@ static int parse_slice(const operation *op, const ort_value *in, slice *s)
     return status;
 }
 
-static int cut(tool *t, const operation *op, const ort_value *in, const slice *s, ort_value **out)
+static int cut(operations *o, const operation *op, const ort_value *in, const slice *s,
+               ort_value **out)
 {
     const int64_t *const lists[] = {s->starts, s->ends, s->axes, s->steps};
     ort_value *inputs[5] = {(ort_value *)in};
@@ -180,25 +181,25 @@ static int cut(tool *t, const operation *op, const ort_value *in, const slice *s
     for (int i = 0; i < 4 && status == 0; i++)
         status = ints_value(lists[i], s->count, &inputs[i + 1]);
     if (status == 0)
-        status = run_op(t, op, "Slice", NULL, 0, inputs, 5, out);
+        status = run_op(o, op, "Slice", NULL, 0, inputs, 5, out);
     for (int i = 1; i < 5; i++)
         ort_value_free(inputs[i]);
     return status;
 }
 
 /* "2,:,0:10:2" as numpy writes it. */
-int apply_slice(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_slice(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     slice s;
     ort_value *part = NULL, *axes = NULL;
     int status = parse_slice(op, in, &s);
     if (status == 0)
-        status = cut(t, op, in, &s, s.dropped > 0 ? &part : out);
+        status = cut(o, op, in, &s, s.dropped > 0 ? &part : out);
     if (status != 0 || s.dropped == 0)
         return status;
     status = ints_value(s.drop, s.dropped, &axes);
     if (status == 0)
-        status = run_op(t, op, "Squeeze", NULL, 0, (ort_value *const[]){part, axes}, 2, out);
+        status = run_op(o, op, "Squeeze", NULL, 0, (ort_value *const[]){part, axes}, 2, out);
     ort_value_free(part);
     ort_value_free(axes);
     return status;
@@ -214,33 +215,33 @@ static int parse_axis(const operation *op, const ort_value *in, int64_t *axis)
     return 0;
 }
 
-int apply_argmax(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_argmax(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     int64_t axis;
     int status = parse_axis(op, in, &axis);
     ort_attribute_spec specs[2] = {{.name = "axis", .kind = 'i', .i = axis},
                                    {.name = "keepdims", .kind = 'i', .i = 0}};
     return status != 0 ? status
-                       : run_op(t, op, "ArgMax", specs, 2, (ort_value *const[]){(ort_value *)in}, 1,
+                       : run_op(o, op, "ArgMax", specs, 2, (ort_value *const[]){(ort_value *)in}, 1,
                                 out);
 }
 
-int apply_softmax(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_softmax(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     int64_t axis;
     int status = parse_axis(op, in, &axis);
     ort_attribute_spec spec = {.name = "axis", .kind = 'i', .i = axis};
     return status != 0 ? status
-                       : run_op(t, op, "Softmax", &spec, 1, (ort_value *const[]){(ort_value *)in},
+                       : run_op(o, op, "Softmax", &spec, 1, (ort_value *const[]){(ort_value *)in},
                                 1, out);
 }
 
-int apply_squeeze(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_squeeze(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
-    return run_op(t, op, "Squeeze", NULL, 0, (ort_value *const[]){(ort_value *)in}, 1, out);
+    return run_op(o, op, "Squeeze", NULL, 0, (ort_value *const[]){(ort_value *)in}, 1, out);
 }
 
-int apply_unsqueeze(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_unsqueeze(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     int64_t axes[16];
     ort_value *value = NULL;
@@ -258,7 +259,7 @@ int apply_unsqueeze(tool *t, const operation *op, const ort_value *in, ort_value
     int status = ints_value(axes, count, &value);
     if (status == 0)
         status =
-            run_op(t, op, "Unsqueeze", NULL, 0, (ort_value *const[]){(ort_value *)in, value}, 2,
+            run_op(o, op, "Unsqueeze", NULL, 0, (ort_value *const[]){(ort_value *)in, value}, 2,
                    out);
     ort_value_free(value);
     return status;

@@ -5,12 +5,12 @@
  * each of the two passes, as PIL does: results are the same.
  * Filters: Keys' bicubic with a = -0.5, Lanczos with a = 3, Hamming window of support 1.
  */
+#include "common/operations.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "tensor_tool.h"
 
 enum { FIXED_BITS = 22, ROW_BLOCK = 512 };
 

@@ -1,14 +1,14 @@
 /* operation.c - what operations share: their environment, their arguments, their complaints. */
+#include "common/operations.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor_tool.h"
-
-int tool_env(tool *t, ort_env **env)
+int operations_env(operations *o, ort_env **env)
 {
-    int status = t->env != NULL ? 0 : settings_new_env(&t->settings, &t->env);
-    *env = t->env;
+    int status = o->env != NULL ? 0 : settings_new_env(o->settings, &o->env);
+    *env = o->env;
     return status;
 }
 

@@ -3,12 +3,13 @@
  * An image is HxW, HxWxC or NxHxWxC in uint8 or float32 until --mean, --std, --float or --layout
  * turn it; CxHxW and NxCxHxW are told apart by where a dim of 1, 3 or 4 stands.
  */
+#include "common/operations.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/fit.h"
-#include "tensor_tool.h"
 
 typedef struct picture {
     int64_t batch, height, width, channels;
@@ -78,14 +79,14 @@ static int parse_size(const operation *op, fit_size *size)
 }
 
 /* Every plane of `in` resized into one of `out`, by --filter. */
-static int resize_planes(const tool *t, const ort_value *in, const picture *p, ort_value *out,
+static int resize_planes(const operations *o, const ort_value *in, const picture *p, ort_value *out,
                          const picture *q)
 {
     ort_dtype dtype = ort_value_dtype(in);
     size_t element = (size_t)ort_dtype_bits(dtype) / 8;
     int64_t planes = p->batch * (p->planar ? p->channels : 1);
     int64_t channels = p->planar ? 1 : p->channels;
-    const char *filter = t->filter != NULL ? t->filter : "bilinear";
+    const char *filter = o->filter != NULL ? o->filter : "bilinear";
     int status = 0;
     if (!resample_known(filter))
         return tool_usage("--filter: '%s' is none of nearest, box, bilinear, hamming, bicubic, "
@@ -106,7 +107,7 @@ static bool resizable(const ort_value *in, picture *p)
                            ort_value_dtype(in) == ORT_DTYPE_FLOAT);
 }
 
-int apply_resize(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_resize(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     picture p, q;
     fit_size size;
@@ -125,7 +126,7 @@ int apply_resize(tool *t, const operation *op, const ort_value *in, ort_value **
     }
     if ((status = new_picture(&q, ort_value_dtype(in), out)) != 0)
         return status;
-    return resize_planes(t, in, &p, *out, &q);
+    return resize_planes(o, in, &p, *out, &q);
 }
 
 /* Copy the overlap of `in` placed at (top, left) of `out`. */
@@ -149,7 +150,7 @@ static void place(const ort_value *in, const picture *p, ort_value *out, const p
         }
 }
 
-int apply_crop(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_crop(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     picture p, q;
     fit_size size;
@@ -178,22 +179,22 @@ int apply_crop(tool *t, const operation *op, const ort_value *in, ort_value **ou
 }
 
 /* A canvas of the size of `q`, in the colour of --fill. */
-static int new_canvas(const tool *t, const picture *q, ort_dtype dtype, ort_value **out)
+static int new_canvas(const operations *o, const picture *q, ort_dtype dtype, ort_value **out)
 {
     double fill = 0;
-    if (t->fill != NULL && option_parse_double("--fill", t->fill, &fill) != 0)
+    if (o->fill != NULL && option_parse_double("--fill", o->fill, &fill) != 0)
         return EXIT_USAGE;
     int status = new_picture(q, dtype, out);
     for (int64_t i = 0; status == 0 && fill != 0 && i < ort_value_count(*out); i++)
         ort_value_set_double(*out, i, fill);
     if (status == 0 && fill != 0 && !dtype_is_float(dtype) &&
         ort_value_get_double(*out, 0) != fill)
-        status = tool_usage("--fill: '%s' is no %s, which the image is of", t->fill,
+        status = tool_usage("--fill: '%s' is no %s, which the image is of", o->fill,
                             ort_dtype_name(dtype));
     return status;
 }
 
-int apply_pad(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_pad(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     picture p, q;
     fit_size size;
@@ -209,13 +210,13 @@ int apply_pad(tool *t, const operation *op, const ort_value *in, ort_value **out
     q = p;
     q.height = size.height;
     q.width = width;
-    if ((status = new_canvas(t, &q, ort_value_dtype(in), out)) != 0)
+    if ((status = new_canvas(o, &q, ort_value_dtype(in), out)) != 0)
         return status;
     place(in, &p, *out, &q, top, left);
     return 0;
 }
 
-int apply_letterbox(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_letterbox(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     picture p, q, inner;
     fit_size size;
@@ -235,9 +236,9 @@ int apply_letterbox(tool *t, const operation *op, const ort_value *in, ort_value
     q.width = f.canvas_width;
     status = new_picture(&inner, ort_value_dtype(in), &small);
     if (status == 0)
-        status = resize_planes(t, in, &p, small, &inner);
+        status = resize_planes(o, in, &p, small, &inner);
     if (status == 0)
-        status = new_canvas(t, &q, ort_value_dtype(in), out);
+        status = new_canvas(o, &q, ort_value_dtype(in), out);
     if (status == 0)
         place(small, &inner, *out, &q, f.top, f.left);
     ort_value_free(small);
@@ -264,7 +265,7 @@ static int relayout(const ort_value *in, const picture *p, bool planar, int rank
     return status;
 }
 
-int apply_layout(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_layout(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     picture p;
     static const struct {
@@ -284,26 +285,26 @@ int apply_layout(tool *t, const operation *op, const ort_value *in, ort_value **
 }
 
 /* Numbers for pixels of 0 to 255, which are 0 to 1 here, and divisors that are none. */
-static int check_normal(const tool *t, bool bytes, const double *mean, const double *std)
+static int check_normal(const operations *o, bool bytes, const double *mean, const double *std)
 {
     for (int i = 0; i < 16; i++) {
         if (std[i] == 0)
-            return tool_usage("--std: '%s' would divide by 0", t->std);
+            return tool_usage("--std: '%s' would divide by 0", o->std);
         if (bytes && fabs(mean[i]) > 1)
             return tool_usage("--mean: '%s' is for pixels of 0 to 255, here they are 0 to 1: "
-                              "divide by 255, as %g/255 (--std, too)", t->mean, mean[i]);
+                              "divide by 255, as %g/255 (--std, too)", o->mean, mean[i]);
     }
     return 0;
 }
 
-int apply_normalize(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_normalize(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     picture p;
     double mean[16] = {0}, std[16];
-    int means = t->mean != NULL ? parse_numbers("--mean", t->mean, mean, 16) : 1;
+    int means = o->mean != NULL ? parse_numbers("--mean", o->mean, mean, 16) : 1;
     for (int i = 0; i < 16; i++)
         std[i] = 1;
-    int stds = t->std != NULL ? parse_numbers("--std", t->std, std, 16) : 1;
+    int stds = o->std != NULL ? parse_numbers("--std", o->std, std, 16) : 1;
     if (means < 0 || stds < 0)
         return EXIT_USAGE;
     if (!look(in, &p))
@@ -311,7 +312,7 @@ int apply_normalize(tool *t, const operation *op, const ort_value *in, ort_value
     if ((means != 1 && means != p.channels) || (stds != 1 && stds != p.channels))
         return bad_value(op, in, "as many channels as --mean and --std have numbers");
     bool bytes = ort_value_dtype(in) == ORT_DTYPE_UINT8;
-    int status = check_normal(t, bytes, mean, std);
+    int status = check_normal(o, bytes, mean, std);
     if (status == 0)
         status = relayout(in, &p, true, 4, ORT_DTYPE_FLOAT, out);
     int64_t area = p.height * p.width;
@@ -326,7 +327,7 @@ int apply_normalize(tool *t, const operation *op, const ort_value *in, ort_value
     return status;
 }
 
-int apply_scale(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_scale(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     double factor[2] = {1, 0};
     ort_error err = {0};
@@ -343,7 +344,7 @@ int apply_scale(tool *t, const operation *op, const ort_value *in, ort_value **o
 }
 
 /* ITU-R 601-2 luma in PIL's integer form: (19595 R + 38470 G + 7471 B + 32768) >> 16. */
-int apply_gray(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_gray(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     picture p, q;
     if (!look(in, &p) || p.planar || ort_value_dtype(in) != ORT_DTYPE_UINT8)
@@ -362,7 +363,7 @@ int apply_gray(tool *t, const operation *op, const ort_value *in, ort_value **ou
     return status;
 }
 
-int apply_bgr(tool *t, const operation *op, const ort_value *in, ort_value **out)
+int apply_bgr(operations *o, const operation *op, const ort_value *in, ort_value **out)
 {
     picture p;
     if (!look(in, &p) || p.channels < 3)
