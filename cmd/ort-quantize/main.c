@@ -20,10 +20,12 @@ static const struct {
     int (*run)(quantizing *q);
 } verbs[] = {
     {"static", verb_static},
+    {"evaluate", verb_evaluate},
 };
 
 static const option_verb verb_rows[] = {
     {"static", "products and what lies between them on codes, by ranges seen on samples"},
+    {"evaluate", "a quantized model beside its float one: accuracy, size, time"},
     {0},
 };
 
@@ -48,7 +50,12 @@ static int check_options(const quantizing *q)
         return tool_usage("no verb given: static");
     if (q->files.count == 0)
         return tool_usage("no MODEL given");
-    if (q->files.count > 1)
+    const bool pair = !strcmp(o->verb, "evaluate");
+    if (pair && q->files.count != 2)
+        return tool_usage("evaluate takes two files: the float MODEL and the quantized one");
+    if (pair && o->output)
+        return tool_usage("evaluate writes no model: leave -o out");
+    if (!pair && q->files.count > 1)
         return tool_usage("one MODEL at a time; -o %s writes the quantized one there",
                           q->files.items[1]);
     if (count_dashes(&q->files) + count_dashes(&o->inputs) > 1)
@@ -70,7 +77,8 @@ static int run(quantizing *q)
 
 int main(int argc, char **argv)
 {
-    quantizing q = {0};
+    quantizing q = {.options = {.min_sqnr = -1, .min_cosine = -1, .min_top1 = -1, .margin = -1,
+                                .max_drop = -1}};
     tool_init("ort-quantize");
     settings_init(&q.options.settings);
     int status = options_parse(&table_of_options, argc, argv, &q.options, &q.files);

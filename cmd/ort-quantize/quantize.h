@@ -36,6 +36,7 @@ static inline bool is_quiet(const quantizing *q)
 
 /* Verbs: 0 or an exit status. */
 int verb_static(quantizing *q);
+int verb_evaluate(quantizing *q);
 
 /* Each sample, in order. fn gets `arg`, and the inputs of q->original in order (NULL: its default).
  * `what` stands in the progress. */

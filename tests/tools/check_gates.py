@@ -17,7 +17,7 @@ from fixtures import archive, initializer, model, node, npy, value_info
 from tally import Tally
 
 CASES = {"right", "wrong", "nothing", "part", "nan"}
-REPORTS = {"ort-run", "ort-profile", "ort-tensor"}  # whose JSON has a list of gates
+REPORTS = {"ort-run", "ort-profile", "ort-tensor", "ort-quantize"}  # whose JSON has a list of gates
 nan = float("nan")
 tally = Tally()
 check = tally.check
@@ -38,6 +38,12 @@ def prepare(tools):
     put("makes_nan.onnx", model([node("Relu", ["x"], ["a"]), node("Neg", ["a"], ["b"]),
                                  node("Sub", ["b", "b"], ["z"]), node("Div", ["z", "z"], ["out"])], [x], [out]))
     weight = initializer("w", [2, 3], [1, 2, 3, 4, 5, 6])
+    half = [node("Relu", ["x"], ["a"]), node("Sub", ["x", "x"], ["b"]), node("Exp", ["x"], ["c"])]
+    put("many_half.onnx", model(half, [x], [value_info(n, [2, 3]) for n in "abc"]))
+    put("id.onnx", model([node("Identity", ["x"], ["out"])], [x], [out]))
+    put("neg.onnx", model([node("Neg", ["x"], ["out"])], [x], [out]))
+    put("classes.npy", npy([2, 1], (2,), "<i8"))
+    put("few_classes.npy", npy([2], (1,), "<i8"))
     put("warns.onnx", model([node("Add", ["x", "w"], ["out"])], [x], [out], [weight, weight]))
     put("nan_weight.onnx", model([node("Add", ["x", "w"], ["out"])], [x], [out],
                                  [initializer("w", [2, 3], [1, 2, nan, 4, 5, 6])]))

@@ -1,0 +1,304 @@
+/* evaluate.c - the verb of that name, and what every other verb ends with: the float model and the
+ * quantized one run on the same samples, in turns, and their outputs are added up as they come, so
+ * that memory doesn't depend on the number of samples.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/look.h"
+#include "evaluation.h"
+
+/* ---- the two models */
+
+static double bytes_at(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode) ? (double)info.st_size : 0;
+}
+
+/* With NAME.data; what came by a pipe, or has its data elsewhere, as large as it would be written.
+ */
+static double file_bytes(const char *path, const ort_model *model)
+{
+    size_t written = 0;
+    char *data = tool_printf("%s.data", path);
+    double bytes = bytes_at(path), beside = bytes_at(data);
+    free(data);
+    if (ort_model_written_bytes(model, &written, NULL) != ORT_OK)
+        written = 0;
+    return bytes + beside >= (double)written * 0.9 ? bytes + beside : (double)written;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    json_object *const *x = a, *const *y = b;
+    double difference = number_of(*y, "bytes") - number_of(*x, "bytes");
+    return difference < 0 ? -1 : difference > 0 ? 1 : strcmp(text_of(*x, "name"),
+                                                             text_of(*y, "name"));
+}
+
+static int read_report(side *s, ort_report which, const char *key, json_object **list)
+{
+    ort_error err = {0};
+    char *text = NULL;
+    if (ort_model_report(s->model, which, &text, &err) != ORT_OK)
+        return tool_fail_in(s->path, &err);
+    json_object *report = json_tokener_parse(text);
+    *list = json_object_get(member(report, key));
+    json_object_put(report);
+    ort_text_free(text);
+    return 0;
+}
+
+static int open_side(evaluation *e, side *s, const char *place)
+{
+    ort_session_options options;
+    ort_error err = {0};
+    settings_session_options(&e->q->options.settings, &options);
+    if (ort_session_new(e->q->env, s->model, &options, &s->session, &err) != ORT_OK)
+        return tool_fail_in(s->path, &err);
+    s->inputs = ort_session_input_count(s->session);
+    s->outputs = ort_session_output_count(s->session);
+    s->in = tool_alloc((s->inputs + 1) * sizeof *s->in);
+    s->out = tool_alloc((s->outputs + 1) * sizeof *s->out);
+    memset(s->in, 0, s->inputs * sizeof *s->in);
+    memset(s->out, 0, s->outputs * sizeof *s->out);
+    s->bytes = file_bytes(place, s->model);
+    int status = read_report(s, ORT_REPORT_INITIALIZERS, "initializers", &s->weights);
+    if (status != 0)
+        return status;
+    json_object_array_sort(s->weights, by_bytes);
+    for (size_t i = 0; i < length_of(s->weights); i++)
+        s->weight_bytes += number_of(json_object_array_get_idx(s->weights, i), "bytes");
+    return 0;
+}
+
+static void close_side(side *s)
+{
+    json_object_put(s->weights);
+    ort_session_free(s->session);
+    free(s->in);
+    free(s->out);
+}
+
+/* The place of a name among those of the quantized model; else its own where none is shared. */
+static int place_of(const char *const *names, size_t count, const char *name, size_t own)
+{
+    bool shared = false;
+    for (size_t i = 0; i < count; i++) {
+        if (!strcmp(names[i], name))
+            return (int)i;
+        shared = shared || names[i][0] != '\0';
+    }
+    return shared && own >= count ? -1 : (int)own;
+}
+
+static int match_outputs(evaluation *e)
+{
+    side *f = &e->sides[FLOAT_SIDE], *i = &e->sides[INTEGER_SIDE];
+    const char **names = tool_alloc((i->outputs + 1) * sizeof *names);
+    int status = 0;
+    for (size_t k = 0; k < i->outputs; k++)
+        names[k] = ort_session_output_name(i->session, k);
+    e->count = f->outputs;
+    e->measured = tool_alloc((e->count + 1) * sizeof *e->measured);
+    for (size_t k = 0; k < e->count && status == 0; k++) {
+        const char *name = ort_session_output_name(f->session, k);
+        int place = place_of(names, i->outputs, name, k);
+        e->measured[k] = (measured_output){.name = name, .place = (size_t)place,
+                                           .distance = ORT_DISTANCE_INIT};
+        if (e->q->options.margin >= 0)
+            e->measured[k].distance.margin = e->q->options.margin;
+        if (place < 0)
+            status = tool_error(ORT_ERROR_USAGE, "%s: has no output '%s', which %s has", i->path,
+                                name, f->path);
+    }
+    free(names);
+    return status;
+}
+
+/* ---- runs */
+
+static void drop_results(side *s)
+{
+    for (size_t i = 0; i < s->outputs; i++) {
+        ort_value_free(s->out[i]);
+        s->out[i] = NULL;
+    }
+}
+
+static ort_status run_side(side *s, double *ms, ort_error *err)
+{
+    drop_results(s);
+    double begin = tool_now_ms();
+    ort_status status = ort_session_run(s->session, NULL, s->in, s->inputs, NULL, s->out,
+                                        s->outputs, NULL, err);
+    *ms = tool_now_ms() - begin;
+    return status;
+}
+
+static void take_inputs(evaluation *e, ort_value *const *inputs)
+{
+    side *f = &e->sides[FLOAT_SIDE], *s = &e->sides[INTEGER_SIDE];
+    for (size_t k = 0; k < f->inputs; k++)
+        f->in[k] = inputs[k];
+    for (size_t k = 0; k < s->inputs; k++) {
+        s->in[k] = k < f->inputs ? f->in[k] : NULL;
+        for (size_t j = 0; j < f->inputs; j++)
+            if (!strcmp(ort_session_input_name(s->session, k),
+                        ort_session_input_name(f->session, j)))
+                s->in[k] = f->in[j];
+    }
+}
+
+static int by_number(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* In turns, so that what the machine does meanwhile meets both alike. */
+static ort_status time_both(evaluation *e, ort_error *err)
+{
+    enum { LEAST = 7, MOST_MS = 2000 };
+    double begin = tool_now_ms();
+    while (e->timed < TIMED_RUNS && (e->timed < LEAST || tool_now_ms() - begin < MOST_MS)) {
+        for (int k = 0; k < SIDES; k++) {
+            ort_status status = run_side(&e->sides[k], &e->sides[k].ms[e->timed], err);
+            if (status != ORT_OK)
+                return status;
+        }
+        e->timed++;
+    }
+    for (int k = 0; k < SIDES; k++) {
+        qsort(e->sides[k].ms, (size_t)e->timed, sizeof(double), by_number);
+        e->sides[k].median_ms = e->sides[k].ms[e->timed / 2];
+    }
+    return ORT_OK;
+}
+
+static bool is_class(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_INT64 || dtype == ORT_DTYPE_INT32;
+}
+
+static void add_output(measured_output *m, const ort_value *reference, const ort_value *other)
+{
+    if (!reference || !other || ort_value_get_kind(reference) != ORT_VALUE_TENSOR) {
+        m->why = "it is no tensor";
+        return;
+    }
+    if (is_class(ort_value_dtype(reference)) && is_class(ort_value_dtype(other)) &&
+        ort_value_count(reference) == ort_value_count(other)) {
+        m->distance.margin = NAN;
+        m->classes += ort_value_count(reference);
+        for (int64_t i = 0; i < ort_value_count(reference); i++)
+            m->alike += ort_value_get_double(reference, i) == ort_value_get_double(other, i);
+    }
+    ort_error err = {0};
+    if (ort_distance_add(&m->distance, reference, other, &err) == ORT_OK)
+        return;
+    bool text = ort_value_dtype(reference) == ORT_DTYPE_STRING;
+    m->why = text ? "it is text" : "the two models give other shapes";
+    m->misfit = !text;
+}
+
+static ort_status judge_sample(void *arg, ort_value *const *inputs, size_t count, ort_error *err)
+{
+    evaluation *e = arg;
+    double ms;
+    (void)count;
+    ort_status status = ORT_OK;
+    take_inputs(e, inputs);
+    for (int k = 0; k < SIDES && status == ORT_OK; k++)
+        status = run_side(&e->sides[k], &ms, err);
+    if (status != ORT_OK)
+        return status;
+    for (size_t i = 0; i < e->count; i++)
+        add_output(&e->measured[i], e->sides[FLOAT_SIDE].out[i],
+                   e->sides[INTEGER_SIDE].out[e->measured[i].place]);
+    status = labels_judge(e, err);
+    if (status == ORT_OK && e->samples++ == 0) {
+        status = time_both(e, err);
+        if (status == ORT_OK)
+            status = computed_take(e, err);
+    }
+    for (int k = 0; k < SIDES; k++)
+        drop_results(&e->sides[k]);
+    return status;
+}
+
+/* ---- the whole */
+
+static int report(evaluation *e)
+{
+    const quantize_options *o = &e->q->options;
+    bool model_there = o->output && !strcmp(o->output, "-");
+    bool tells = (!o->settings.quiet || o->settings.json) && (!model_there || o->settings.verbose);
+    gates_of_evaluation(e);
+    if (!tells)
+        return gates_tell(e);
+    tool_reported();
+    if (o->settings.json)
+        evaluation_json(e, stdout);
+    else
+        evaluation_text(e, model_there ? stderr : stdout);
+    fflush(stdout);
+    return gates_tell(e);
+}
+
+static int open_all(evaluation *e, const char *path)
+{
+    side *f = &e->sides[FLOAT_SIDE], *s = &e->sides[INTEGER_SIDE];
+    ort_error err = {0};
+    f->model = e->q->original;
+    const settings *own = &e->q->options.settings;
+    int status = 0;
+    if (path == s->path)
+        status = settings_load_model(own, e->q->env, path, LOAD_ALL, &s->model);
+    else if (ort_model_load(e->q->env, path, NULL, &s->model, &err) != ORT_OK)
+        status = tool_fail_in(s->path, &err);
+    if (status == 0)
+        status = open_side(e, f, f->path);
+    if (status == 0)
+        status = open_side(e, s, path);
+    if (status == 0)
+        status = read_report(s, ORT_REPORT_NODES, "nodes", &e->nodes);
+    if (status == 0)
+        status = match_outputs(e);
+    return status != 0 ? status : labels_open(e);
+}
+
+int evaluate_file(quantizing *q, const char *path, const char *name)
+{
+    evaluation e = {.q = q};
+    e.sides[FLOAT_SIDE].path = q->path;
+    e.sides[INTEGER_SIDE].path = name;
+    e.made_up = q->options.inputs.count == 0;
+    if (e.made_up && q->options.random == NULL)
+        q->options.random = "1";
+    int status = open_all(&e, path);
+    if (status == 0)
+        status = each_sample(q, "comparing", judge_sample, &e);
+    if (status == 0)
+        status = labels_finish(&e);
+    if (status == 0)
+        status = report(&e);
+    for (int k = 0; k < SIDES; k++)
+        close_side(&e.sides[k]);
+    ort_model_free(e.sides[INTEGER_SIDE].model);
+    ort_tensors_free(e.labels);
+    json_object_put(e.steps);
+    json_object_put(e.nodes);
+    free(e.measured);
+    return status;
+}
+
+int verb_evaluate(quantizing *q)
+{
+    int status = settings_load_model(&q->options.settings, q->env, q->path, LOAD_ALL,
+                                     &q->original);
+    return status != 0 ? status : evaluate_file(q, q->files.items[1], q->files.items[1]);
+}

@@ -1,0 +1,98 @@
+/* evaluation.h - a float model and the quantized one on the same samples: how near their outputs
+ * are, what of the second computes on integers here, sizes, times; and the gates on these.
+ */
+#ifndef ORT_QUANTIZE_EVALUATION_H
+#define ORT_QUANTIZE_EVALUATION_H
+
+#include <json-c/json.h>
+
+#include "quantize.h"
+
+enum { FLOAT_SIDE, INTEGER_SIDE, SIDES, TIMED_RUNS = 31 };
+
+typedef struct side { /* one of the two models */
+    const char *path;
+    ort_model *model;
+    ort_session *session;
+    size_t inputs, outputs;
+    ort_value **in, **out; /* of the present sample */
+    double bytes;          /* of the file, with what lies beside it; 0: not known */
+    double weight_bytes;
+    json_object *weights;  /* rows of ORT_REPORT_INITIALIZERS, largest first */
+    double ms[TIMED_RUNS];
+    double median_ms;      /* of runs on the first sample; NaN without one */
+    int64_t correct;       /* of labels */
+} side;
+
+typedef struct measured_output {
+    const char *name;
+    size_t place;           /* among the outputs of the quantized model */
+    ort_distance distance;  /* the float model's is the reference */
+    int64_t classes, alike; /* of integers, which are classes: how many, how many equal */
+    const char *why;        /* nothing was measured; or NULL */
+    bool misfit;            /* and that is no good: the two models give other shapes */
+} measured_output;
+
+typedef struct gate_verdict {
+    const char *name, *unit; /* of its keys in JSON: "_db"; "" */
+    const char *place;       /* the output where the worst was measured, or NULL */
+    double measured, allowed;
+    bool passed;
+} gate_verdict;
+
+enum { GATE_COUNT = 6 };
+
+typedef struct evaluation {
+    quantizing *q;
+    side sides[SIDES];
+    measured_output *measured;
+    size_t count;        /* of outputs */
+    size_t samples;
+    bool made_up;        /* these */
+    int timed;
+    ort_tensors *labels; /* of --labels, or NULL */
+    int64_t labelled;    /* rows that had one */
+    json_object *steps;  /* "nodes" of the profile of one run of the quantized model */
+    json_object *nodes;  /* rows of ORT_REPORT_NODES of its file */
+    gate_verdict gates[GATE_COUNT];
+    int gate_count;
+} evaluation;
+
+/* Both models in q->env, on q's samples; made-up ones where there are none. The
+ * report is printed; EXIT_GATE when a gate said no. `path` is where the quantized file lies now,
+ * `name` what it is called in the report. q->original is the float model. */
+int evaluate_file(quantizing *q, const char *path, const char *name);
+
+/* ---- labels.c */
+int labels_open(evaluation *e);
+/* The present sample's rows beside the next labels. */
+ort_status labels_judge(evaluation *e, ort_error *err);
+/* Were there as many as rows? 0 or an exit status. */
+int labels_finish(const evaluation *e);
+
+/* ---- computed.c */
+/* What products of the quantized file compute on, in the session of this machine. */
+typedef struct computed {
+    int products, integer_products; /* steps that multiply */
+    double macs, integer_macs;
+    int pairs_left;                 /* QuantizeLinear and DequantizeLinear that runs still do */
+    double pairs_ms, all_ms;
+} computed;
+computed computed_sum(const evaluation *e);
+bool step_multiplies(json_object *step);
+bool step_is_integer(json_object *step);
+/* Why a product's step is none of integers, by what it reads and gives in the file. */
+const char *step_why_float(const evaluation *e, json_object *step, char *text, size_t room);
+/* Runs the quantized model once more, with a profile. */
+ort_status computed_take(evaluation *e, ort_error *err);
+
+/* ---- judged.c */
+void gates_of_evaluation(evaluation *e);
+/* Each that said no, on stderr; EXIT_GATE, or 0. */
+int gates_tell(const evaluation *e);
+
+/* ---- report_text.c, report_json.c */
+void evaluation_text(const evaluation *e, FILE *out);
+void evaluation_json(const evaluation *e, FILE *out);
+
+#endif

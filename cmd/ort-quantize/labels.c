@@ -1,0 +1,103 @@
+/* labels.c - right answers beside what both models say: --labels. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "evaluation.h"
+
+enum { NO_CLASS = -1 };
+
+int labels_open(evaluation *e)
+{
+    const char *path = e->q->options.labels;
+    ort_error err = {0};
+    ort_read_options read = ORT_READ_OPTIONS_INIT;
+    if (path == NULL)
+        return 0;
+    if (ort_tensors_load(path, &read, &e->labels, &err) != ORT_OK)
+        return tool_fail(&err);
+    const ort_value *labels = ort_tensors_value(e->labels, 0);
+    if (labels == NULL || ort_value_get_kind(labels) != ORT_VALUE_TENSOR ||
+        ort_value_dtype(labels) == ORT_DTYPE_STRING || ort_value_count(labels) == 0)
+        return tool_error(ORT_ERROR_DATA, "%s: holds no labels (numbers of classes)", path);
+    for (int64_t i = 0; i < ort_value_count(labels); i++) {
+        double label = ort_value_get_double(labels, i);
+        if (!(label >= 0 && label == floor(label)))
+            return tool_error(ORT_ERROR_DATA, "%s: label %" PRId64 " is %g, which is no class",
+                              path, i, label);
+    }
+    return 0;
+}
+
+/* What a row says: its number where rows are numbers, the best class where they are scores. */
+static int64_t said(const ort_value *v, int64_t row, int64_t classes)
+{
+    int64_t best = 0;
+    if (classes == 1)
+        return (int64_t)ort_value_get_double(v, row);
+    for (int64_t c = 0; c < classes; c++) {
+        double score = ort_value_get_double(v, row * classes + c);
+        if (isnan(score))
+            return NO_CLASS;
+        if (score > ort_value_get_double(v, row * classes + best))
+            best = c;
+    }
+    return best;
+}
+
+/* Classes as numbers, or scores of each along the last axis; 0: neither. */
+static int64_t classes_of(const ort_value *v)
+{
+    if (v == NULL || ort_value_get_kind(v) != ORT_VALUE_TENSOR)
+        return 0;
+    int rank = ort_value_rank(v);
+    ort_dtype dtype = ort_value_dtype(v);
+    if (dtype_is_float(dtype) && rank > 0 && ort_value_dims(v)[rank - 1] > 1)
+        return ort_value_dims(v)[rank - 1];
+    return dtype == ORT_DTYPE_INT64 || dtype == ORT_DTYPE_INT32 ? 1 : 0;
+}
+
+static ort_status refuse(ort_error *err, const char *what, const char *path)
+{
+    err->status = ORT_ERROR_DATA;
+    err->count = 1;
+    snprintf(err->message, sizeof err->message, what, path);
+    return err->status;
+}
+
+/* The first output that tells classes is the one that is judged. */
+ort_status labels_judge(evaluation *e, ort_error *err)
+{
+    const ort_value *labels = e->labels ? ort_tensors_value(e->labels, 0) : NULL;
+    const char *path = e->q->options.labels;
+    size_t k = 0;
+    while (k < e->count && classes_of(e->sides[FLOAT_SIDE].out[k]) == 0)
+        k++;
+    if (labels == NULL)
+        return ORT_OK;
+    if (k == e->count)
+        return refuse(err, "--labels %s: no output tells classes", path);
+    const ort_value *out[] = {e->sides[FLOAT_SIDE].out[k],
+                              e->sides[INTEGER_SIDE].out[e->measured[k].place]};
+    int64_t classes = classes_of(out[0]), rows = ort_value_count(out[0]) / classes;
+    if (classes_of(out[1]) != classes || ort_value_count(out[1]) != ort_value_count(out[0]))
+        return refuse(err, "--labels %s: the two models give other shapes", path);
+    for (int64_t r = 0; r < rows; r++, e->labelled++) {
+        if (e->labelled >= ort_value_count(labels))
+            return refuse(err, "%s: there are more rows than labels", path);
+        double label = ort_value_get_double(labels, e->labelled);
+        for (int s = 0; s < SIDES; s++)
+            e->sides[s].correct += (double)said(out[s], r, classes) == label;
+    }
+    return ORT_OK;
+}
+
+int labels_finish(const evaluation *e)
+{
+    int64_t count = e->labels ? ort_value_count(ort_tensors_value(e->labels, 0)) : 0;
+    if (e->labelled == count)
+        return 0;
+    return tool_error(ORT_ERROR_DATA, "%s: holds %" PRId64 " labels, there are %" PRId64 " rows",
+                      e->q->options.labels, count, e->labelled);
+}

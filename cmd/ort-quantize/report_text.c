@@ -1,0 +1,171 @@
+/* report_text.c - what an evaluation found, for people. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/look.h"
+#include "common/nearness.h"
+#include "common/table.h"
+#include "evaluation.h"
+
+enum { ROWS_SHOWN = 8 };
+
+static void print_samples(const evaluation *e, FILE *out)
+{
+    const char *seed = e->q->options.random;
+    fprintf(out, "%zu sample%s", e->samples, e->samples == 1 ? "" : "s");
+    if (e->made_up)
+        fprintf(out, ", made up (--random %s): real ones may differ more or less", seed);
+    fprintf(out, "\n");
+}
+
+static void add_share(table *t, int64_t part, int64_t whole)
+{
+    if (whole > 0)
+        table_cellf(t, "%.2f %% of %" PRId64, 100 * (double)part / (double)whole, whole);
+    else
+        table_cell(t, "");
+}
+
+static void add_output(table *t, const measured_output *m)
+{
+    char text[24];
+    const ort_distance *d = &m->distance;
+    double cosine = ort_distance_cosine(d);
+    table_cell(t, m->name);
+    if (m->why) {
+        table_cellf(t, "not compared: %s", m->why);
+        for (int i = 0; i < 4; i++)
+            table_cell(t, "");
+        return;
+    }
+    table_cell(t, nearness_sqnr(ort_distance_sqnr_db(d), text, sizeof text));
+    if (isnan(cosine))
+        table_cell(t, "none");
+    else
+        table_cellf(t, "%.6f", cosine);
+    table_cellf(t, "%.4g", d->worst);
+    if (m->classes > 0)
+        add_share(t, m->alike, m->classes);
+    else
+        add_share(t, d->agreeing, d->rows);
+    add_share(t, d->clear_agreeing, d->clear_rows);
+}
+
+static void print_outputs(const evaluation *e, FILE *out)
+{
+    char clear[48];
+    double margin = e->q->options.margin >= 0 ? e->q->options.margin : 0.1;
+    snprintf(clear, sizeof clear, ">top-1 clear by %g", margin);
+    const char *const heads[] = {"output", ">SQNR dB", ">cosine", ">worst", ">top-1", clear, NULL};
+    table *t = table_new(heads);
+    for (size_t i = 0; i < e->count; i++)
+        add_output(t, &e->measured[i]);
+    table_print(t, out);
+    table_free(t);
+    for (size_t i = 0; i < e->count; i++)
+        if (e->measured[i].distance.odd_unlike > 0)
+            screen_printf(out, "%s: %" PRId64 " numbers are not finite in one model alone\n",
+                          e->measured[i].name, e->measured[i].distance.odd_unlike);
+}
+
+static void print_accuracy(const evaluation *e, FILE *out)
+{
+    const side *f = &e->sides[FLOAT_SIDE], *s = &e->sides[INTEGER_SIDE];
+    if (e->labelled == 0)
+        return;
+    double rows = (double)e->labelled;
+    fprintf(out, "accuracy  %.4f, float %.4f: %" PRId64 " of %" PRId64 " answers lost\n",
+            (double)s->correct / rows, (double)f->correct / rows, f->correct - s->correct,
+            e->labelled);
+}
+
+static void print_sizes(const evaluation *e, FILE *out)
+{
+    const side *f = &e->sides[FLOAT_SIDE], *s = &e->sides[INTEGER_SIDE];
+    fprintf(out, "size      %s, float %s: %.3f of it (weights %s of %s)\n", text_bytes(s->bytes),
+            text_bytes(f->bytes), f->bytes > 0 ? s->bytes / f->bytes : 0,
+            text_bytes(s->weight_bytes), text_bytes(f->weight_bytes));
+}
+
+static void print_latency(const evaluation *e, FILE *out)
+{
+    const side *f = &e->sides[FLOAT_SIDE], *s = &e->sides[INTEGER_SIDE];
+    fprintf(out, "latency   %s, float %s: %.2f times as fast (median of %d runs of each in turns, "
+            "%d thread%s, %s)\n",
+            text_ms(s->median_ms), text_ms(f->median_ms), f->median_ms / s->median_ms, e->timed,
+            ort_env_threads(e->q->env), ort_env_threads(e->q->env) == 1 ? "" : "s",
+            ort_env_isa(e->q->env));
+}
+
+static void print_float_products(const evaluation *e, FILE *out)
+{
+    char why[300];
+    int shown = 0, left = 0;
+    for (size_t i = 0; i < length_of(e->steps); i++) {
+        json_object *step = json_object_array_get_idx(e->steps, i);
+        if (!step_multiplies(step) || step_is_integer(step))
+            continue;
+        if (++shown > ROWS_SHOWN) {
+            left++;
+            continue;
+        }
+        screen_printf(out, "  float: %s (%s): %s\n", text_of(step, "name"),
+                      text_of(step, "op_type"), step_why_float(e, step, why, sizeof why));
+    }
+    if (left > 0)
+        fprintf(out, "  float: %d more (--json lists all)\n", left);
+}
+
+static void print_computed(const evaluation *e, FILE *out)
+{
+    computed c = computed_sum(e);
+    fprintf(out, "products  %d of %d on integers here (%.1f %% of multiply-adds); %d Q/DQ left, "
+            "%.1f %% of the time\n",
+            c.integer_products, c.products, c.macs > 0 ? 100 * c.integer_macs / c.macs : 0.0,
+            c.pairs_left, c.all_ms > 0 ? 100 * c.pairs_ms / c.all_ms : 0.0);
+    print_float_products(e, out);
+}
+
+static void print_weights(const evaluation *e, FILE *out)
+{
+    static const char *const heads[] = {"initializer", "type", ">bytes", NULL};
+    json_object *rows = e->sides[INTEGER_SIDE].weights;
+    table *t = table_new(heads);
+    for (size_t i = 0; i < length_of(rows) && i < ROWS_SHOWN; i++) {
+        json_object *row = json_object_array_get_idx(rows, i);
+        table_cell(t, text_of(row, "name"));
+        table_cell(t, text_of(row, "type"));
+        table_cell(t, text_count(number_of(row, "bytes")));
+    }
+    table_print(t, out);
+    table_free(t);
+    if (length_of(rows) > ROWS_SHOWN)
+        fprintf(out, "  and %zu smaller ones\n", length_of(rows) - ROWS_SHOWN);
+}
+
+static void print_gates(const evaluation *e, FILE *out)
+{
+    for (int i = 0; i < e->gate_count; i++) {
+        const gate_verdict *g = &e->gates[i];
+        screen_verdict(out, g->passed);
+        if (isnan(g->measured))
+            fprintf(out, "--%s: nothing was measured\n", g->name);
+        else
+            fprintf(out, "--%s: measured %.6g, allowed %.6g\n", g->name, g->measured, g->allowed);
+    }
+}
+
+void evaluation_text(const evaluation *e, FILE *out)
+{
+    screen_printf(out, "%s beside %s\n", e->sides[INTEGER_SIDE].path, e->sides[FLOAT_SIDE].path);
+    print_samples(e, out);
+    print_outputs(e, out);
+    print_accuracy(e, out);
+    print_sizes(e, out);
+    print_latency(e, out);
+    print_computed(e, out);
+    if (e->q->options.settings.verbose)
+        print_weights(e, out);
+    print_gates(e, out);
+}

@@ -1,0 +1,94 @@
+# ort-quantize: the report of every verb, the verb evaluate, and gates that keep a file away.
+load helper
+
+held_out() { # held.npy and labels.npy: the digits that the bundled model was not trained on
+    python3 - "$MODELS_DIR/held_out.npz" <<'PY'
+import io, struct, sys, zipfile
+
+def read(data):
+    length = struct.unpack("<H", data[8:10])[0]
+    return eval(data[10:10 + length]), data[10 + length:]
+
+def write(name, descr, shape, data):
+    head = ("{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)).encode()
+    head += b" " * (63 - (len(head) + 10) % 64) + b"\n"
+    open(name, "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + data)
+
+z = zipfile.ZipFile(sys.argv[1])
+head, pixels = read(z.read("digits_images.npy"))
+n = head["shape"][0]
+write("held.npy", "<f4", (n, 1, 8, 8), struct.pack("<%df" % len(pixels), *[p / 255 for p in pixels]))
+head, labels = read(z.read("digits_labels.npy"))
+write("labels.npy", head["descr"], (n,), labels)
+PY
+}
+
+json() { # PYTHON: over d, the report in $output
+    python3 -c "
+import json, sys
+d = json.loads(sys.argv[1])
+$1" "$output"
+}
+
+@test "digits keep their answers: at most one of 359 is lost" {
+    held_out
+    works ort-quantize static "$MODELS_DIR/digits.onnx" -i held.npy --labels labels.npy --max-drop 0.00279 \
+        --min-top1 0.99 --min-sqnr 20 --min-cosine 0.99 --max-size 40k -o q.onnx
+    [ -s q.onnx ]
+    run --separate-stderr ort-quantize evaluate "$MODELS_DIR/digits.onnx" q.onnx -i held.npy --labels labels.npy --json
+    [ "$status" -eq 0 ]
+    json '
+assert d["schema"] == "ort-quantize/1" and d["verb"] == "evaluate" and not d["samples"]["made_up"]
+o = d["outputs"][0]
+assert o["name"] == "probabilities" and o["rows"] == 359 and o["sqnr_db"] > 20 and o["cosine"] > 0.99 and not o["exact"]
+assert o["clear_rows"] <= 359 and o["clear_agreeing"] <= o["clear_rows"] and o["margin"] == 0.1
+a = d["accuracy"]
+assert a["labels"] == 359 and a["float_correct"] - a["quantized_correct"] <= 1, a
+assert d["size"]["ratio"] < 0.31 and d["initializers"][0]["bytes"] >= d["initializers"][1]["bytes"]
+assert d["latency"]["runs"] >= 7 and d["latency"]["speedup"] > 0
+assert d["products"]["integer_steps"] == d["products"]["steps"] == 4, d["products"]'
+}
+
+@test "a model beside itself is exact; products that stay float are named with the reason" {
+    run --separate-stderr ort-quantize evaluate "$MODELS_DIR/digits.onnx" "$MODELS_DIR/digits.onnx" --json
+    [ "$status" -eq 0 ]
+    json '
+o = d["outputs"][0]
+assert o["exact"] and o["sqnr_db"] is None and o["cosine"] == 1 and o["max_abs"] == 0 and o["top1"] == 1
+assert d["samples"] == {"count": 1, "made_up": True, "seed": "1"}
+assert d["products"]["integer_steps"] == 0 and all("makes codes" in n["why"] for n in d["products"]["nodes"])'
+    works ort-quantize evaluate "$MODELS_DIR/digits.onnx" "$MODELS_DIR/digits.onnx"
+    has "made up (--random 1)" "exact" "products  0 of 4 on integers" "float: conv1"
+}
+
+@test "a gate that says no leaves no file, and the one that was there" {
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 -o q.onnx
+    cp q.onnx before.onnx
+    for gate in "--min-sqnr 200" "--min-cosine 1" "--require-speedup 1000000" "--max-size 1k"; do
+        run --separate-stderr ort-quantize static "$MODELS_DIR/digits.onnx" --random 2 $gate -o q.onnx
+        [ "$status" -eq 1 ]
+        [[ $stderr == *"${gate%% *}: measured"*"allowed"* ]]
+        cmp q.onnx before.onnx
+    done
+    run ort-quantize static "$MODELS_DIR/digits.onnx" --random 2 --min-sqnr 200 -o other.onnx
+    [ "$status" -eq 1 ]
+    [ "$(ls)" = "$(printf 'before.onnx\nq.onnx')" ]
+}
+
+@test "the model on stdout leaves the report to -v, on stderr" {
+    ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 -o - >q.onnx 2>err
+    [ ! -s err ]
+    ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 -v -o - 2>err >again.onnx
+    cmp q.onnx again.onnx
+    grep -q "^latency" err
+}
+
+@test "outputs that have no place, labels that don't fit, and other misuse" {
+    fails 2 "has no output" ort-quantize evaluate "$FX/pair.onnx" "$FX/chain.onnx" -i "$FX/x.npy"
+    fails 2 "evaluate takes two files" ort-quantize evaluate "$FX/chain.onnx"
+    fails 2 "evaluate writes no model" ort-quantize evaluate "$FX/chain.onnx" "$FX/chain.onnx" -o q.onnx
+    fails 5 "holds 8 labels, there are 2 rows" \
+        ort-quantize evaluate "$FX/chain.onnx" "$FX/chain.onnx" -i "$FX/x.npy" --labels "$FX/labels.npy"
+    fails 5 "is no class" \
+        ort-quantize evaluate "$FX/chain.onnx" "$FX/chain.onnx" -i "$FX/x.npy" --labels "$FX/x.npy"
+}
