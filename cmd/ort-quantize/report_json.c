@@ -143,8 +143,10 @@ static void add_computed(json_object *report, const evaluation *e)
 
 static void add_gates(json_object *report, const evaluation *e)
 {
-    json_object *rows = add_array(report, "gates");
     char key[32];
+    if (e->gate_count == 0)
+        return;
+    json_object *rows = add_array(report, "gates");
     for (int i = 0; i < e->gate_count; i++) {
         const gate_verdict *g = &e->gates[i];
         json_object *row = add_row(rows);
