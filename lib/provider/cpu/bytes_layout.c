@@ -189,6 +189,17 @@ static ort_status join_output(ort_bytes_layout *l, int64_t group, int64_t each, 
     return ort_bytes_pick(l, *y, group * wide, from, count, like, y, err);
 }
 
+/* Its reader takes the value as it lies there. */
+static ort_status convert_coming(ort_bytes_layout *l, ort_node *node, ort_error *err)
+{
+    const ort_id value = node->inputs[0], out = node->outputs[0];
+    ort_id blocked;
+    ort_graph_remove_node(l->edit.graph, node);
+    ORT_TRY(ort_bytes_form(l, value, &blocked, err));
+    ort_graph_replace_uses(l->edit.graph, out, blocked);
+    return ORT_OK;
+}
+
 static ort_status convert(ort_bytes_layout *l, ort_node *node, ort_error *err)
 {
     static const char *const names[] = {[ORT_BYTES_CONV] = "BytesConv",
@@ -200,6 +211,8 @@ static ort_status convert(ort_bytes_layout *l, ort_node *node, ort_error *err)
     const ort_bytes_role r = l->role[node->id];
     if (r == ORT_BYTES_BEGUN)
         return ORT_OK;
+    if (r == ORT_BYTES_COMES)
+        return convert_coming(l, node, err);
     if (r == ORT_BYTES_MOVE)
         return convert_move(l, node, err);
     ort_id inputs[ORT_LAYOUT_INPUTS], out = node->outputs[0];

@@ -21,6 +21,7 @@ typedef enum ort_bytes_role {
     ORT_BYTES_RESIZE,  /* nearest, of height and width */
     ORT_BYTES_MOVE,    /* of whole channels: Concat, Split, Slice, Gather, a shuffle's last node */
     ORT_BYTES_BEGUN,   /* nodes of a shuffle before the last */
+    ORT_BYTES_COMES,   /* BlockBytes of a value that is there already (of float_convs.h) */
 } ort_bytes_role;
 
 /* A value whose channels are those of others. */

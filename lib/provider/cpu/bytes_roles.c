@@ -173,7 +173,11 @@ static ort_bytes_role role_of(const ort_graph *graph, const ort_bytes_layout *l,
 {
     if (!node->op || node->output_count < 1 || node->input_count < 1 ||
         node->inputs[0] == ORT_ID_NONE || node->outputs[0] == ORT_ID_NONE ||
-        node->output_count > ORT_LAYOUT_INPUTS || !ort_bytes_is_value(graph, node->outputs[0]))
+        node->output_count > ORT_LAYOUT_INPUTS)
+        return ORT_BYTES_NONE;
+    if (ort_edit_is(node, ORT_INTERNAL, "BlockBytes") && l->blocked[node->inputs[0]])
+        return ORT_BYTES_COMES;
+    if (!ort_bytes_is_value(graph, node->outputs[0]))
         return ORT_BYTES_NONE;
     if (ort_bytes_moves(graph, node))
         return mostly_blocked(graph, l, node) ? ORT_BYTES_MOVE : ORT_BYTES_NONE;
@@ -210,7 +214,7 @@ static void give_role(const ort_graph *graph, ort_bytes_layout *l, const ort_nod
     ort_node *before[2];
     const ort_bytes_role r = role_of(graph, l, node);
     l->role[node->id] = r;
-    for (int i = 0; r && i < node->output_count; i++)
+    for (int i = 0; r && r != ORT_BYTES_COMES && i < node->output_count; i++)
         if (node->outputs[i] != ORT_ID_NONE)
             l->blocked[node->outputs[i]] = true;
     if (r == ORT_BYTES_MOVE && ort_bytes_shuffles(graph, node, before))

@@ -13,9 +13,9 @@
 #include "op/blocked/bytes_op.h"
 #include "op/edit.h"
 #include "pass/facts/facts.h"
-#include "provider/cpu/layout_edit.h"
+#include "provider/cpu/float_convs.h"
 
-enum { PLAIN_CHANNELS = 4, STEPS = 5 };
+enum { STEPS = 5 };
 
 typedef struct dynamic_conv {
     ort_node *steps[STEPS]; /* ConvInteger, Cast, Mul; those there are of Add and Relu or Clip */
@@ -101,38 +101,28 @@ static const char *read_conv(const ort_graph *graph, ort_node *conv, dynamic_con
     const ort_tensor *zero = ort_edit_constant(graph, conv, 3);
     if (!w || (ort_edit_input(conv, 3) != ORT_ID_NONE && !zero))
         return "its weight isn't constant";
-    if ((x->rank != 3 && x->rank != 4) || x->rank != w->shape.rank || !ort_dim_known(x->dim[1]) ||
-        ort_tensor_count(w) == 0)
-        return "it isn't over one or two axes with known channels";
-    int64_t group = ort_node_attr_int(conv, "group"), maps = w->shape.dim[0];
-    if (group < 1 || maps % group || x->dim[1].size != w->shape.dim[1] * group)
-        return "its filters don't fit";
-    if (group > 1 && (w->shape.dim[1] > 1 || maps > group) &&
-        (w->shape.dim[1] % ORT_BYTES_BLOCK || maps / group % ORT_BYTES_BLOCK))
-        return "its groups aren't of whole blocks of channels";
-    if (zero && ort_tensor_count(zero) != 1 && ort_tensor_count(zero) != maps)
-        return "its weight's zero points don't fit";
+    const char *why = ort_float_conv_stays(conv, x, w, zero);
+    if (why)
+        return why;
     *d = (dynamic_conv){.steps = {conv}, .count = 1};
-    return read_steps(graph, d, maps);
+    return read_steps(graph, d, w->shape.dim[0]);
 }
 
 static ort_status replace(ort_layout *l, dynamic_conv *d, ort_error *err)
 {
     ort_graph *graph = l->graph;
     ort_node *conv = d->steps[0], *last = d->steps[d->count - 1];
+    const ort_float_conv made = {
+        .inputs = {conv->inputs[0], conv->inputs[1], d->bias, d->scale, ort_edit_input(conv, 2),
+                   ORT_ID_NONE, ort_edit_input(conv, 3)},
+        .low = d->low, .high = d->high};
     const ort_id out = last->outputs[0];
-    ort_id inputs[] = {conv->inputs[0], conv->inputs[1], d->bias, d->scale,
-                       ort_edit_input(conv, 2), ORT_ID_NONE, ort_edit_input(conv, 3)};
-    const ort_attr bounds[] = {ort_attr_float("low", d->low), ort_attr_float("high", d->high)};
-    if (ort_node_attr_int(conv, "group") > 1 ||
-        ort_fact_type(graph, inputs[0])->dim[1].size > PLAIN_CHANNELS)
-        ORT_TRY(ort_layout_input(l, inputs[0], "BlockBytes", &inputs[0], err));
     ort_node merged = *conv;
     for (int i = 1; i < d->count; i++)
         merged.origin = ort_edit_origin(graph, &merged, d->steps[i]);
     for (int i = d->count - 1; i >= 0; i--)
         ort_graph_remove_node(graph, d->steps[i]);
-    return ort_layout_node(l, &merged, "BytesConvFloat", inputs, 7, out, bounds, 2, err);
+    return ort_float_conv_add(l, &merged, &made, out, err);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)

@@ -1,0 +1,219 @@
+/* coded_convs.c - a convolution of codes whose result nobody wants as codes multiplies them all the
+ * same:
+ *
+ *     Conv(DequantizeLinear(x), DequantizeLinear(#w), #bias) [Relu | Clip]       BytesConvFloat
+ *
+ * on the products of the layout of bytes: their sums are exact, and are scaled and shifted once.
+ * Other activations that its FusedConv has follow as nodes of their own. Level 3: nothing of this
+ * is saved.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "op/blocked/bytes_op.h"
+#include "op/edit.h"
+#include "pass/facts/facts.h"
+#include "provider/cpu/float_convs.h"
+#include "tensor/scalar.h"
+
+typedef struct coded_conv {
+    ort_node *conv, *x, *w, *b; /* b: the DequantizeLinear of its bias, or NULL */
+    const ort_tensor *w_scale;
+    float x_scale;
+    double low, high;
+    const char *act; /* the operator that follows, or NULL */
+} coded_conv;
+
+static ort_node *dequantizer(const ort_graph *graph, const ort_node *node, int slot)
+{
+    ort_id id = ort_edit_input(node, slot);
+    ort_node *found = id == ORT_ID_NONE ? NULL : ort_edit_producer(graph, id);
+    return found && ort_edit_is(found, ONNX, "DequantizeLinear") ? found : NULL;
+}
+
+static bool is_byte(const ort_graph *graph, ort_id id)
+{
+    const ort_dtype dtype = ort_fact_type(graph, id)->dtype;
+    return dtype == ORT_DTYPE_UINT8 || dtype == ORT_DTYPE_INT8;
+}
+
+/* One float scale, and one zero point of the codes' type, or none. */
+static bool has_one_grid(const ort_graph *graph, const ort_node *dequantize, float *scale)
+{
+    const ort_tensor *s = ort_edit_constant(graph, dequantize, 1);
+    const ort_tensor *zero = ort_edit_constant(graph, dequantize, 2);
+    return s && s->dtype == ORT_DTYPE_FLOAT && ort_tensor_count(s) == 1 &&
+           ort_tensor_one_f32(s, scale) &&
+           (ort_edit_input(dequantize, 2) == ORT_ID_NONE || (zero && ort_tensor_count(zero) == 1));
+}
+
+/* The scales of a weight: one, or one for each filter. */
+static const ort_tensor *scales_of(const ort_graph *graph, const ort_node *dequantize,
+                                   int64_t maps)
+{
+    const ort_tensor *s = ort_edit_constant(graph, dequantize, 1);
+    if (!s || s->dtype != ORT_DTYPE_FLOAT ||
+        (ort_node_has(dequantize, "block_size") && ort_node_attr_int(dequantize, "block_size")))
+        return NULL;
+    const bool each = s->shape.rank == 1 && ort_tensor_count(s) == maps &&
+                      (maps == 1 || ort_node_attr_int(dequantize, "axis") == 0);
+    return each || ort_tensor_count(s) == 1 ? s : NULL;
+}
+
+/* False: an activation that stays with it. */
+static bool read_activation(const ort_node *conv, coded_conv *c)
+{
+    ort_attr own;
+    c->low = -INFINITY;
+    c->high = INFINITY;
+    if (ort_edit_is(conv, ONNX, "Conv"))
+        return true;
+    const char *name = ort_node_string(conv, "activation", "");
+    const ort_attr *params = ort_edit_attr(conv, "activation_params", &own);
+    if (!strcmp(name, "Relu")) {
+        c->low = 0;
+    } else if (!strcmp(name, "Clip") && params && params->count == 2) {
+        c->low = (double)params->floats[0];
+        c->high = (double)params->floats[1];
+    } else if (!strcmp(name, "Sigmoid") || !strcmp(name, "Tanh")) {
+        c->act = name;
+    } else {
+        return !*name;
+    }
+    return true;
+}
+
+/* Why a convolution of codes stays float; NULL: it needn't. */
+static const char *read_conv(const ort_graph *graph, ort_node *conv, coded_conv *c)
+{
+    *c = (coded_conv){.conv = conv, .x = dequantizer(graph, conv, 0),
+                      .w = dequantizer(graph, conv, 1), .b = dequantizer(graph, conv, 2)};
+    const ort_tensor *w = ort_edit_constant(graph, c->w, 0);
+    const ort_tensor *zero = ort_edit_constant(graph, c->w, 2);
+    if (!w || !is_byte(graph, c->w->inputs[0]) || !is_byte(graph, c->x->inputs[0]) ||
+        (ort_edit_input(c->w, 2) != ORT_ID_NONE && !zero))
+        return "its weight isn't constant bytes";
+    if (!has_one_grid(graph, c->x, &c->x_scale))
+        return "the scale of input 0 isn't one constant";
+    if (!(c->w_scale = scales_of(graph, c->w, w->shape.dim[0])))
+        return "the scales of its weight aren't constants of its filters";
+    if (ort_edit_input(conv, 3) != ORT_ID_NONE)
+        return "it takes in a sum";
+    const ort_id bias = ort_edit_input(conv, 2);
+    if (bias != ORT_ID_NONE && !ort_fact_constant(graph, bias) &&
+        !(c->b && ort_edit_constant(graph, c->b, 0) && ort_edit_constant(graph, c->b, 1)))
+        return "its bias isn't constant";
+    if (!read_activation(conv, c))
+        return "its activation is part of it";
+    return ort_float_conv_stays(conv, ort_fact_type(graph, c->x->inputs[0]), w, zero);
+}
+
+/* The scale of its sums. */
+static ort_status make_scale(ort_graph *graph, const coded_conv *c, ort_id *id, ort_error *err)
+{
+    const ort_shape shape = {1, {ort_tensor_count(c->w_scale)}};
+    ort_tensor made;
+    ORT_TRY(ort_edit_new_constant(graph, "scale", ORT_DTYPE_FLOAT, &shape, &made, id, err));
+    for (int64_t i = 0; i < shape.dim[0]; i++)
+        ((float *)made.data)[i] = c->x_scale * ((const float *)c->w_scale->data)[i];
+    return ORT_OK;
+}
+
+/* Its bias as floats. */
+static ort_status make_bias(ort_graph *graph, const coded_conv *c, ort_id *id, ort_error *err)
+{
+    *id = ort_edit_input(c->conv, 2);
+    if (!c->b)
+        return ORT_OK;
+    const ort_tensor *codes = ort_edit_constant(graph, c->b, 0);
+    const ort_tensor *scale = ort_edit_constant(graph, c->b, 1);
+    const ort_tensor *zero = ort_edit_constant(graph, c->b, 2);
+    const int64_t n = ort_tensor_count(codes);
+    ort_tensor made;
+    ORT_TRY(ort_edit_new_constant(graph, "bias", ORT_DTYPE_FLOAT, &codes->shape, &made, id, err));
+    for (int64_t i = 0; i < n; i++) {
+        const float *s = scale->data;
+        double z = zero ? ort_tensor_get_f64(zero, ort_tensor_count(zero) == n ? i : 0) : 0;
+        ((float *)made.data)[i] = (float)((ort_tensor_get_f64(codes, i) - z) *
+                                          (double)s[ort_tensor_count(scale) == n ? i : 0]);
+    }
+    return ORT_OK;
+}
+
+static void drop(ort_graph *graph, ort_node *node)
+{
+    const ort_graph_value *v = node ? graph->values.data[node->outputs[0]] : NULL;
+    if (v && !v->use_count && !v->is_output)
+        ort_graph_remove_node(graph, node);
+}
+
+/* What follows it, from `between` to `out`. */
+static ort_status add_activation(ort_layout *l, const coded_conv *c, const ort_node *like,
+                                 ort_id between, ort_id out, ort_error *err)
+{
+    const ort_node_spec spec = {.domain = "", .op_type = c->act, .name = like->name,
+                                .inputs = &between, .input_count = 1, .outputs = &out,
+                                .output_count = 1, .origin = like->origin};
+    return ort_edit_add_node(l->graph, &spec, NULL, err);
+}
+
+static ort_status replace(ort_layout *l, const coded_conv *c, ort_error *err)
+{
+    ort_graph *graph = l->graph;
+    const ort_id out = c->conv->outputs[0];
+    ort_float_conv made = {.inputs = {c->x->inputs[0], c->w->inputs[0], ORT_ID_NONE, ORT_ID_NONE,
+                                      ort_edit_input(c->x, 2), ORT_ID_NONE,
+                                      ort_edit_input(c->w, 2)},
+                           .low = c->low, .high = c->high};
+    ORT_TRY(make_bias(graph, c, &made.inputs[2], err));
+    ORT_TRY(make_scale(graph, c, &made.inputs[3], err));
+    ort_node like = *c->conv;
+    ort_graph_remove_node(graph, c->conv);
+    drop(graph, c->x);
+    drop(graph, c->w);
+    drop(graph, c->b);
+    if (!c->act)
+        return ort_float_conv_add(l, &like, &made, out, err);
+    const ort_id between = ort_layout_value(l, out);
+    if (between == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof between);
+    ORT_TRY(ort_float_conv_add(l, &like, &made, between, err));
+    return add_activation(l, c, &like, between, out, err);
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    const size_t nodes = c->graph->nodes.count;
+    ort_arena scratch = {0};
+    ort_layout l;
+    if (!c->target || c->portable)
+        return ORT_OK;
+    ort_status status = ort_layout_begin(&l, c->graph, ORT_BYTES_BLOCK, &scratch, err);
+    ort_node *node;
+    ORT_PASS_EACH_NODE(c->graph, node)
+    {
+        coded_conv found;
+        if (status != ORT_OK || node->id >= nodes) /* made here */
+            break;
+        if (!ort_edit_is_any(node, "Conv|ms.FusedConv") || !dequantizer(c->graph, node, 0) ||
+            !dequantizer(c->graph, node, 1))
+            continue;
+        const char *why = read_conv(c->graph, node, &found);
+        if (why) {
+            ort_pass_note(c, node, "%s", why);
+            continue;
+        }
+        status = replace(&l, &found, err);
+        ++*changes;
+    }
+    ort_arena_release(&scratch);
+    return status;
+}
+
+const ort_pass ort_pass_coded_convs = {
+    .name = "coded_convs",
+    .level = 3,
+    .doc = "convolutions of codes whose result stays float multiply bytes (cpu only)",
+    .apply = apply,
+};

@@ -1,0 +1,40 @@
+/* float_convs.c - see float_convs.h. */
+#include "provider/cpu/float_convs.h"
+
+#include <string.h>
+
+#include "op/blocked/bytes_op.h"
+#include "op/edit.h"
+#include "pass/facts/facts.h"
+
+enum { PLAIN_CHANNELS = 4 };
+
+const char *ort_float_conv_stays(const ort_node *conv, const ort_type *x, const ort_tensor *w,
+                                 const ort_tensor *zero)
+{
+    if ((x->rank != 3 && x->rank != 4) || x->rank != w->shape.rank || !ort_dim_known(x->dim[1]) ||
+        ort_tensor_count(w) == 0)
+        return "it isn't over one or two axes with known channels";
+    int64_t group = ort_node_attr_int(conv, "group"), maps = w->shape.dim[0];
+    if (group < 1 || maps % group || x->dim[1].size != w->shape.dim[1] * group)
+        return "its filters don't fit";
+    if (group > 1 && (w->shape.dim[1] > 1 || maps > group) &&
+        (w->shape.dim[1] % ORT_BYTES_BLOCK || maps / group % ORT_BYTES_BLOCK))
+        return "its groups aren't of whole blocks of channels";
+    if (zero && ort_tensor_count(zero) != 1 && ort_tensor_count(zero) != maps)
+        return "its weight's zero points don't fit";
+    return NULL;
+}
+
+ort_status ort_float_conv_add(ort_layout *l, const ort_node *conv, const ort_float_conv *made,
+                              ort_id out, ort_error *err)
+{
+    const ort_attr bounds[] = {ort_attr_float("low", made->low),
+                               ort_attr_float("high", made->high)};
+    ort_id inputs[7];
+    memcpy(inputs, made->inputs, sizeof inputs);
+    if (ort_node_attr_int(conv, "group") > 1 ||
+        ort_fact_type(l->graph, inputs[0])->dim[1].size > PLAIN_CHANNELS)
+        ORT_TRY(ort_layout_input(l, inputs[0], "BlockBytes", &inputs[0], err));
+    return ort_layout_node(l, conv, "BytesConvFloat", inputs, 7, out, bounds, 2, err);
+}

@@ -1,0 +1,23 @@
+/* float_convs.h - convolutions of codes whose result is a plain float tensor: what becomes a
+ * BytesConvFloat (op/blocked/bytes_op.h), of DynamicQuantizeLinear (dynamic_convs.c) and of
+ * DequantizeLinear (coded_convs.c).
+ */
+#ifndef ORT_PROVIDER_CPU_FLOAT_CONVS_H
+#define ORT_PROVIDER_CPU_FLOAT_CONVS_H
+
+#include "provider/cpu/layout_edit.h"
+
+typedef struct ort_float_conv {
+    ort_id inputs[7]; /* BytesConvFloat's: x, w, bias, scale, zero of x, none, zero of w */
+    double low, high; /* bounds of the result */
+} ort_float_conv;
+
+/* Why codes of type x can't be convolved so with a weight and its zero point (NULL: none); NULL:
+ * they can. `conv` has the group. */
+const char *ort_float_conv_stays(const ort_node *conv, const ort_type *x, const ort_tensor *w,
+                                 const ort_tensor *zero);
+/* The node, with conv's attributes and origin; x comes into the layout. */
+ort_status ort_float_conv_add(ort_layout *l, const ort_node *conv, const ort_float_conv *made,
+                              ort_id out, ort_error *err);
+
+#endif
