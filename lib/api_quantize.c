@@ -27,6 +27,17 @@ ort_status ort_quantizer_calibrate(ort_quantizer *quantizer, ort_value *const *i
     return ort_quantizer_observe(quantizer, inputs, input_count, err);
 }
 
+ort_status ort_quantizer_override(ort_quantizer *quantizer, const char *json, ort_error *err)
+{
+    return quantizer ? ort_quantizer_replan(quantizer, json, err) : ort_error_null(err, __func__);
+}
+
+bool ort_quantizer_node(const ort_quantizer *quantizer, size_t index,
+                        ort_quantizer_node_info *info)
+{
+    return quantizer && info && ort_quantizer_tell(quantizer, index, info);
+}
+
 ort_status ort_quantizer_apply(ort_quantizer *quantizer, ort_model **model, ort_error *err)
 {
     if (!quantizer || !model)

@@ -289,10 +289,18 @@ typedef struct ort_quantize_options {
     ort_observer observer;
     double percentile;              /* of ORT_OBSERVE_PERCENTILE */
     int threads;                    /* of calibration; 0: as an environment's */
+    /* Nodes by name or operator, '*' and '?' standing for any text and any letter,
+     * NULL-terminated, or NULL: these stay float; only these don't. Borrowed for the call. */
+    const char *const *exclude, *const *include;
+    const char *overrides;          /* JSON of "ort-overrides/1" (ort-quantize(1)), or NULL */
+    bool qoperator;                 /* operators on codes (QLinearConv, ...) where there are */
+    bool contrib;                   /* com.microsoft's QuantizeLinear, not another opset */
+    bool without_passes;            /* the model is taken as it is: no pass of level 1 before */
+    bool keep_fused;                /* nodes that an optimizer fused stay, and are no error */
 } ort_quantize_options;
 #define ORT_QUANTIZE_OPTIONS_INIT \
     {sizeof(ort_quantize_options), ORT_DTYPE_UINT8, ORT_DTYPE_INT8, false, false, false, false, \
-     false, ORT_OBSERVE_MSE, 99.999, 0}
+     false, ORT_OBSERVE_MSE, 99.999, 0, NULL, NULL, NULL, false, false, false, false}
 ORT_INIT_(ort_quantize_options, ORT_QUANTIZE_OPTIONS_INIT)
 
 /* The model is borrowed for the call; it is not changed. */
@@ -308,6 +316,24 @@ ORT_WARN_UNUSED ort_status ort_quantizer_calibrate(ort_quantizer *quantizer,
 /* The model on codes; the caller frees it. It shares weights that stay float with the original. */
 ORT_WARN_UNUSED ort_status ort_quantizer_apply(ort_quantizer *quantizer, ort_model **model,
                                                ort_error *err);
+
+/* Other overrides (or NULL) from here on; what was observed stays. A rule that names nothing, or is
+ * none, is ORT_ERROR_USAGE. */
+ORT_WARN_UNUSED ort_status ort_quantizer_override(ort_quantizer *quantizer, const char *json,
+                                                  ort_error *err);
+/* What becomes of a node: "product" (multiplies codes), "step" (from codes to codes), "move" (only
+ * moves them), "folded" (belongs to the node before it), "table" (looks up rows of codes), or
+ * "float", and then why. Texts live as long as the quantizer. */
+typedef struct ort_quantizer_node_info {
+    size_t size;
+    const char *name, *op_type, *part, *why; /* why: NULL unless it stays float */
+} ort_quantizer_node_info;
+#define ORT_QUANTIZER_NODE_INFO_INIT \
+    {sizeof(ort_quantizer_node_info), NULL, NULL, NULL, NULL}
+ORT_INIT_(ort_quantizer_node_info, ORT_QUANTIZER_NODE_INFO_INIT)
+/* In the order in which they run, constants not; false past the last one. */
+bool ort_quantizer_node(const ort_quantizer *quantizer, size_t index,
+                        ort_quantizer_node_info *info);
 
 /* Made-up inputs for a session: draws by name and role (ort-formats(5)); strings need a sample. */
 ORT_WARN_UNUSED ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed,

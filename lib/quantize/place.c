@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "op/edit.h"
+#include "quantize/place_why.h"
 
 typedef struct row {
     const char *op_type;
@@ -85,6 +86,17 @@ bool ort_place_reads(const ort_graph *graph, const ort_node *node, int slot)
            is_float(graph, node->inputs[slot]);
 }
 
+/* Depthwise, an output channel is an input channel; in other groups it has no axis of its own. */
+static int transposed_axis(const ort_graph *graph, const ort_node *node)
+{
+    const ort_type *w = type_of(graph, node->inputs[1]);
+    int64_t group = ort_node_int(node, "group", 1);
+    if (group == 1)
+        return 1;
+    return ort_type_rank(w) > 1 && ort_dim_is(w->dim[0], group) && ort_dim_is(w->dim[1], 1) ? 0
+                                                                                           : -1;
+}
+
 bool ort_place_is_product(const ort_graph *graph, const ort_node *node, ort_place_product *product)
 {
     const row *r = row_of(node);
@@ -100,10 +112,44 @@ bool ort_place_is_product(const ort_graph *graph, const ort_node *node, ort_plac
     if (ort_edit_is(node, ONNX, "Conv"))
         product->axis = 0;
     else if (ort_edit_is(node, ONNX, "ConvTranspose"))
-        product->axis = ort_node_int(node, "group", 1) == 1 ? 1 : -1;
+        product->axis = transposed_axis(graph, node);
     else
         product->axis = ort_node_int(node, "transB", 0) ? 0 : 1;
     return true;
+}
+
+/* The axis before a Transpose of what is axis `axis` behind it. */
+static int axis_before(const ort_node *transpose, int axis, int rank)
+{
+    size_t count = 0;
+    const int64_t *perm = ort_node_ints(transpose, "perm", &count);
+    if (axis < 0 || axis >= rank)
+        return -1;
+    return perm && count == (size_t)rank ? (int)perm[axis] : rank - 1 - axis;
+}
+
+bool ort_place_weight_of(const ort_graph *graph, const ort_node *node, ort_place_weight *weight)
+{
+    ort_place_product product;
+    if (!ort_place_is_product(graph, node, &product))
+        return false;
+    ort_id id = node->inputs[product.weight];
+    const ort_node *before = ort_edit_producer(graph, id);
+    const ort_tensor *turned = ort_edit_is(before, ONNX, "Transpose")
+                                   ? constant(graph, before->inputs[0]) : NULL;
+    if (turned && is_float(graph, before->inputs[0])) {
+        int axis = axis_before(before, product.axis, turned->shape.rank);
+        *weight = (ort_place_weight){before->inputs[0], axis, before};
+        return true;
+    }
+    *weight = (ort_place_weight){id, product.axis, NULL};
+    return constant(graph, id);
+}
+
+const char *ort_part_word(ort_part part)
+{
+    static const char *const words[] = {"float", "product", "folded", "step", "move", "table"};
+    return words[part];
 }
 
 /* ---- what a node could be */
@@ -147,11 +193,40 @@ static bool resizes_by_lines(const ort_node *node)
            !ort_node_int(node, "antialias", 0);
 }
 
+/* A Gather of rows of a constant of two dimensions. */
+static const ort_tensor *table_of(const ort_graph *graph, const ort_node *node)
+{
+    const ort_tensor *t = ort_edit_is(node, ONNX, "Gather") && is_float(graph, node->inputs[0])
+                              ? constant(graph, node->inputs[0]) : NULL;
+    return t && t->shape.rank == 2 && ort_node_int(node, "axis", 0) == 0 ? t : NULL;
+}
+
+static const char *objection_to_table(const ort_graph *graph, const ort_node *node)
+{
+    enum { SMALL = 4096 };
+    const ort_tensor *t = table_of(graph, node);
+    if (constant(graph, node->inputs[1]))
+        return "everything that it reads is constant";
+    for (int64_t k = 0; t->data && k < ort_tensor_count(t); k++)
+        if (!isfinite(((const float *)t->data)[k]))
+            return "a number of its table isn't finite";
+    return ort_tensor_count(t) < SMALL ? "its table is small" : NULL;
+}
+
+static ort_part part_by_row(const ort_graph *graph, const ort_node *node, const row *r)
+{
+    return table_of(graph, node) ? ORT_PART_TABLE : r->part;
+}
+
 static const char *first_objection(const ort_graph *graph, const ort_node *node, const row *r)
 {
+    const char *already = r ? ort_place_already(graph, node) : NULL;
     if (!r)
-        return node->body_count ? "bodies of control flow stay float"
-                                : "not an operator that computes on codes";
+        return ort_place_foreign(node);
+    if (already)
+        return already;
+    if (table_of(graph, node))
+        return objection_to_table(graph, node);
     for (int o = 0; o < node->output_count; o++)
         if (node->outputs[o] != ORT_ID_NONE && !is_float(graph, node->outputs[o]))
             return "its result isn't float";
@@ -178,7 +253,7 @@ static void begin(placing *p, ort_place_stays *stays, void *arg)
         n->why = first_objection(p->graph, node, r);
         if (!n->why)
             n->why = stays(arg, node);
-        n->part = n->why ? ORT_PART_FLOAT : r->part;
+        n->part = n->why ? ORT_PART_FLOAT : part_by_row(p->graph, node, r);
     }
 }
 
@@ -326,17 +401,22 @@ static bool becomes_codes(const placing *p, ort_id id)
 static void place_inputs(placing *p, const ort_node *node)
 {
     ort_place_product product = {-1, -1, -1};
-    ort_place_is_product(p->graph, node, &product);
+    ort_place_weight weight;
+    bool multiplies = ort_place_is_product(p->graph, node, &product) &&
+                      ort_place_weight_of(p->graph, node, &weight);
+    if (multiplies)
+        p->place->values[weight.id].weight = true;
+    if (part_of(p, node->id) == ORT_PART_TABLE) {
+        p->place->values[node->inputs[0]].weight = true;
+        return;
+    }
     for (int i = 0; i < node->input_count; i++) {
         ort_id id = node->inputs[i];
         if (!ort_place_reads(p->graph, node, i) ||
             (part_of(p, node->id) == ORT_PART_FOLDED && constant(p->graph, id)))
             continue;
-        ort_place_value *v = &p->place->values[id];
-        if (constant(p->graph, id) && i == product.weight)
-            v->weight = true;
-        else if (becomes_codes(p, id))
-            v->coded = true;
+        if (!(multiplies && i == product.weight) && becomes_codes(p, id))
+            p->place->values[id].coded = true;
     }
 }
 

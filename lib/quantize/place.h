@@ -17,6 +17,7 @@ typedef enum ort_part {
     ORT_PART_FOLDED,  /* belongs to the node that computes its input */
     ORT_PART_STEP,    /* from codes to codes of another grid */
     ORT_PART_MOVE,    /* codes stay what they are: one grid for inputs and outputs */
+    ORT_PART_TABLE,   /* looks up rows of codes, and gives floats */
 } ort_part;
 
 typedef struct ort_place_node {
@@ -26,7 +27,7 @@ typedef struct ort_place_node {
 
 typedef struct ort_place_value {
     bool coded;  /* becomes codes when it is computed */
-    bool weight; /* a constant that a product reads in codes, with an axis of its own */
+    bool weight; /* a constant that a product or a table reads in codes, with an axis of its own */
     ort_id grid; /* the value whose grid it shares; itself where none */
 } ort_place_value;
 
@@ -50,5 +51,15 @@ typedef struct ort_place_product {
 } ort_place_product;
 bool ort_place_is_product(const ort_graph *graph, const ort_node *node,
                           ort_place_product *product);
+/* The constant that a product multiplies with, which a Transpose may turn first: as linear layers
+ * share it with tables. False: it is computed. */
+typedef struct ort_place_weight {
+    ort_id id;
+    int axis;                  /* of output channels in the constant; -1: none */
+    const ort_node *transpose; /* between it and the product, or NULL */
+} ort_place_weight;
+bool ort_place_weight_of(const ort_graph *graph, const ort_node *node, ort_place_weight *weight);
+/* One word for a report: "float", "product", "folded", "step", "move", "table". */
+const char *ort_part_word(ort_part part);
 
 #endif

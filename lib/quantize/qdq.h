@@ -4,17 +4,21 @@
 #ifndef ORT_QUANTIZE_QDQ_H
 #define ORT_QUANTIZE_QDQ_H
 
-#include "quantize/code_grid.h"
+#include "quantize/code_plan.h"
 #include "quantize/place.h"
 
+/* The grid of a value in this form; asked once for each value that others share one with. */
+typedef ort_grid ort_qdq_grid(void *arg, ort_id value, const ort_code_form *form);
+
 typedef struct ort_qdq_options {
-    ort_codes_range activations, weights;
-    bool per_tensor;        /* one scale a weight, not one an output channel */
-    bool fit_weights;       /* grids of weights by their squared error, not by their range alone */
-    const ort_grid *grids;  /* of activations, by the value that a grid belongs to */
+    const ort_code_plan *plan; /* settled */
+    ort_qdq_grid *grid;
+    void *arg;
+    bool contrib; /* QuantizeLinear and DequantizeLinear of com.microsoft where the model's opset
+                   * has none of a type */
 } ort_qdq_options;
 
-/* The model's opset must be 13 at least (10 with per_tensor). */
+/* The model's opset must be that of ort_code_plan_opset, but for `contrib`. */
 ort_status ort_qdq_write(ort_graph *graph, const ort_placement *place,
                          const ort_qdq_options *options, ort_error *err);
 

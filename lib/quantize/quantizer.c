@@ -14,7 +14,7 @@
 #include "exec/session.h"
 #include "op/edit.h"
 #include "op/op.h"
-#include "opset/opset.h"
+#include "quantize/design.h"
 #include "quantize/qdq.h"
 #include "quantize/range.h"
 
@@ -27,9 +27,9 @@ typedef struct observed {
 
 struct ort_quantizer {
     ort_quantize_options options;
-    ort_codes_range activations, weights;
     ort_model *model;
-    ort_placement place;
+    ort_design design;
+    const ort_registry *registry;
     ort_env *env; /* of the calibration tier */
     ort_session *session;
     observed *values; /* [value_count], what holds the numbers of roots of grids */
@@ -40,30 +40,7 @@ struct ort_quantizer {
     int64_t samples;
 };
 
-/* ---- placing */
-
-static const char *stays_float(void *arg, const ort_node *node)
-{
-    (void)arg;
-    (void)node;
-    return NULL;
-}
-
-static ort_status place_model(ort_quantizer *q, const ort_registry *registry, ort_error *err)
-{
-    enum { PER_AXIS_OPSET = 13 };
-    if (ort_model_opset(q->model, "") < PER_AXIS_OPSET) {
-        ort_findings *found = NULL;
-        int reach = 0;
-        ORT_TRY(ort_findings_new(&found, err));
-        ort_status status = ort_model_convert_opset(q->model, registry, PER_AXIS_OPSET, false,
-                                                    found, &reach, err);
-        ort_findings_free(found);
-        ORT_TRY(status);
-    }
-    ORT_TRY(ort_graph_infer(q->model->graph, registry, NULL, err));
-    return ort_place_graph(q->model->graph, stays_float, q, &q->place, err);
-}
+/* ---- values to observe */
 
 /* What holds the same numbers and is computed: runs don't show what is only another shape of it. */
 static ort_id source_of(const ort_graph *graph, ort_id id)
@@ -86,7 +63,7 @@ static ort_status note_value(ort_quantizer *q, ort_id id, ort_error *err)
         q->observed_at[id] = (size_t)at + 1;
         return ORT_OK;
     }
-    if (q->options.observer != ORT_OBSERVE_MIN_MAX) {
+    if (q->options.observer != ORT_OBSERVE_MIN_MAX || ort_code_rules_observe(&q->design.rules)) {
         o->histogram.bins = calloc(ORT_HISTOGRAM_BINS, sizeof *o->histogram.bins);
         if (!o->histogram.bins)
             return ort_error_memory(err, ORT_HISTOGRAM_BINS * sizeof *o->histogram.bins);
@@ -98,30 +75,62 @@ static ort_status note_value(ort_quantizer *q, ort_id id, ort_error *err)
                : ort_error_memory(err, sizeof *o);
 }
 
-/* Values whose grid depends on samples: each root of what becomes codes, constants not. */
+static ort_id root_of(const ort_placement *place, ort_id id)
+{
+    while (place->values[id].grid != id)
+        id = place->values[id].grid;
+    return id;
+}
+
+/* Values whose grid depends on samples: each root of what could become codes, constants not. NULL:
+ * no memory. */
+static bool *roots_of(const ort_quantizer *q)
+{
+    const ort_placement *place = &q->design.widest;
+    const ort_graph *graph = q->model->graph;
+    bool *wanted = calloc(graph->values.count + 1, sizeof *wanted);
+    for (size_t i = 0; wanted && i < graph->values.count; i++)
+        if (place->values[i].coded && !graph->values.data[i]->fact.value)
+            wanted[root_of(place, (ort_id)i)] = true;
+    return wanted;
+}
+
 static ort_status collect(ort_quantizer *q, ort_error *err)
 {
-    ort_graph *graph = q->model->graph;
-    size_t count = graph->values.count;
+    size_t count = q->model->graph->values.count;
     q->values = calloc(count + 1, sizeof *q->values);
     q->watched = calloc(count + 1, sizeof *q->watched);
     q->observed_at = calloc(count + 1, sizeof *q->observed_at);
-    bool *wanted = calloc(count + 1, sizeof *wanted);
+    bool *wanted = roots_of(q);
     ort_status status = q->values && q->watched && q->observed_at && wanted
                             ? ORT_OK
                             : ort_error_memory(err, count * sizeof *q->values);
-    for (size_t i = 0; i < count && status == ORT_OK; i++)
-        if (q->place.values[i].coded && !graph->values.data[i]->fact.value) {
-            ort_id root = (ort_id)i;
-            while (q->place.values[root].grid != root)
-                root = q->place.values[root].grid;
-            wanted[root] = true;
-        }
     for (size_t i = 0; i < count && status == ORT_OK; i++)
         if (wanted[i])
             status = note_value(q, (ort_id)i, err);
     free(wanted);
     return status;
+}
+
+/* Values got other numbers; what was observed is found by its name. */
+static ort_status map_values(ort_quantizer *q, ort_error *err)
+{
+    const ort_graph *graph = q->model->graph;
+    size_t count = graph->values.count;
+    size_t *at = calloc(count + 1, sizeof *at);
+    bool *wanted = roots_of(q);
+    for (size_t i = 0; at && wanted && i < count; i++) {
+        uint64_t found;
+        if (wanted[i] && ort_hashmap_get_str(&q->by_name,
+                                             graph->values.data[source_of(graph, (ort_id)i)]->name,
+                                             &found))
+            at[i] = (size_t)found + 1;
+    }
+    bool ok = at && wanted;
+    free(wanted);
+    free(q->observed_at);
+    q->observed_at = at;
+    return ok ? ORT_OK : ort_error_memory(err, count * sizeof *at);
 }
 
 ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
@@ -132,17 +141,10 @@ ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
     if (!q)
         return ort_error_memory(err, sizeof *q);
     q->options = *options;
-    ort_status status = ORT_OK;
-    if (!ort_codes_range_of(options->activations, options->symmetric, options->reduce_range,
-                            &q->activations) ||
-        !ort_codes_range_of(options->weights, !options->asymmetric_weights, options->reduce_range,
-                            &q->weights))
-        status = ort_error_set(err, ORT_ERROR_USAGE,
-                               "codes are of an integer type of 2 to 16 bits");
+    q->registry = env->registry;
+    ort_status status = ort_model_clone(model, &q->model, err);
     if (status == ORT_OK)
-        status = ort_model_clone(model, &q->model, err);
-    if (status == ORT_OK)
-        status = place_model(q, env->registry, err);
+        status = ort_design_make(&q->design, q->model, env->registry, &env->log, options, err);
     if (status == ORT_OK)
         status = collect(q, err);
     if (status == ORT_OK)
@@ -216,35 +218,71 @@ ort_status ort_quantizer_observe(ort_quantizer *q, ort_value *const *inputs, siz
 
 /* ---- the model on codes */
 
+/* What samples said of a value, or of what it has its codes from. */
+static const ort_histogram *histogram_of(const ort_quantizer *q, ort_id id)
+{
+    size_t at = q->observed_at[id];
+    if (!at)
+        at = q->observed_at[root_of(&q->design.widest, id)];
+    return at ? &q->values[at - 1].histogram : NULL;
+}
+
+static ort_grid grid_of(void *arg, ort_id id, const ort_code_form *form)
+{
+    const ort_quantizer *q = arg;
+    const ort_histogram *h = histogram_of(q, id);
+    if (form->has_range)
+        return ort_grid_of(&form->codes, form->least, form->most);
+    if (!h)
+        return ort_grid_of(&form->codes, 0, 0);
+    ort_range r = ort_range_choose(h, form->observer, form->percentile, &form->codes);
+    return ort_grid_of(&form->codes, r.least, r.most);
+}
+
 ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *err)
 {
+    ort_model *copy = NULL;
     if (q->samples == 0)
         return ort_error_set(err, ORT_ERROR_USAGE,
                              "no sample was observed: the ranges of values are unknown");
-    ort_grid *grids = calloc(q->model->graph->values.count + 1, sizeof *grids);
-    ort_model *copy = NULL;
-    if (!grids)
-        return ort_error_memory(err, sizeof *grids);
-    for (size_t i = 0; i < q->model->graph->values.count; i++) {
-        if (!q->observed_at[i])
-            continue;
-        ort_range r = ort_range_choose(&q->values[q->observed_at[i] - 1].histogram,
-                                       q->options.observer, q->options.percentile,
-                                       &q->activations);
-        grids[i] = ort_grid_of(&q->activations, r.least, r.most);
-    }
-    ort_qdq_options options = {.activations = q->activations, .weights = q->weights,
-                               .per_tensor = q->options.per_tensor,
-                               .fit_weights = !q->options.plain_weights, .grids = grids};
+    ort_qdq_options options = {.plan = &q->design.plan, .grid = grid_of, .arg = q,
+                               .contrib = q->options.contrib};
     ort_status status = ort_model_clone(q->model, &copy, err);
     if (status == ORT_OK)
-        status = ort_qdq_write(copy->graph, &q->place, &options, err);
-    free(grids);
+        status = ort_qdq_write(copy->graph, &q->design.place, &options, err);
     if (status == ORT_OK)
         *model = copy;
     else
         ort_model_free(copy);
     return status;
+}
+
+/* ---- what becomes of it */
+
+/* Another opset may be needed, and values get new numbers then. */
+ort_status ort_quantizer_replan(ort_quantizer *q, const char *json, ort_error *err)
+{
+    ORT_TRY(ort_design_override(&q->design, q->registry, json, err));
+    return map_values(q, err);
+}
+
+bool ort_quantizer_tell(const ort_quantizer *q, size_t index, ort_quantizer_node_info *info)
+{
+    const ort_node *node;
+    size_t at = 0;
+    ORT_EACH_NODE(q->model->graph, node)
+    {
+        if (ort_node_is_constant(node) || at++ != index)
+            continue;
+        const ort_place_node *place = &q->design.place.nodes[node->id];
+        ort_quantizer_node_info told = {sizeof told, node->name, node->op_type,
+                                        ort_part_word(place->part), place->why};
+        size_t size = info->size < sizeof told ? info->size : sizeof told;
+        told.size = info->size;
+        memcpy(info, &told, size);
+        return true;
+    }
+    return false;
 }
 
 void ort_quantizer_release(ort_quantizer *q)
@@ -259,6 +297,7 @@ void ort_quantizer_release(ort_quantizer *q)
     free(q->watched);
     free(q->observed_at);
     ort_hashmap_release(&q->by_name);
+    ort_design_release(&q->design);
     ort_model_free(q->model);
     free(q);
 }

@@ -10,6 +10,8 @@ ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
                               ort_error *err);
 ort_status ort_quantizer_observe(ort_quantizer *q, ort_value *const *inputs, size_t count,
                                  ort_error *err);
+ort_status ort_quantizer_replan(ort_quantizer *q, const char *json, ort_error *err);
+bool ort_quantizer_tell(const ort_quantizer *q, size_t index, ort_quantizer_node_info *info);
 ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *err);
 void ort_quantizer_release(ort_quantizer *q);
 

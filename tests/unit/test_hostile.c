@@ -651,6 +651,12 @@ static void quantizing(test_state *test)
     CHECK_REFUSED(ort_quantizer_calibrate(NULL, &t.x, 1, NULL));
     CHECK_REFUSED(ort_quantizer_calibrate(kept, NULL, 1, NULL));
     CHECK_REFUSED(ort_quantizer_calibrate(kept, &t.x, 2, NULL));
+    CHECK_REFUSED(ort_quantizer_override(NULL, NULL, NULL));
+    CHECK_REFUSED(ort_quantizer_override(kept, "{}", NULL));
+    CHECK(!ort_quantizer_override(kept, NULL, NULL));
+    ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
+    CHECK(!ort_quantizer_node(NULL, 0, &info) && !ort_quantizer_node(kept, 0, NULL));
+    CHECK(!ort_quantizer_node(kept, SIZE_MAX, &info));
     CHECK_REFUSED(ort_quantizer_apply(NULL, &m, NULL));
     CHECK_REFUSED(ort_quantizer_apply(kept, NULL, NULL));
     CHECK_REFUSED(ort_quantizer_apply(kept, &m, NULL)); /* no sample was seen */

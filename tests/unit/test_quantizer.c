@@ -55,12 +55,12 @@ static void build_attention(net *n)
 {
     net_input(n, "x", ORT_DTYPE_FLOAT, 3, DIMS(1, 7, 16));
     add_weights(n, "wq", 2, DIMS(16, 16));
-    add_weights(n, "wk", 2, DIMS(16, 16));
+    add_weights(n, "kw", 2, DIMS(16, 16));
     add_weights(n, "bias", 1, DIMS(16));
     net_constant(n, "tenth", ORT_DTYPE_FLOAT, 0, NULL, (const float[]){0.1f});
     net_node(n, "MatMul", "x wq", "q0");
     net_node(n, "Add", "q0 bias", "q");
-    net_node(n, "MatMul", "x wk", "k");
+    net_node(n, "MatMul", "x kw", "k");
     set_ints(n, net_node(n, "Transpose", "k", "kt"), "perm", DIMS(0, 2, 1), 3);
     net_node(n, "MatMul", "q kt", "s");
     net_node(n, "Mul", "s tenth", "scaled");

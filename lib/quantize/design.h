@@ -1,0 +1,31 @@
+/* design.h - a copy of a float model made ready, and what of it is to compute on codes: once
+ * without regard to what is excluded, which is what samples are observed for, and once with it.
+ */
+#ifndef ORT_QUANTIZE_DESIGN_H
+#define ORT_QUANTIZE_DESIGN_H
+
+#include "base/log.h"
+#include "op/op.h"
+#include "quantize/code_plan.h"
+
+typedef struct ort_design {
+    ort_model *model;             /* borrowed: the caller's copy, changed */
+    ort_quantize_options options; /* its pointers are the caller's, and not kept */
+    const char **exclude, **include; /* copies in the model's arena, or NULL */
+    ort_code_rules rules;
+    ort_code_plan plan;
+    ort_placement widest, place;
+    const char **stays;           /* by node: a reason that was found later, or NULL */
+} ort_design;
+
+/* The level-1 passes (unless options say not), the opset that the types need, types of values. A
+ * model that was optimized too far is refused. After a failure release it. */
+ort_status ort_design_make(ort_design *design, ort_model *model, const ort_registry *registry,
+                           const ort_log *log, const ort_quantize_options *options,
+                           ort_error *err);
+/* Other overrides (or NULL) instead of those that there are. */
+ort_status ort_design_override(ort_design *design, const ort_registry *registry, const char *json,
+                               ort_error *err);
+void ort_design_release(ort_design *design);
+
+#endif
