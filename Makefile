@@ -9,6 +9,7 @@
 #   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
 #   make bench-optimize  the optimizer beside the simplifiers and onnxruntime's own files
 #   make bench-quant  what quantized models compute beside those of onnxruntime.quantization
+#   make bench-agreement  how often quantized classifiers answer as their float models do
 #   make bench-pack  start-up with and without pack files beside onnxruntime's own files
 #   make bench-shared  two threads against one where processors are shared
 #   make bench-kernels  kernels beside the machine's peak, goals and OpenBLAS
@@ -309,6 +310,10 @@ bench-optimize: all $(OBJ)/tests/bench/bench
 .PHONY: bench-quant
 bench-quant: all
 	@sh tests/tools/run_bench_quant.sh $(MODELS) $(BENCH_QUANT)
+# Quantized classifiers beside their float models: BENCH_AGREEMENT="--only GLOB --options ..."
+.PHONY: bench-agreement
+bench-agreement: all
+	@sh tests/tools/run_bench_agreement.sh $(MODELS) $(BENCH_AGREEMENT)
 # Start-up with and without pack files beside onnxruntime: BENCH_PACK="--only GLOB --launches N"
 .PHONY: bench-pack
 bench-pack: all $(OBJ)/tests/bench/bench

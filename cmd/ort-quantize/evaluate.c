@@ -179,30 +179,60 @@ static ort_status time_both(evaluation *e, ort_error *err)
     return ORT_OK;
 }
 
-static bool is_class(ort_dtype dtype)
+/* Numbers or names of classes. */
+static bool is_class(const ort_value *v)
 {
-    return dtype == ORT_DTYPE_INT64 || dtype == ORT_DTYPE_INT32;
+    ort_dtype dtype = ort_value_dtype(v);
+    return dtype == ORT_DTYPE_INT64 || dtype == ORT_DTYPE_INT32 || dtype == ORT_DTYPE_STRING;
 }
 
+static bool same_class(const ort_value *a, const ort_value *b, int64_t i)
+{
+    size_t la = 0, lb = 0;
+    if (ort_value_dtype(a) != ORT_DTYPE_STRING)
+        return ort_value_get_double(a, i) == ort_value_get_double(b, i);
+    const char *x = ort_value_string(a, i, &la), *y = ort_value_string(b, i, &lb);
+    return la == lb && (la == 0 || !memcmp(x, y, la));
+}
+
+static void add_classes(measured_output *m, const ort_value *reference, const ort_value *other)
+{
+    m->distance.margin = NAN;
+    m->classes += ort_value_count(reference);
+    for (int64_t i = 0; i < ort_value_count(reference); i++)
+        m->alike += same_class(reference, other, i);
+}
+
+static void add_tensors(measured_output *m, const ort_value *reference, const ort_value *other)
+{
+    bool alike = ort_value_dtype(reference) == ort_value_dtype(other) &&
+                 ort_value_count(reference) == ort_value_count(other);
+    if (is_class(reference) && alike)
+        add_classes(m, reference, other);
+    if (ort_value_dtype(reference) == ORT_DTYPE_STRING && alike)
+        return;
+    if (ort_distance_add(&m->distance, reference, other, NULL) == ORT_OK)
+        return;
+    m->why = "the two models give other shapes";
+    m->misfit = true;
+}
+
+/* Of maps the numbers, which stand in the order of their keys in both models; of sequences each
+ * item. */
 static void add_output(measured_output *m, const ort_value *reference, const ort_value *other)
 {
-    if (!reference || !other || ort_value_get_kind(reference) != ORT_VALUE_TENSOR) {
-        m->why = "it is no tensor";
-        return;
+    ort_value_kind kind = ort_value_get_kind(reference);
+    if (kind != ort_value_get_kind(other) || ort_value_count(reference) != ort_value_count(other)) {
+        m->why = "the two models give other shapes";
+        m->misfit = true;
+    } else if (kind == ORT_VALUE_TENSOR) {
+        add_tensors(m, reference, other);
+    } else if (kind == ORT_VALUE_MAP) {
+        add_tensors(m, ort_value_item(reference, 1), ort_value_item(other, 1));
+    } else {
+        for (int64_t i = 0; kind == ORT_VALUE_SEQUENCE && i < ort_value_count(reference); i++)
+            add_output(m, ort_value_item(reference, (size_t)i), ort_value_item(other, (size_t)i));
     }
-    if (is_class(ort_value_dtype(reference)) && is_class(ort_value_dtype(other)) &&
-        ort_value_count(reference) == ort_value_count(other)) {
-        m->distance.margin = NAN;
-        m->classes += ort_value_count(reference);
-        for (int64_t i = 0; i < ort_value_count(reference); i++)
-            m->alike += ort_value_get_double(reference, i) == ort_value_get_double(other, i);
-    }
-    ort_error err = {0};
-    if (ort_distance_add(&m->distance, reference, other, &err) == ORT_OK)
-        return;
-    bool text = ort_value_dtype(reference) == ORT_DTYPE_STRING;
-    m->why = text ? "it is text" : "the two models give other shapes";
-    m->misfit = !text;
 }
 
 static ort_status judge_sample(void *arg, ort_value *const *inputs, size_t count, ort_error *err)

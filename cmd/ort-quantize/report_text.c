@@ -32,6 +32,7 @@ static void add_output(table *t, const measured_output *m)
     char text[24];
     const ort_distance *d = &m->distance;
     double cosine = ort_distance_cosine(d);
+    bool names = m->classes > 0 && d->samples == 0; /* strings: equal or not */
     table_cell(t, m->name);
     if (m->why) {
         table_cellf(t, "not compared: %s", m->why);
@@ -39,12 +40,15 @@ static void add_output(table *t, const measured_output *m)
             table_cell(t, "");
         return;
     }
-    table_cell(t, nearness_sqnr(ort_distance_sqnr_db(d), text, sizeof text));
+    table_cell(t, names ? "" : nearness_sqnr(ort_distance_sqnr_db(d), text, sizeof text));
     if (isnan(cosine))
-        table_cell(t, "none");
+        table_cell(t, names ? "" : "none");
     else
         table_cellf(t, "%.6f", cosine);
-    table_cellf(t, "%.4g", d->worst);
+    if (names)
+        table_cell(t, "");
+    else
+        table_cellf(t, "%.4g", d->worst);
     if (m->classes > 0)
         add_share(t, m->alike, m->classes);
     else
