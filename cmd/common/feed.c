@@ -3,13 +3,13 @@
  * Names win over position. A file whose names are no inputs fills the inputs that are still empty,
  * in graph order. Several files for one input are a stream of runs, or one batch with --stack.
  */
-#include "common/feed.h"
+#include "common/feed_parts.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/folder.h"
 #include "common/join.h"
 
 int feed_input_index(const ort_session *session, const char *name)
@@ -25,20 +25,6 @@ int feed_input_index(const ort_session *session, const char *name)
         tool_unknown_name("input", name, names, n);
     free(names);
     return index;
-}
-
-static int find_input(const ort_session *session, const char *name)
-{
-    for (size_t i = 0; i < ort_session_input_count(session); i++)
-        if (!strcmp(ort_session_input_name(session, i), name))
-            return (int)i;
-    return -1;
-}
-
-static bool is_folder(const char *path)
-{
-    struct stat st;
-    return strcmp(path, "-") && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 static void list_purposes(feed *f)
@@ -57,111 +43,6 @@ static void list_purposes(feed *f)
     }
 }
 
-/* Values without names go to the inputs that are still open, in order. */
-static ort_purpose *open_purposes(const feed *f)
-{
-    ort_purpose *list = tool_alloc((f->count + 1) * sizeof *list);
-    size_t n = 0;
-    for (int given = 0; given < 2; given++)
-        for (size_t i = 0; i < f->count; i++) {
-            bool has = i >= f->required || f->fixed[f->order[i]] != NULL;
-            if (has == (given == 1))
-                list[n++] = f->purposes[i];
-        }
-    return list;
-}
-
-/* Columns are those of a table; the library refuses other files. */
-static void choose_columns(feed *f, ort_read_options *options)
-{
-    const feed_options *o = f->options;
-    options->keep = o->ids != NULL && o->ids->count > 0 ? o->ids->items : NULL;
-    options->drop = o->drops != NULL && o->drops->count > 0 ? o->drops->items : NULL;
-    f->tables = true;
-}
-
-static int load(feed *f, const char *path, ort_tensors **tensors)
-{
-    ort_error err = {0};
-    if (f->ahead != NULL) { /* this file's; a pipe can't be read again */
-        *tensors = f->ahead;
-        f->ahead = NULL;
-        return 0;
-    }
-    bool folder = is_folder(path);
-    ort_purpose *open = folder ? NULL : open_purposes(f);
-    ort_read_options options = {.size = sizeof options,
-                                .format = folder ? ORT_FORMAT_AUTO : f->options->format,
-                                .purposes = folder ? f->purposes : open,
-                                .purpose_count = f->count};
-    if (!folder)
-        choose_columns(f, &options);
-    ort_status status = folder ? ort_tensors_load_set(path, "input", &options, tensors, &err)
-                               : ort_tensors_load(path, &options, tensors, &err);
-    free(open);
-    if (status != ORT_OK)
-        return tool_fail(&err);
-    if (ort_tensors_count(*tensors) == 0 && !(folder && f->required == 0))
-        return tool_error(ORT_ERROR_DATA, "%s: holds no tensor%s", path,
-                          folder ? " (input_0.pb, ...)" : "");
-    return 0;
-}
-
-/* Positional slots: required inputs without a value; optional ones only when names say so. */
-static bool wants_value(const feed *f, ort_value *const *slots, size_t index)
-{
-    return slots[index] == NULL && f->fixed[index] == NULL &&
-           !ort_session_input_optional(f->session, index);
-}
-
-/* One of the two would be lost. */
-static int given_twice(const feed *f, size_t index, const char *label)
-{
-    const char *name = ort_session_input_name(f->session, index);
-    return tool_usage("'%s' is given twice, the second time by %s: give it once "
-                      "(ort-tensor FILE --select NAMES keeps the other values of a file)", name,
-                      label);
-}
-
-/* Spread the values of one file over `slots` (borrowed references). */
-static int assign(feed *f, const ort_tensors *tensors, const char *label, ort_value **slots)
-{
-    size_t count = ort_tensors_count(tensors), matched = 0, open = 0;
-    for (size_t k = 0; k < count; k++) {
-        int i = find_input(f->session, ort_tensors_name(tensors, k));
-        if (i < 0)
-            continue;
-        if (f->fixed[i] != NULL)
-            return given_twice(f, (size_t)i, label);
-        slots[i] = ort_tensors_value(tensors, k);
-        matched++;
-    }
-    if (matched > 0)
-        return 0;
-    for (size_t i = 0; i < f->count; i++)
-        open += wants_value(f, slots, i);
-    if (count > open)
-        return tool_usage(
-            "%s: holds %zu arrays, none named after an input, and the model waits for "
-            "%zu; name them with -i NAME=FILE",
-            label, count, open);
-    for (size_t i = 0, k = 0; i < f->count && k < count; i++)
-        if (wants_value(f, slots, i))
-            slots[i] = ort_tensors_value(tensors, k++);
-    return 0;
-}
-
-/* The value of an input in every run, which the feed shares. */
-static int fix(feed *f, size_t index, ort_value *value)
-{
-    ort_error err = {0};
-    if ((f->held == NULL && ort_tensors_new(&f->held, &err) != ORT_OK) ||
-        ort_tensors_add(f->held, ort_session_input_name(f->session, index), value, &err) != ORT_OK)
-        return tool_fail(&err);
-    f->fixed[index] = value;
-    return 0;
-}
-
 /* Names of files, and columns that go with the rows. */
 static int hold_companions(feed *f, const ort_tensors *tensors)
 {
@@ -176,17 +57,29 @@ static int hold_companions(feed *f, const ort_tensors *tensors)
     return 0;
 }
 
+/* As it is, or as the command line changes what files hold. */
+static int fix_value(feed *f, size_t index, const ort_tensors *from, const char *path, bool literal,
+                     ort_value *value)
+{
+    ort_value *changed = NULL;
+    int status = literal ? 0 : feed_change(f, from, path, value, &changed);
+    if (status == 0)
+        status = feed_fix(f, index, changed != NULL ? changed : value);
+    ort_value_free(changed);
+    return status;
+}
+
 /* Keep what a file gave as fixed inputs. */
 static int fix_file(feed *f, const char *path)
 {
     ort_tensors *tensors = NULL;
     ort_value **slots = tool_alloc((f->count + 1) * sizeof *slots);
-    int status = load(f, path, &tensors);
+    int status = feed_load(f, path, &tensors);
     if (status == 0)
-        status = assign(f, tensors, path, slots);
+        status = feed_assign(f, tensors, path, slots);
     for (size_t i = 0; i < f->count && status == 0; i++)
         if (slots[i] != NULL)
-            status = fix(f, i, slots[i]);
+            status = fix_value(f, i, tensors, path, false, slots[i]);
     if (status == 0)
         status = hold_companions(f, tensors);
     free(slots);
@@ -229,46 +122,45 @@ static int read_literal(const feed *f, size_t index, const char *text, ort_tenso
     return status;
 }
 
-/* A table by name is that input's value as a whole: its header names nothing. */
-static int load_named(feed *f, size_t index, const char *path, ort_tensors **tensors)
+static int load_named(feed *f, size_t index, const char *path, bool *literal,
+                      ort_tensors **tensors)
 {
-    ort_error err = {0};
     struct stat st;
-    if (strcmp(path, "-") && stat(path, &st) != 0 && is_literal(path))
-        return read_literal(f, index, path, tensors);
-    if (is_folder(path))
-        return load(f, path, tensors);
-    ort_format format = f->options->format != ORT_FORMAT_AUTO ? f->options->format
-                                                              : ort_format_of_path(path);
-    bool table = ort_format_traits(format, NULL) & ORT_FORMAT_ROWS;
-    const ort_purpose purpose = {table ? "" : ort_session_input_name(f->session, index),
-                                 ort_session_input_type(f->session, index)};
-    ort_read_options options = {.size = sizeof options, .format = f->options->format,
-                                .purposes = &purpose, .purpose_count = 1};
-    if (table)
-        choose_columns(f, &options);
-    return ort_tensors_load(path, &options, tensors, &err) == ORT_OK ? 0 : tool_fail(&err);
+    *literal = strcmp(path, "-") && stat(path, &st) != 0 && is_literal(path);
+    return *literal ? read_literal(f, index, path, tensors)
+                    : feed_load_named(f, index, path, tensors);
+}
+
+/* A folder of files: one a run. */
+static int add_column(feed *f, size_t index, const char *path)
+{
+    feed_column *columns = tool_alloc((f->column_count + 1) * sizeof *columns);
+    for (size_t i = 0; i < f->column_count; i++)
+        columns[i] = f->columns[i];
+    free(f->columns);
+    f->columns = columns;
+    columns[f->column_count] = (feed_column){.input = index};
+    return folder_list(path, f->count, f->options->format, &columns[f->column_count++].files);
 }
 
 static int fix_named(feed *f, const char *name, const char *path)
 {
     ort_tensors *tensors = NULL;
+    ort_value *value = NULL;
+    bool literal = false;
     int index = feed_input_index(f->session, name);
     if (index < 0)
         return EXIT_USAGE;
     if (f->fixed[index] != NULL)
-        return given_twice(f, (size_t)index, path);
-    int status = load_named(f, (size_t)index, path, &tensors);
+        return feed_given_twice(f, (size_t)index, path);
+    if (folder_is(path) && !folder_is_set(path, f->count))
+        return add_column(f, (size_t)index, path);
+    int status = load_named(f, (size_t)index, path, &literal, &tensors);
     if (status != 0)
         return status;
-    int at = ort_tensors_count(tensors) == 1 ? 0 : -1;
-    for (size_t k = 0; k < ort_tensors_count(tensors); k++)
-        if (!strcmp(ort_tensors_name(tensors, k), name))
-            at = (int)k;
-    if (at < 0)
-        status = tool_usage("%s: holds several arrays and none is named '%s'", path, name);
-    else
-        status = fix(f, (size_t)index, ort_tensors_value(tensors, (size_t)at));
+    status = feed_pick(f, tensors, (size_t)index, path, &value);
+    if (status == 0)
+        status = fix_value(f, (size_t)index, tensors, path, literal, value);
     if (status == 0)
         status = hold_companions(f, tensors);
     ort_tensors_free(tensors);
@@ -291,7 +183,12 @@ static int fix_option(feed *f, size_t item)
     char *name;
     const char *path;
     struct stat st;
-    if (stat(text, &st) == 0 || !split_assignment(text, &name, &path))
+    bool file = stat(text, &st) == 0 || !split_assignment(text, &name, &path);
+    if (file && folder_is(text) && !folder_is_set(text, f->count)) {
+        string_list_add(&f->sources, text);
+        return 0;
+    }
+    if (file)
         return fix_file(f, text);
     int status = is_repeated(f->options->inputs, item) ? 0 : fix_named(f, name, path);
     free(name);
@@ -325,7 +222,7 @@ static int stack_files(feed *f, const ort_session *session, const string_list *f
     ort_tensors **tensors = tool_alloc(files->count * sizeof *tensors);
     ort_value **values = tool_alloc(files->count * sizeof *values), *batch = NULL;
     for (size_t k = 0; k < files->count && status == 0; k++) {
-        status = load(f, files->items[k], &tensors[k]);
+        status = feed_load(f, files->items[k], &tensors[k]);
         values[k] = status == 0 ? ort_tensors_value(tensors[k], 0) : NULL;
         if (status == 0 && ort_tensors_count(tensors[k]) > 1)
             status = tool_error(ORT_ERROR_DATA, "--stack: %s: holds %zu values, one can be stacked",
@@ -338,7 +235,7 @@ static int stack_files(feed *f, const ort_session *session, const string_list *f
     if (status == 0)
         status = join_values(values, files->count, axis, &batch);
     if (status == 0)
-        status = fix(f, (size_t)target, batch);
+        status = feed_fix(f, (size_t)target, batch);
     if (status == 0)
         status = join_columns(tensors, files->count, f->held);
     ort_value_free(batch);
@@ -349,16 +246,6 @@ static int stack_files(feed *f, const ort_session *session, const string_list *f
     return status;
 }
 
-static int open_stream(feed *f, const char *path)
-{
-    f->label = !strcmp(path, "-") ? "standard input" : path;
-    f->stream = !strcmp(path, "-") ? stdin : fopen(path, "rb");
-    if (f->stream == NULL) {
-        return tool_error(ORT_ERROR_IO, "%s: can't be opened: %s", path, strerror(errno));
-    }
-    return 0;
-}
-
 /* Does the first of several files hold all that a run needs? Then each is a run. */
 static int are_records(feed *f, const string_list *files, bool *records)
 {
@@ -367,27 +254,57 @@ static int are_records(feed *f, const string_list *files, bool *records)
     if (*records || !strcmp(files->items[0], "-"))
         return 0;
     ort_value **slots = tool_alloc((f->count + 1) * sizeof *slots);
-    int status = load(f, files->items[0], &tensors);
+    int status = feed_load(f, files->items[0], &tensors);
     if (status == 0)
-        status = assign(f, tensors, files->items[0], slots);
+        status = feed_assign(f, tensors, files->items[0], slots);
     *records = status == 0;
     for (size_t i = 0; i < f->count; i++)
-        *records = *records && !wants_value(f, slots, i);
+        *records = *records && !feed_wants_value(f, slots, i);
     free(slots);
     f->ahead = tensors;
     return status;
 }
 
-static int open_files(feed *f, const string_list *files)
+static int open_files(feed *f, const string_list *files, bool folders)
 {
-    bool records = false;
-    int status = files->count > 1 ? are_records(f, files, &records) : 0;
-    if (records)
-        f->files = *files;
-    for (size_t i = 0; i < files->count && status == 0 && !records; i++)
-        status = fix_file(f, files->items[i]);
-    f->once = !records;
+    bool records = folders || f->options->samples;
+    int status = files->count > 1 && !records ? are_records(f, files, &records) : 0;
+    for (size_t i = 0; i < files->count && status == 0; i++) {
+        if (records)
+            string_list_add(&f->files, files->items[i]);
+        else
+            status = fix_file(f, files->items[i]);
+    }
+    f->once = f->files.count == 0;
     return status;
+}
+
+/* The files of folders in their place. */
+static int expand(const feed *f, const string_list *paths, string_list *files, bool *folders)
+{
+    int status = 0;
+    for (size_t i = 0; i < paths->count && status == 0; i++) {
+        const char *path = paths->items[i];
+        if (!folder_is(path) || (!f->options->samples && folder_is_set(path, f->count))) {
+            string_list_add(files, path);
+            continue;
+        }
+        *folders = true;
+        status = folder_list(path, f->count, f->options->format, files);
+    }
+    return status;
+}
+
+/* Where only folders of one input each say what the runs are, the first of them counts. */
+static void lead_by_column(feed *f)
+{
+    if (!f->once || f->column_count == 0)
+        return;
+    f->once = false;
+    f->target = (int)f->columns[0].input;
+    f->files = f->columns[0].files;
+    f->column_count--;
+    memmove(f->columns, f->columns + 1, f->column_count * sizeof *f->columns);
 }
 
 /* --id and --drop without a table would do nothing. */
@@ -400,19 +317,36 @@ static int check_columns(const feed *f)
     return tool_usage("--id and --drop choose columns of a table (csv), and no table is read");
 }
 
-static int open_source(feed *f, const string_list *files)
+static int open_expanded(feed *f, const string_list *files, bool folders)
 {
     const feed_options *o = f->options;
-    if (o->stream) {
-        f->streams = *files;
+    if (o->stream && !o->samples) {
+        for (size_t i = 0; i < files->count; i++)
+            string_list_add(&f->streams, files->items[i]);
         f->next_stream = 1;
-        return open_stream(f, files->count > 0 ? files->items[0] : "-");
+        return feed_open_stream(f, files->count > 0 ? f->streams.items[0] : "-");
     }
     if (o->stack && files->count > 0) {
         f->once = true;
         return stack_files(f, f->session, files);
     }
-    return open_files(f, files);
+    int status = open_files(f, files, folders);
+    if (status == 0)
+        lead_by_column(f);
+    return status;
+}
+
+static int open_source(feed *f, const string_list *files)
+{
+    string_list all = {0};
+    bool folders = false;
+    int status = expand(f, &f->sources, &all, &folders);
+    if (status == 0)
+        status = expand(f, files, &all, &folders);
+    if (status == 0)
+        status = open_expanded(f, &all, folders);
+    string_list_release(&all);
+    return status;
 }
 
 int feed_open(feed *f, const feed_options *o, const ort_session *session, const string_list *files)
@@ -423,7 +357,9 @@ int feed_open(feed *f, const feed_options *o, const ort_session *session, const 
     f->options = o;
     f->session = session;
     f->count = ort_session_input_count(session);
+    f->target = -1;
     f->fixed = tool_alloc((f->count + 1) * sizeof *f->fixed);
+    f->changed = tool_alloc((f->count + 1) * sizeof *f->changed);
     list_purposes(f);
     if (o->random != NULL) {
         if (option_parse_int("--random", o->random, 0, INT64_MAX, &seed) != 0)
@@ -436,106 +372,4 @@ int feed_open(feed *f, const feed_options *o, const ort_session *session, const 
     if (status == 0)
         status = open_source(f, files);
     return status == 0 ? check_columns(f) : status;
-}
-
-static int add_random(feed *f, ort_value **inputs)
-{
-    ort_error err = {0};
-    ort_value **made = tool_alloc((f->count + 1) * sizeof *made);
-    if (ort_session_random_inputs(f->session, f->seed, made, f->count, &err) != ORT_OK) {
-        free(made);
-        return tool_fail(&err);
-    }
-    int status = 0;
-    for (size_t i = 0; i < f->count; i++) {
-        if (inputs[i] == NULL && f->fixed[i] == NULL && made[i] != NULL && status == 0) {
-            inputs[i] = made[i];
-            status = fix(f, i, made[i]);
-        }
-        ort_value_free(made[i]);
-    }
-    free(made);
-    return status;
-}
-
-/* The same values in every run: they are made up once. */
-static int fill(feed *f, ort_value **inputs)
-{
-    bool missing = false;
-    for (size_t i = 0; i < f->count; i++)
-        missing = missing || (inputs[i] == NULL && !ort_session_input_optional(f->session, i));
-    return f->random && missing ? add_random(f, inputs) : 0;
-}
-
-/* The next record of the open stream, or of the files behind it; none at the end. */
-static int next_record(feed *f)
-{
-    ort_error err = {0};
-    for (int status = 0; status == 0;) {
-        ort_purpose *open = open_purposes(f);
-        ort_read_options options = {.size = sizeof options, .format = f->options->format,
-                                    .label = f->label, .purposes = open,
-                                    .purpose_count = f->count};
-        choose_columns(f, &options);
-        ort_status read = ort_tensors_read(f->stream, &options, &f->record, &err);
-        free(open);
-        if (read != ORT_OK)
-            return tool_fail(&err);
-        if (f->record != NULL || f->next_stream >= f->streams.count)
-            return 0;
-        if (f->stream != stdin)
-            fclose(f->stream);
-        status = open_stream(f, f->streams.items[f->next_stream++]);
-        if (status != 0)
-            return status;
-    }
-    return 0;
-}
-
-const ort_tensors *feed_record(const feed *f)
-{
-    return f->record != NULL ? f->record : f->held;
-}
-
-int feed_next(feed *f, ort_value **inputs, bool *end)
-{
-    int status = 0;
-    *end = f->done;
-    if (f->done)
-        return 0;
-    for (size_t i = 0; i < f->count; i++)
-        inputs[i] = f->fixed[i];
-    if (f->stream != NULL || f->files.count > 0) {
-        ort_tensors_free(f->record);
-        f->record = NULL;
-    }
-    if (f->stream != NULL) {
-        status = next_record(f);
-        *end = f->done = f->record == NULL;
-        if (status == 0 && !f->done)
-            status = assign(f, f->record, f->label, inputs);
-        return status == 0 && !f->done ? fill(f, inputs) : status;
-    }
-    if (f->files.count > 0) {
-        const char *path = f->files.items[f->next_file++];
-        f->done = f->next_file == f->files.count;
-        if ((status = load(f, path, &f->record)) != 0)
-            return status;
-        status = assign(f, f->record, path, inputs);
-        return status == 0 ? fill(f, inputs) : status;
-    }
-    f->done = f->once;
-    return fill(f, inputs);
-}
-
-void feed_close(feed *f)
-{
-    ort_tensors_free(f->ahead);
-    ort_tensors_free(f->record);
-    ort_tensors_free(f->held);
-    free(f->fixed);
-    free(f->purposes);
-    free(f->order);
-    if (f->stream != NULL && f->stream != stdin)
-        fclose(f->stream);
 }

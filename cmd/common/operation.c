@@ -18,12 +18,14 @@ int bad_value(const operation *op, const ort_value *in, const char *needs)
     for (int i = 0; i < ort_value_rank(in) && ort_value_get_kind(in) == ORT_VALUE_TENSOR; i++)
         snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%s%lld", i > 0 ? "x" : "",
                  (long long)ort_value_dims(in)[i]);
+    const char *place = op->place != NULL ? op->place : "", *behind = *place ? ": " : "";
     if (ort_value_get_kind(in) == ORT_VALUE_TENSOR)
-        return tool_error(ORT_ERROR_DATA, "%s%s%s: the value is %s [%s], needs %s", op->option,
-                          op->argument != NULL ? " " : "",
+        return tool_error(ORT_ERROR_DATA, "%s%s%s%s%s: the value is %s [%s], needs %s", place,
+                          behind, op->option, op->argument != NULL ? " " : "",
                           op->argument != NULL ? op->argument : "",
                           ort_dtype_name(ort_value_dtype(in)), shape, needs);
-    return tool_error(ORT_ERROR_DATA, "%s: the value is no tensor, needs %s", op->option, needs);
+    return tool_error(ORT_ERROR_DATA, "%s%s%s: the value is no tensor, needs %s", place, behind,
+                      op->option, needs);
 }
 
 int parse_numbers(const char *option, const char *text, double *out, int capacity)

@@ -23,7 +23,7 @@ static void push(operations *o, operation_fn *apply, const char *name, const cha
     o->items = realloc(o->items, (o->count + 1) * sizeof *o->items);
     if (o->items == NULL)
         tool_alloc(SIZE_MAX / 2);
-    o->items[o->count++] = (operation){apply, tool_printf("--%s", name), argument};
+    o->items[o->count++] = (operation){apply, tool_printf("--%s", name), argument, NULL};
 }
 
 /* --mean and --std together are one operation, where the first of them stands. */
@@ -67,10 +67,11 @@ int operations_apply(operations *o, const ort_value *in, ort_value **out)
     int status = 0;
     bool sound = o->rate > 0 && ort_value_rank(in) == 2 && !o->keep_channels;
     if (sound)
-        status = apply_mono(o, &(operation){.option = "--mono"}, in, &present);
+        status = apply_mono(o, &(operation){.option = "--mono", .place = o->place}, in, &present);
     for (size_t i = 0; i < o->count && status == 0; i++) {
         ort_value *next = NULL;
-        const operation *op = &o->items[i];
+        operation *op = &o->items[i];
+        op->place = o->place;
         if (ort_value_get_kind(in) != ORT_VALUE_TENSOR)
             status = bad_value(op, in, "a tensor");
         else

@@ -15,6 +15,7 @@ struct operation {
     operation_fn *apply;
     const char *option;   /* for messages: "--resize" */
     const char *argument;
+    const char *place;    /* what it runs over, likewise; or NULL */
 };
 
 struct operations {
@@ -26,6 +27,7 @@ struct operations {
     bool normalizes;    /* --mean or --std stands among them */
     bool keep_channels;
     int rate;           /* of the sound that is read; 0: it is none */
+    const char *place;  /* of what is read, for messages; or NULL */
 };
 
 /* Rows of a tool's table, for the member of that name. */
