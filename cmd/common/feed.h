@@ -64,6 +64,10 @@ void feed_close(feed *f);
 const ort_tensors *feed_record(const feed *f);
 /* Where the present run comes from, for messages: a file, "standard input, record 3". */
 const char *feed_place(const feed *f);
+/* Is it a table, whose rows are many inputs? Of a stream without --from: by its first bytes. */
+bool feed_is_table(const feed *f);
+/* How much of what there is has been taken, 0 to 1: by files, and by the bytes of a stream. */
+double feed_share(const feed *f);
 /* Index of a session input by name; complains with the list of valid names. -1. */
 int feed_input_index(const ort_session *session, const char *name);
 

@@ -1,5 +1,5 @@
-/* feed_parts.c - what both opening a feed and its runs need: a file read for inputs, its values spread
- * over them, and what the command line does to a value.
+/* feed_parts.c - what both opening a feed and its runs need: a file read for inputs, its values
+ * spread over them, and what the command line does to a value.
  */
 #include "common/feed_parts.h"
 

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/spool.h"
 
@@ -185,6 +187,41 @@ const ort_tensors *feed_record(const feed *f)
 const char *feed_place(const feed *f)
 {
     return f->place != NULL ? f->place : "the inputs";
+}
+
+/* Text that is no JSON: what the reader of an unnamed stream takes for a table then. */
+static bool begins_as_table(const feed *f)
+{
+    unsigned char start[64];
+    ssize_t count = pread(fileno(f->stream), start, sizeof start, 0);
+    for (ssize_t i = 0; i < count; i++)
+        if (start[i] < ' ' && !strchr("\t\r\n", start[i]))
+            return false;
+    return count > 0 && !strchr("{[", start[0]) && f->record != NULL &&
+           ort_tensors_name(f->record, 0)[0] != '\0';
+}
+
+bool feed_is_table(const feed *f)
+{
+    ort_format format = f->options->format;
+    if (f->files.count == 0)
+        return false;
+    if (format == ORT_FORMAT_AUTO && f->stream != NULL)
+        return begins_as_table(f);
+    if (format == ORT_FORMAT_AUTO)
+        format = ort_format_of_path(f->files.items[f->next_file - 1]);
+    return ort_format_traits(format, NULL) & ORT_FORMAT_ROWS;
+}
+
+double feed_share(const feed *f)
+{
+    struct stat st;
+    double done = (double)f->next_file;
+    if (f->files.count == 0)
+        return 1;
+    if (f->stream != NULL && fstat(fileno(f->stream), &st) == 0 && st.st_size > 0)
+        done += (double)ftello(f->stream) / (double)st.st_size - 1;
+    return done / (double)f->files.count;
 }
 
 int feed_next(feed *f, ort_value **inputs, bool *end)

@@ -1,5 +1,5 @@
-/* folder.c - walks a folder of inputs (folder.h). What would be taken by mistake is refused by name:
- * a second kind of file, a link back to where the walk came from, what is no file. */
+/* folder.c - walks a folder of inputs (folder.h). What would be taken by mistake is refused by
+ * name: a second kind of file, a link back to where the walk came from, what is no file. */
 #include "common/folder.h"
 
 #include <dirent.h>
@@ -70,8 +70,8 @@ static long input_number(const char *name)
     return strtol(name, NULL, 10);
 }
 
-/* Protobuf under such a name is a set's. Other files are too if none has a number that the model has
- * no input for: those are samples that somebody counted. */
+/* Protobuf under such a name is a set's. Other files are too if none has a number that the model
+ * has no input for: those are samples that somebody counted. */
 static bool are_set(const string_list *names, size_t inputs)
 {
     bool all = names->count > 0;

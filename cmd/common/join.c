@@ -164,3 +164,17 @@ int join_columns(ort_tensors *const *records, size_t count, ort_tensors *all)
     free(values);
     return status;
 }
+
+int join_part(const ort_value *value, int64_t begin, int64_t count, ort_value **part)
+{
+    ort_error err = {0};
+    int64_t dims[MOST_DIMS], rows = ort_value_dims(value)[0];
+    int rank = ort_value_rank(value);
+    int64_t row = rows > 0 ? ort_value_count(value) / rows : 0;
+    for (int i = 1; i < rank; i++)
+        dims[i] = ort_value_dims(value)[i];
+    dims[0] = count;
+    if (ort_value_new_tensor(ort_value_dtype(value), rank, dims, part, &err) != ORT_OK)
+        return tool_fail(&err);
+    return copy_elements(value, begin * row, count * row, *part, 0);
+}

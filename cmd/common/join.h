@@ -11,6 +11,8 @@ enum { JOIN_NEW = INT32_MIN }; /* a new first axis */
 bool join_fits(ort_value *const *values, size_t count, int64_t axis, char *why, size_t why_size);
 /* A tensor of its own; of another value a reference, which needs no copy: they don't change. */
 int join_copy(ort_value *value, ort_value **copy);
+/* `count` of a tensor's rows (along its first axis, which it has). */
+int join_part(const ort_value *value, int64_t begin, int64_t count, ort_value **part);
 /* The columns that go with rows of each record, one after another, into `all`. */
 int join_columns(ort_tensors *const *records, size_t count, ort_tensors *all);
 /* Joins values that fit. Returns 0, or an exit status after saying why. */

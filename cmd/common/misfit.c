@@ -54,12 +54,36 @@ static const char *shape_remedy(const wanted *w, const int64_t *dims, int rank)
                                                   : NULL;
 }
 
+/* Pixels as they are read, for a network that takes planes of floats. */
+static bool is_picture(const wanted *w, const ort_value *v)
+{
+    const int64_t *d = ort_value_dims(v);
+    return w->rank == 4 && dtype_is_float(w->dtype) && ort_value_dtype(v) == ORT_DTYPE_UINT8 &&
+           ort_value_rank(v) == 3 && (d[2] == 1 || d[2] == 3 || d[2] == 4) &&
+           (w->dims[1] < 5) && fits(w->dims[0], 1);
+}
+
+static void picture_remedy(const wanted *w, const ort_value *v, char *text, size_t size)
+{
+    const int64_t *d = ort_value_dims(v);
+    char resize[80] = "";
+    if (w->dims[2] > 0 && w->dims[3] > 0 && (w->dims[2] != d[0] || w->dims[3] != d[1]))
+        snprintf(resize, sizeof resize, "--resize %lldx%lld ", (long long)w->dims[2],
+                 (long long)w->dims[3]);
+    snprintf(text, size, "; of a picture: ort-tensor %s%s--float, or --mean and --std",
+             w->dims[1] == 1 && d[2] > 1 ? "--gray " : "", resize);
+}
+
 static void remedy(const wanted *w, const ort_value *v, char *text, size_t size)
 {
     ort_dtype has = ort_value_dtype(v);
     const char *shape = w->rank < 0 ? NULL
                                     : shape_remedy(w, ort_value_dims(v), ort_value_rank(v));
     size_t used = 0;
+    if (shape == NULL && is_picture(w, v)) {
+        picture_remedy(w, v, text, size);
+        return;
+    }
     if (shape != NULL)
         used = (size_t)snprintf(text, size, "; %s", shape);
     if (has == w->dtype || w->dtype == ORT_DTYPE_UNDEFINED || w->dtype == ORT_DTYPE_STRING ||

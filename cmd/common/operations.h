@@ -30,45 +30,46 @@ struct operations {
     const char *place;  /* of what is read, for messages; or NULL */
 };
 
-/* Rows of a tool's table, for the member of that name. */
+/* Rows of a tool's table, for the member of that name; `wants`: what they need, or NULL. */
 int operations_add(void *target, const option_row *row, const char *value);
-#define OPERATION(type, member, name, argument, text)                                              \
-    {0, name, argument, OPTION_CALL, offsetof(type, member), .doc = text, .set = operations_add}
-#define PICTURE_ROWS(type, member)                                                                 \
-    OPERATION(type, member, "resize", "N|HxW", "shorter side to N, or height and width"),          \
+#define OPERATION(type, member, wants, name, argument, text)                                       \
+    {0, name, argument, OPTION_CALL, offsetof(type, member), .doc = text, .set = operations_add,   \
+     .needs = wants}
+#define PICTURE_ROWS(type, member, wants)                                                          \
+    OPERATION(type, member, wants, "resize", "N|HxW", "shorter side to N, or height and width"),   \
     {0, "filter", "NAME", OPTION_STRING, offsetof(type, member.filter),                            \
      .doc = "of --resize: nearest box bilinear hamming bicubic lanczos",                           \
      .needs = "resize|letterbox", .choices = "nearest|box|bilinear|hamming|bicubic|lanczos"},      \
-    OPERATION(type, member, "crop", "N|HxW[+Y+X]", "the centre, or at row Y and column X"),        \
-    OPERATION(type, member, "pad", "N|HxW[+Y+X]", "onto a larger canvas"),                         \
-    OPERATION(type, member, "letterbox", "N|HxW[+Y+X]",                                            \
+    OPERATION(type, member, wants, "crop", "N|HxW[+Y+X]", "the centre, or at row Y and column X"), \
+    OPERATION(type, member, wants, "pad", "N|HxW[+Y+X]", "onto a larger canvas"),                  \
+    OPERATION(type, member, wants, "letterbox", "N|HxW[+Y+X]",                                     \
               "scaled to fit, in the centre or at row Y, column X"),                               \
     {0, "fill", "V", OPTION_STRING, offsetof(type, member.fill),                                   \
      .doc = "value of --pad and --letterbox (default 0)", .needs = "pad|letterbox"},               \
-    OPERATION(type, member, "gray", NULL, "luma of an RGB image"),                                 \
-    OPERATION(type, member, "bgr", NULL, "swap red and blue"),                                     \
+    OPERATION(type, member, wants, "gray", NULL, "luma of an RGB image"),                          \
+    OPERATION(type, member, wants, "bgr", NULL, "swap red and blue"),                              \
     {0, "mean", "LIST", OPTION_CALL, offsetof(type, member),                                       \
      .doc = "to NCHW float in 0..1, minus the mean", .set = operations_add,                        \
-     .again = AGAIN_REFUSED},                                                                      \
+     .again = AGAIN_REFUSED, .needs = wants},                                                      \
     {0, "std", "LIST", OPTION_CALL, offsetof(type, member),                                        \
      .doc = "... and divided by the standard deviation", .set = operations_add,                    \
-     .again = AGAIN_REFUSED},                                                                      \
-    OPERATION(type, member, "float", NULL, "to NCHW float in 0..1"),                               \
-    OPERATION(type, member, "layout", "NAME", "hwc, chw, nhwc or nchw")
-#define NUMBER_ROWS(type, member)                                                                  \
-    OPERATION(type, member, "scale", "A[,B]", "x * A + B as float; 1/255 is a number"),            \
-    OPERATION(type, member, "cast", "TYPE", "to another element type"),                            \
-    OPERATION(type, member, "reshape", "DIMS", "to another shape; -1 is what is left"),            \
-    OPERATION(type, member, "transpose", "AXES", "as 0,2,3,1"),                                    \
-    OPERATION(type, member, "slice", "SPEC", "as numpy: 0,:,2:10"),                                \
-    OPERATION(type, member, "squeeze", NULL, "drop dimensions of size 1"),                         \
-    OPERATION(type, member, "unsqueeze", "AXES", "add dimensions of size 1")
-#define SOUND_ROWS(type, member)                                                                   \
-    OPERATION(type, member, "mono", NULL,                                                          \
+     .again = AGAIN_REFUSED, .needs = wants},                                                      \
+    OPERATION(type, member, wants, "float", NULL, "to NCHW float in 0..1"),                        \
+    OPERATION(type, member, wants, "layout", "NAME", "hwc, chw, nhwc or nchw")
+#define NUMBER_ROWS(type, member, wants)                                                           \
+    OPERATION(type, member, wants, "scale", "A[,B]", "x * A + B as float; 1/255 is a number"),     \
+    OPERATION(type, member, wants, "cast", "TYPE", "to another element type"),                     \
+    OPERATION(type, member, wants, "reshape", "DIMS", "to another shape; -1 is what is left"),     \
+    OPERATION(type, member, wants, "transpose", "AXES", "as 0,2,3,1"),                             \
+    OPERATION(type, member, wants, "slice", "SPEC", "as numpy: 0,:,2:10"),                         \
+    OPERATION(type, member, wants, "squeeze", NULL, "drop dimensions of size 1"),                  \
+    OPERATION(type, member, wants, "unsqueeze", "AXES", "add dimensions of size 1")
+#define SOUND_ROWS(type, member, wants)                                                            \
+    OPERATION(type, member, wants, "mono", NULL,                                                   \
               "mix channels (frames x channels to frames); done for WAV files by itself"),         \
     {0, "keep-channels", NULL, OPTION_FLAG, offsetof(type, member.keep_channels),                  \
-     .doc = "don't mix the channels of a WAV file"},                                               \
-    OPERATION(type, member, "rate", "HZ", "resample sound")
+     .doc = "don't mix the channels of a WAV file", .needs = wants},                               \
+    OPERATION(type, member, wants, "rate", "HZ", "resample sound")
 
 /* All of them over one value; *out is NULL where there are none. 0 or an exit status. */
 int operations_apply(operations *o, const ort_value *in, ort_value **out);

@@ -1,20 +1,36 @@
 /* each_sample.c - every sample handed to one function, with progress. */
+#include <stdio.h>
+
 #include "quantize.h"
+
+static int open_samples(quantizing *q)
+{
+    quantize_options *o = &q->options;
+    o->operations.settings = &o->settings;
+    const sample_options options = {
+        .from = {.inputs = &o->inputs, .random = o->random, .stream = o->stream,
+                 .format = o->from != NULL ? ort_format_parse(o->from) : ORT_FORMAT_AUTO,
+                 .drops = &o->drops, .operations = &o->operations},
+        .most = o->samples, .rows = o->rows};
+    return samples_open(&q->samples, &options, q->env, q->original, q->path);
+}
 
 int each_sample(quantizing *q, const char *what, sample_fn *fn, void *arg)
 {
-    const feed_options from = {.inputs = &q->options.inputs, .random = q->options.random};
     ort_error err = {0};
     bool end = false;
     int status = 0;
     if (q->samples.session == NULL)
-        status = samples_open(&q->samples, &from, q->env, q->original, q->path);
+        status = open_samples(q);
     progress_begin(&q->progress, what, is_quiet(q));
     while (status == 0 && (status = samples_next(&q->samples, &end)) == 0 && !end) {
         if (fn(arg, q->samples.inputs, q->samples.count, &err) != ORT_OK)
-            status = tool_fail_in(q->path, &err);
-        progress_step(&q->progress, q->samples.at, 0);
+            status = samples_fail(&q->samples, q->path, &err);
+        progress_share(&q->progress, q->samples.at, samples_share(&q->samples));
     }
     progress_end(&q->progress);
+    if (status == 0 && q->options.settings.verbose > 0)
+        fprintf(stderr, "%s: %zu samples, digest %s\n", what, q->samples.at,
+                samples_digest(&q->samples));
     return status;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/formats.h"
 #include "quantize.h"
 
 static const option_row quantize_rows[] = {
@@ -92,6 +93,7 @@ int main(int argc, char **argv)
         ort_model_free(q.made);
         ort_model_free(q.original);
         ort_env_free(q.env);
+        operations_release(&q.options.operations);
     }
     options_release(&table_of_options, &q.options, &q.files);
     return tool_finish(status < 0 ? 0 : status);

@@ -17,6 +17,7 @@ typedef struct quantize_options {
 #define GROUP OPTION_NO_MEMBER
 #define ROWS OPTION_NO_MEMBER
 #include "options.def"
+    operations operations; /* on samples */
 } quantize_options;
 
 typedef struct quantizing {

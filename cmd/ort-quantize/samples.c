@@ -1,39 +1,202 @@
-/* samples.c - samples as runs take their inputs (common/feed.h), in as many passes as are wanted.
+/* samples.c - samples as runs take their inputs (common/feed.h), cut where one value holds several
+ * (rows.h), or made up. Of each pass the next one is read as late as possible, so that many samples
+ * need no more memory than few.
  */
 #include "samples.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-int samples_open(samples *s, const feed_options *from, ort_env *env, ort_model *model,
+#include "common/misfit.h"
+
+/* -i NAME=FILE gives one input; every other is where samples come from. */
+static void sort_inputs(samples *s)
+{
+    const string_list *given = s->options.from.inputs;
+    for (size_t i = 0; i < given->count; i++) {
+        struct stat st;
+        const char *item = given->items[i], *equals = strchr(item, '=');
+        bool named = equals != NULL && equals != item && stat(item, &st) != 0;
+        string_list_add(named ? &s->named : &s->files, item);
+    }
+}
+
+int samples_open(samples *s, const sample_options *o, ort_env *env, ort_model *model,
                  const char *path)
 {
     ort_session_options options;
     ort_error err = {0};
+    int64_t seed = 0;
     ort_session_options_init(&options);
     options.level = 0;
-    *s = (samples){.from = *from};
+    *s = (samples){.options = *o, .known = -1};
     if (ort_session_new(env, model, &options, &s->session, &err) != ORT_OK)
         return tool_fail_in(path, &err);
+    s->random = o->from.random != NULL && o->from.inputs->count == 0;
+    if (o->from.random != NULL &&
+        option_parse_int("--random", o->from.random, 0, INT64_MAX, &seed) != 0)
+        return EXIT_USAGE;
+    s->seed = (uint64_t)seed;
     s->count = ort_session_input_count(s->session);
     s->inputs = tool_alloc((s->count + 1) * sizeof *s->inputs);
+    s->whole = tool_alloc((s->count + 1) * sizeof *s->whole);
+    s->made = tool_alloc((s->count + 1) * sizeof *s->made);
+    rows_open(&s->rows, s->count);
+    sort_inputs(s);
+    s->from = o->from;
+    s->from.inputs = &s->named;
+    s->from.samples = true;
     return 0;
+}
+
+static void drop_made(samples *s)
+{
+    for (size_t i = 0; s->made != NULL && i < s->count; i++) {
+        ort_value_free(s->made[i]);
+        s->made[i] = NULL;
+    }
 }
 
 static int begin(samples *s)
 {
-    static const string_list no_files = {0};
     s->at = 0;
+    s->hash = 0;
     s->open = true;
-    return feed_open(&s->feed, &s->from, s->session, &no_files);
+    s->ended = false;
+    s->rows.count = s->rows.at = 0;
+    return s->random ? 0 : feed_open(&s->feed, &s->from, s->session, &s->files);
 }
 
 static void end_pass(samples *s)
 {
-    if (s->open)
+    if (s->open && !s->random)
         feed_close(&s->feed);
     memset(&s->feed, 0, sizeof s->feed);
+    drop_made(s);
     s->open = false;
+}
+
+static void set_place(samples *s, char *place)
+{
+    free(s->place);
+    s->place = place;
+}
+
+/* The first is that of `ort-run --random SEED`; seeds that lie side by side share no other. */
+static int make_up(samples *s, bool *end)
+{
+    ort_error err = {0};
+    size_t most = s->options.most > 0 ? (size_t)s->options.most : SAMPLES_MADE_UP;
+    drop_made(s);
+    *end = s->at == most;
+    if (*end)
+        return 0;
+    set_place(s, tool_printf("made-up sample %zu", s->at + 1));
+    if (ort_session_random_inputs(s->session, s->seed + s->at * 0x9e3779b97f4a7c15u, s->made,
+                                  s->count, &err) != ORT_OK)
+        return tool_fail(&err);
+    for (size_t i = 0; i < s->count; i++)
+        s->inputs[i] = s->made[i];
+    return 0;
+}
+
+/* -i NAME=TABLE, where nothing else says what the samples are. */
+static bool names_table(const samples *s)
+{
+    for (size_t i = 0; i < s->named.count && s->feed.files.count == 0; i++)
+        if (ort_format_traits(ort_format_of_path(s->named.items[i]), NULL) & ORT_FORMAT_ROWS)
+            return true;
+    return false;
+}
+
+/* What a file, or a record of a stream, holds: one sample or many. */
+static int next_record(samples *s, bool *end)
+{
+    int status = feed_next(&s->feed, s->whole, end);
+    if (status != 0 || *end)
+        return status;
+    int64_t rows = s->options.rows;
+    if (rows == 0 && (feed_is_table(&s->feed) || names_table(s)))
+        rows = 1;
+    ort_value *const *shared = s->feed.files.count > 0 ? s->feed.fixed : NULL;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->whole[i] == NULL && !ort_session_input_optional(s->session, i))
+            return tool_error(ORT_ERROR_DATA, "%s: holds no value for input '%s', %s",
+                              feed_place(&s->feed), ort_session_input_name(s->session, i),
+                              "-i NAME=FILE gives one for all samples");
+    return rows_plan(&s->rows, s->session, s->whole, shared, rows,
+                     feed_place(&s->feed));
+}
+
+static int take(samples *s, bool *end)
+{
+    if (s->options.most > 0 && s->at == (size_t)s->options.most) {
+        *end = true;
+        return 0;
+    }
+    int status = s->rows.at < s->rows.count ? 0 : next_record(s, end);
+    if (status != 0 || *end)
+        return status;
+    const char *from = feed_place(&s->feed);
+    set_place(s, s->rows.count > 1 ? tool_printf("%s, sample %lld", from,
+                                                 (long long)s->rows.at + 1)
+                                   : tool_strdup(from));
+    return rows_next(&s->rows, s->whole, s->inputs);
+}
+
+/* Is any number of it none, or infinite? */
+static bool is_odd(const ort_value *v)
+{
+    if (v == NULL || ort_value_get_kind(v) != ORT_VALUE_TENSOR ||
+        !dtype_is_float(ort_value_dtype(v)))
+        return false;
+    const float *data = ort_value_dtype(v) == ORT_DTYPE_FLOAT ? ort_value_data((ort_value *)v)
+                                                              : NULL;
+    for (int64_t i = 0; i < ort_value_count(v); i++)
+        if (!isfinite(data != NULL ? (double)data[i] : ort_value_get_double(v, i)))
+            return true;
+    return false;
+}
+
+static void look_at(samples *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        uint64_t digest = s->inputs[i] != NULL ? ort_value_digest(s->inputs[i]) : 0;
+        s->hash = (s->hash ^ digest) * 0x100000001b3u + (s->hash >> 32); /* order counts */
+    }
+    if (s->known >= 0)
+        return;
+    for (size_t i = 0; i < s->count; i++)
+        if (is_odd(s->inputs[i])) {
+            if (s->odd++ == 0)
+                s->odd_place = tool_printf("%s, input '%s'", s->place,
+                                           ort_session_input_name(s->session, i));
+            return;
+        }
+}
+
+/* Once, also where a process made of this one goes through the samples again. */
+static void warn_of_odd(const samples *s)
+{
+    static bool warned;
+    if (s->odd > 0 && !warned)
+        tool_warn("%zu of %zu samples hold NaN or infinity, the first is %s", s->odd, s->at,
+                  s->odd_place);
+    warned = warned || s->odd > 0;
+}
+
+/* Behind the last sample. */
+static int conclude(samples *s)
+{
+    if (s->at == 0)
+        return tool_error(ORT_ERROR_DATA, "%s: holds no sample",
+                          s->files.count > 0 ? s->files.items[0] : "-i");
+    warn_of_odd(s);
+    s->known = (long)s->at;
+    snprintf(s->digest, sizeof s->digest, "%016llx", (unsigned long long)s->hash);
+    return 0;
 }
 
 int samples_next(samples *s, bool *end)
@@ -41,19 +204,69 @@ int samples_next(samples *s, bool *end)
     int status = s->open ? 0 : begin(s);
     *end = false;
     if (status == 0)
-        status = feed_next(&s->feed, s->inputs, end);
-    if (*end && s->at == 0 && status == 0)
-        status = tool_error(ORT_ERROR_DATA, "no sample was given");
-    s->at += !*end;
+        status = s->random ? make_up(s, end) : take(s, end);
+    if (*end && status == 0)
+        status = conclude(s);
+    if (!*end && status == 0)
+        look_at(s);
+    s->at += !*end && status == 0;
     if (*end || status != 0)
         end_pass(s);
+    return status;
+}
+
+/* How many a pass has; -1 where that isn't known before one has ended. */
+static long samples_count(const samples *s)
+{
+    if (s->known >= 0 || !s->random)
+        return s->known;
+    return s->options.most > 0 ? (long)s->options.most : SAMPLES_MADE_UP;
+}
+
+double samples_share(const samples *s)
+{
+    long count = samples_count(s);
+    if (count > 0)
+        return (double)s->at / (double)count;
+    double rest = s->rows.count > 0 ? 1 - (double)s->rows.at / (double)s->rows.count : 0;
+    double share = feed_share(&s->feed);
+    if (s->feed.files.count > 0)
+        share -= rest / (double)s->feed.files.count;
+    double most = s->options.most > 0 ? (double)s->at / (double)s->options.most : 0;
+    return share > most ? share : most;
+}
+
+const char *samples_digest(const samples *s) { return s->digest[0] != '\0' ? s->digest : NULL; }
+
+/* The remedies are those of a pipe; this tool has the same options. */
+static void leave_out(char *text, const char *words)
+{
+    size_t length = strlen(words);
+    for (char *at = strstr(text, words); at != NULL; at = strstr(at, words))
+        memmove(at, at + length, strlen(at + length) + 1);
+}
+
+int samples_fail(const samples *s, const char *path, ort_error *err)
+{
+    char *place = tool_printf("%s: %s", path, s->place);
+    misfit_explain(s->session, s->inputs, err);
+    leave_out(err->message, "ort-tensor ");
+    int status = tool_fail_in(place, err);
+    free(place);
     return status;
 }
 
 void samples_close(samples *s)
 {
     end_pass(s);
+    rows_close(&s->rows);
     ort_session_free(s->session);
+    string_list_release(&s->named);
+    string_list_release(&s->files);
     free(s->inputs);
+    free(s->whole);
+    free(s->made);
+    free(s->place);
+    free(s->odd_place);
     *s = (samples){0};
 }

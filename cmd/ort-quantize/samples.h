@@ -1,25 +1,55 @@
-/* samples.h - the sets of inputs that calibration and checks run on, one after the other. */
+/* samples.h - the sets of inputs that calibration and checks run on, one after the other, in as
+ * many passes as are wanted. One of them is in memory at a time, with the file that it lies in. */
 #ifndef ORT_QUANTIZE_SAMPLES_H
 #define ORT_QUANTIZE_SAMPLES_H
 
 #include "common/feed.h"
+#include "rows.h"
+
+enum { SAMPLES_MADE_UP = 8 }; /* of --random, unless --samples says how many */
+
+typedef struct sample_options {
+    feed_options from;
+    int64_t most; /* --samples; 0: all */
+    int64_t rows; /* --rows: of a value's first axis, in each sample; 0: as the model and the
+                   * kind of file say */
+} sample_options;
 
 typedef struct samples {
-    feed_options from;
+    sample_options options;
     ort_session *session; /* of the model as it is given, for the names and types of its inputs */
+    string_list named, files; /* of -i: NAME=..., and the others */
+    feed_options from;
     feed feed;
-    ort_value **inputs;   /* of the present sample; borrowed, NULL: its default */
-    size_t count;         /* of inputs */
-    size_t at;            /* samples of this pass so far */
-    bool open;
+    row_cutter rows;
+    ort_value **inputs; /* of the present sample; borrowed, NULL: its default */
+    ort_value **whole;  /* of the record that it is cut out of */
+    ort_value **made;   /* made up, owned */
+    uint64_t seed;
+    bool random;
+    size_t count;       /* of inputs */
+    size_t at;          /* samples of this pass so far */
+    bool open, ended;
+    char *place;
+    long known;         /* samples of a pass; -1: none has ended */
+    uint64_t hash;      /* of this pass so far */
+    char digest[17];
+    size_t odd;         /* samples of the first pass that hold NaN or infinity */
+    char *odd_place;
 } samples;
 
 /* For the inputs of a model, which `path` names in messages. The options are read until the samples
  * are closed. 0 or an exit status. */
-int samples_open(samples *s, const feed_options *from, ort_env *env, ort_model *model,
+int samples_open(samples *s, const sample_options *o, ort_env *env, ort_model *model,
                  const char *path);
 /* s->inputs become those of the next sample. *end: there is none, and the next pass begins anew. */
 int samples_next(samples *s, bool *end);
+/* What failed with the present sample, as an error that names it, and what would help. */
+int samples_fail(const samples *s, const char *path, ort_error *err);
+/* How much of this pass is done, 0 to 1, as far as that can be told. */
+double samples_share(const samples *s);
+/* Of types, shapes and bytes of all samples, after a pass: 16 hexadecimal digits; else NULL. */
+const char *samples_digest(const samples *s);
 void samples_close(samples *s);
 
 #endif
