@@ -109,19 +109,23 @@ static ort_status follow_names(ort_design *d, ort_error *err)
 
 /* ---- the model */
 
-static ort_status run_passes(ort_design *d, const ort_registry *registry, const ort_log *log,
-                             ort_error *err)
+/* passes NULL: those of level 1. */
+static ort_status run_passes(ort_design *d, const char *const *passes,
+                             const ort_registry *registry, const ort_log *log, ort_error *err)
 {
     ort_optimize_options options = ORT_OPTIMIZE_OPTIONS_INIT;
     options.level = 1;
+    options.passes = passes;
     ort_pass_options pass = ort_rewrite_options(d->model, &options, registry, log);
     return ort_model_rewrite(d->model, &pass, false, err);
 }
 
 static ort_status raise_opset(ort_design *d, const ort_registry *registry, ort_error *err)
 {
-    enum { PER_AXIS_OPSET = 13 };
+    enum { PER_AXIS_OPSET = 13, HARD_SWISH_OPSET = 14 };
     int wanted = d->options.contrib ? PER_AXIS_OPSET : ort_code_plan_opset(&d->options, &d->rules);
+    if (!d->options.without_passes && wanted < HARD_SWISH_OPSET)
+        wanted = HARD_SWISH_OPSET;
     int ir = ort_code_plan_ir(&d->options, &d->rules), reach = wanted;
     ort_findings *found = NULL;
     if (ort_model_opset(d->model, "") < wanted) {
@@ -201,7 +205,10 @@ ort_status ort_design_make(ort_design *d, ort_model *model, const ort_registry *
     ORT_TRY(check_patterns(model->graph, d->include, "include", err));
     ORT_TRY(follow_names(d, err));
     ORT_TRY(options->without_passes ? ort_model_inline_functions(model, err)
-                                    : run_passes(d, registry, log, err));
+                                    : run_passes(d, NULL, registry, log, err));
+    ORT_TRY(raise_opset(d, registry, err));
+    if (!options->without_passes) /* one step on codes, where four would be float */
+        ORT_TRY(run_passes(d, (const char *const[]){"hard_swish", NULL}, registry, log, err));
     return plan_and_place(d, registry, err);
 }
 

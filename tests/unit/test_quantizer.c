@@ -69,6 +69,24 @@ static void build_attention(net *n)
     net_output(n, "y");
 }
 
+/* Hard swish as exporters spelled it before opset 14: a step on codes all the same. */
+static void build_hard_swish(net *n)
+{
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, 8, 12, 12));
+    add_weights(n, "w0", 4, DIMS(16, 8, 3, 3));
+    add_weights(n, "w1", 4, DIMS(16, 16, 3, 3));
+    net_constant(n, "zero", ORT_DTYPE_FLOAT, 0, NULL, (const float[]){0});
+    net_constant(n, "three", ORT_DTYPE_FLOAT, 0, NULL, (const float[]){3});
+    net_constant(n, "six", ORT_DTYPE_FLOAT, 0, NULL, (const float[]){6});
+    net_node(n, "Conv", "x w0", "c");
+    net_node(n, "Add", "c three", "more");
+    net_node(n, "Clip", "more zero six", "gate");
+    net_node(n, "Mul", "c gate", "open");
+    net_node(n, "Div", "open six", "h");
+    net_node(n, "Conv", "h w1", "y");
+    net_output(n, "y");
+}
+
 typedef void builder(net *n);
 
 static ort_value *sample(const net *n, int k)
@@ -217,6 +235,17 @@ static void attention(test_state *test)
     net_free(&n);
 }
 
+static void hard_swish(test_state *test)
+{
+    net n;
+    ort_model *m = made_of(&n, build_hard_swish, NULL, 30);
+    CHECK(m);
+    CHECK(count_of(m, "HardSwish") == 1 && count_of(m, "Clip") == 0);
+    CHECK(count_of(m, "QuantizeLinear") == 3); /* x c h */
+    ort_model_free(m);
+    net_free(&n);
+}
+
 static void forms(test_state *test)
 {
     static const struct {
@@ -254,6 +283,7 @@ int main(void)
     test_state test = {0};
     RUN(&test, residual);
     RUN(&test, attention);
+    RUN(&test, hard_swish);
     RUN(&test, forms);
     return test.failures != 0;
 }

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""int8 forms of the float models, as onnxruntime.quantization makes them: what users bring.
+"""int8 forms of the float models, as onnxruntime.quantization makes them, and as ort-quantize does.
 
 usage: int8.py OUTPUT_DIR MODELS_DIR TOPOLOGIES_DIR [PATTERN...]
 
 Writes OUTPUT_DIR/NAME_FORM/model.onnx and inputs.npz of the names that a pattern takes, again when
-the float model, this file or onnxruntime is another one (OUTPUT_DIR/NAME_FORM/made_of says of what
+the float model, this file, onnxruntime or (for own_static) ort-quantize is another one (OUTPUT_DIR/NAME_FORM/made_of says of what
 they were made). FORM is one of
 
     static_qdq            calibrated; Q and DQ around float operators
     static_qdq_channels   the same with a scale for each output channel of a weight
     static_qop            calibrated; QLinearConv and its like
     dynamic               activations by the range that each run finds
+    own_static            by `ort-quantize static`, on the same four samples
 
 Activations are uint8, weights int8 and symmetric: what processors with VNNI multiply. Ranges are
 those of four runs: the bench's input, and three that have its numbers in another order.
@@ -20,6 +21,7 @@ import fnmatch
 import hashlib
 import logging
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -32,8 +34,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from peers import forms
 
-CONVOLUTIONAL = ["static_qdq", "static_qdq_channels", "static_qop"]
-ENCODER = ["static_qdq", "static_qop", "dynamic"]
+TOOL = pathlib.Path(__file__).resolve().parents[3] / "build/bin/ort-quantize"
+CONVOLUTIONAL = ["static_qdq", "static_qdq_channels", "static_qop", "own_static"]
+ENCODER = ["static_qdq", "static_qop", "dynamic", "own_static"]
 SOURCES = {"resnet50": CONVOLUTIONAL, "mobilenet_v2": CONVOLUTIONAL,
            "efficientnet_lite0": CONVOLUTIONAL, "yolox_nano": CONVOLUTIONAL,
            "minilm_l6_v2": ENCODER + ["static_qdq_channels"], "bert_base": ENCODER,
@@ -85,7 +88,21 @@ def prepared(source, place):
     return path
 
 
-def write(form, model, inputs, path):
+def write_own(source, inputs, path):
+    with tempfile.TemporaryDirectory() as folder:
+        samples, k = [], 0
+        draws = Draws(inputs)
+        while (sample := draws.get_next()) is not None:
+            np.savez("%s/%d.npz" % (folder, k), **sample)
+            samples += ["-i", "%s/%d.npz" % (folder, k)]
+            k += 1
+        subprocess.run([TOOL, "static", "-q", source / "model.onnx", *samples, "-o", path], check=True)
+
+
+def write(form, source, model, inputs, path):
+    if form == "own_static":
+        write_own(source, inputs, path)
+        return
     if form == "dynamic":
         quantization.quantize_dynamic(model, path, weight_type=S8)
         return
@@ -95,17 +112,17 @@ def write(form, model, inputs, path):
                                  weight_type=S8, per_channel=form.endswith("_channels"))
 
 
-def digest(source):
-    files = [*source.glob("**/*"), pathlib.Path(__file__)]
+def digest(source, form):
+    files = [*source.glob("**/*"), pathlib.Path(__file__), *([TOOL] if form == "own_static" else [])]
     return "%s %s\n" % (onnxruntime.__version__, forms.digest(files))
 
 
 def make(source, kinds, folder):
     """The forms of one model that aren't there yet."""
-    made_of = digest(source)
+    made_of = {kind: digest(source, kind) for kind in kinds}
     places = {kind: folder / ("%s_%s" % (source.name, kind)) for kind in kinds}
     stale = [k for k, p in places.items()
-             if not (p / "made_of").exists() or (p / "made_of").read_text() != made_of]
+             if not (p / "made_of").exists() or (p / "made_of").read_text() != made_of[k]]
     if not stale:
         return
     inputs = forms.read_inputs(source)
@@ -114,9 +131,9 @@ def make(source, kinds, folder):
         for kind in stale:
             place = places[kind]
             place.mkdir(parents=True, exist_ok=True)
-            write(kind, model, inputs, place / "model.onnx")
+            write(kind, source, model, inputs, place / "model.onnx")
             np.savez(place / "inputs.npz", **inputs)
-            (place / "made_of").write_text(made_of)
+            (place / "made_of").write_text(made_of[kind])
             print(place / "model.onnx")
 
 
