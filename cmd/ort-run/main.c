@@ -277,7 +277,9 @@ int main(int argc, char **argv)
         status = check_options(&r.options, &files);
     if (status == 0)
         status = set_how(&r.options, &r.how);
-    if (status == 0 && (r.options.compare || r.options.compare_levels)) {
+    if (status == 0 && r.options.per_tensor) {
+        status = compare_per_tensor(&r.options, &r.how, &files);
+    } else if (status == 0 && (r.options.compare || r.options.compare_levels)) {
         status = compare_models(&r.options, &r.how, &files);
     } else if (status == 0) {
         r.model_path = files.items[0];

@@ -228,6 +228,8 @@ void drop_outputs(runner *r);
 
 /* --compare and --compare-levels: 0, EXIT_GATE at a difference, or another exit status. */
 int compare_models(const run_options *o, const ort_run_options *how, const string_list *files);
+/* --per-tensor: the error of every common value (per_tensor.c). */
+int compare_per_tensor(const run_options *o, const ort_run_options *how, const string_list *files);
 
 /* ---- dump */
 
