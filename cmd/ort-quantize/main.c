@@ -22,11 +22,13 @@ static const struct {
 } verbs[] = {
     {"static", verb_static},
     {"evaluate", verb_evaluate},
+    {"suggest", verb_suggest},
 };
 
 static const option_verb verb_rows[] = {
     {"static", "products and what lies between them on codes, by ranges seen on samples"},
     {"evaluate", "a quantized model beside its float one: accuracy, size, time"},
+    {"suggest", "tells which of these suits the model, and why"},
     {0},
 };
 
@@ -47,11 +49,9 @@ static const option_table table_of_options = {
 static int check_options(const quantizing *q)
 {
     const quantize_options *o = &q->options;
-    if (o->verb == NULL)
-        return tool_usage("no verb given: static");
     if (q->files.count == 0)
         return tool_usage("no MODEL given");
-    const bool pair = !strcmp(o->verb, "evaluate");
+    const bool pair = o->verb && !strcmp(o->verb, "evaluate");
     if (pair && q->files.count != 2)
         return tool_usage("evaluate takes two files: the float MODEL and the quantized one");
     if (pair && o->output)
@@ -66,14 +66,25 @@ static int check_options(const quantizing *q)
     return 0;
 }
 
+static int run_verb(quantizing *q)
+{
+    char list[200] = "";
+    for (size_t i = 0, at = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        if (!strcmp(verbs[i].name, q->options.verb))
+            return verbs[i].run(q);
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", verbs[i].name);
+    }
+    return tool_usage("'%s' suits this model, which this version lacks; it has %s",
+                      q->options.verb, list);
+}
+
 static int run(quantizing *q)
 {
     int status = settings_new_env(&q->options.settings, &q->env);
     q->path = q->files.items[0];
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs && status == 0; i++)
-        if (!strcmp(verbs[i].name, q->options.verb))
-            return verbs[i].run(q);
-    return status;
+    if (status == 0 && q->options.verb == NULL)
+        status = suggest_verb(q);
+    return status == 0 ? run_verb(q) : status;
 }
 
 int main(int argc, char **argv)

@@ -35,9 +35,17 @@ static inline bool is_quiet(const quantizing *q)
     return q->options.settings.no_progress || q->options.settings.quiet;
 }
 
+/* q->original, unless it is there. */
+int load_original(quantizing *q, load_weights weights);
+
 /* Verbs: 0 or an exit status. */
 int verb_static(quantizing *q);
 int verb_evaluate(quantizing *q);
+int verb_suggest(quantizing *q);
+
+/* Where none is given: q->options.verb becomes the one that suits the model, which stderr tells. A
+ * model from standard input is q->original then. */
+int suggest_verb(quantizing *q);
 
 /* Each sample, in order. fn gets `arg`, and the inputs of q->original in order (NULL: its default).
  * `what` stands in the progress. */

@@ -57,8 +57,7 @@ int verb_static(quantizing *q)
     if (q->options.inputs.count == 0 && !q->options.random)
         return tool_usage("static quantization takes samples: -i FILE, or --random SEED for "
                           "made-up ones");
-    int status = settings_load_model(&q->options.settings, q->env, q->path, LOAD_ALL,
-                                     &q->original);
+    int status = load_original(q, LOAD_ALL);
     if (status != 0)
         return status;
     quantizer_options(q, &options);
