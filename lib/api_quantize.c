@@ -1,6 +1,7 @@
 /* api_quantize.c - the quantizer of ort_tools.h: thin. */
 #include "base/options.h"
 #include "quantize/quantizer.h"
+#include "quantize/range.h"
 
 ort_status ort_quantizer_new(ort_env *env, const ort_model *model,
                              const ort_quantize_options *options, ort_quantizer **quantizer,
@@ -44,4 +45,74 @@ ort_status ort_quantizer_apply(ort_quantizer *quantizer, ort_model **model, ort_
         return ort_error_null(err, __func__);
     *model = NULL;
     return ort_quantizer_write(quantizer, model, err);
+}
+
+/* ---- ranges */
+
+const char *ort_observer_name(ort_observer observer, const char **doc)
+{
+    const ort_observer_row *row = ort_observer_find(observer);
+    if (doc)
+        *doc = row ? row->doc : NULL;
+    return row ? row->name : NULL;
+}
+
+ort_status ort_ranges_new(ort_ranges **ranges, ort_error *err)
+{
+    return ranges ? ort_ranges_make(ranges, err) : ort_error_null(err, __func__);
+}
+
+void ort_ranges_free(ort_ranges *ranges)
+{
+    ort_ranges_release(ranges);
+}
+
+ort_status ort_ranges_read(ort_ranges *ranges, const char *text, size_t size, const char *name,
+                           ort_error *err)
+{
+    if (!ranges || !text)
+        return ort_error_null(err, __func__);
+    return ort_ranges_read_json(ranges, text, size, name ? name : "ranges", err);
+}
+
+ort_status ort_ranges_write(const ort_ranges *ranges, char **json, ort_error *err)
+{
+    if (!ranges || !json)
+        return ort_error_null(err, __func__);
+    ort_strbuf out = {0};
+    *json = NULL;
+    ort_status status = ort_ranges_write_json(ranges, &out, err);
+    if (status == ORT_OK)
+        *json = out.data;
+    else
+        ort_strbuf_release(&out);
+    return status;
+}
+
+uint64_t ort_ranges_samples(const ort_ranges *ranges, uint64_t *made_up)
+{
+    if (made_up)
+        *made_up = ranges ? ranges->made_up : 0;
+    return ranges ? ranges->samples : 0;
+}
+
+void ort_ranges_set_made_up(ort_ranges *ranges)
+{
+    if (ranges)
+        ranges->made_up = ranges->samples;
+}
+
+ort_status ort_quantizer_ranges(const ort_quantizer *quantizer, ort_ranges *into, ort_error *err)
+{
+    if (!quantizer || !into)
+        return ort_error_null(err, __func__);
+    return ort_ranges_merge(into, ort_quantizer_seen(quantizer), false, "the quantizer", err);
+}
+
+ort_status ort_quantizer_use_ranges(ort_quantizer *quantizer, const ort_ranges *ranges,
+                                    const char *name, ort_error *err)
+{
+    if (!quantizer || !ranges)
+        return ort_error_null(err, __func__);
+    return ort_quantizer_take(quantizer, ranges, name ? name : "ranges", err);
 }

@@ -267,13 +267,17 @@ ORT_WARN_UNUSED ort_status ort_sessions_compare(const ort_session *a, const ort_
 
 /* Which part of what a value held on samples its codes cover: all of it; all but the outermost
  * numbers; that whose clipped distribution differs least from what codes make of it; that with the
- * least squared error. */
+ * least squared error; from the mean least to the mean largest number of a sample, in which each
+ * sample weighs a hundredth and what came before the rest, so that the order of samples counts. */
 typedef enum ort_observer {
     ORT_OBSERVE_MIN_MAX,
     ORT_OBSERVE_PERCENTILE,
     ORT_OBSERVE_ENTROPY,
     ORT_OBSERVE_MSE,
+    ORT_OBSERVE_AVERAGE,
 } ort_observer;
+/* "min-max" and so on; NULL: there is no such one. *doc (may be NULL): what it does, in a line. */
+const char *ort_observer_name(ort_observer observer, const char **doc);
 
 /* A float model becomes one whose products, and what lies between them, compute on codes of
  * integers: QuantizeLinear and DequantizeLinear around them (ONNX, opset 13). */
@@ -309,10 +313,39 @@ ORT_WARN_UNUSED ort_status ort_quantizer_new(ort_env *env, const ort_model *mode
                                              ort_quantizer **quantizer, ort_error *err);
 void ort_quantizer_free(ort_quantizer *quantizer);
 /* One sample: all inputs of the model, in order (NULL: its default). What is seen doesn't depend on
- * the order of samples, nor on how they are batched. */
+ * the order of samples, nor on how they are batched; of ORT_OBSERVE_AVERAGE it does, and a sample
+ * is one call. */
 ORT_WARN_UNUSED ort_status ort_quantizer_calibrate(ort_quantizer *quantizer,
                                                    ort_value *const *inputs, size_t input_count,
                                                    ort_error *err);
+
+/* What values held on samples: of a model, by their names. As text they are JSON ("ort-ranges/1"),
+ * which gives the same ranges again, bit for bit. Ranges of equal models merge to what one run over
+ * all samples gives, so that several machines share the work; averages don't merge. */
+typedef struct ort_ranges ort_ranges;
+/* Empty; it takes on the model of what is read or collected first. */
+ORT_WARN_UNUSED ort_status ort_ranges_new(ort_ranges **ranges, ort_error *err);
+void ort_ranges_free(ort_ranges *ranges);
+/* Merges text into the ranges. name: of its file, for messages; NULL: "ranges". After an error the
+ * ranges are fit for nothing but ort_ranges_free. */
+ORT_WARN_UNUSED ort_status ort_ranges_read(ort_ranges *ranges, const char *text, size_t size,
+                                           const char *name, ort_error *err);
+/* The caller frees *json with ort_text_free. */
+ORT_WARN_UNUSED ort_status ort_ranges_write(const ort_ranges *ranges, char **json, ort_error *err);
+/* How many samples they come of; *made_up (may be NULL) of these aren't real ones. */
+uint64_t ort_ranges_samples(const ort_ranges *ranges, uint64_t *made_up);
+/* All samples so far were made up. */
+void ort_ranges_set_made_up(ort_ranges *ranges);
+/* What the quantizer has seen is merged into `into`. Of ORT_OBSERVE_MIN_MAX and _AVERAGE these are
+ * the ends of ranges; of the others a histogram each, which serves all but ORT_OBSERVE_AVERAGE. */
+ORT_WARN_UNUSED ort_status ort_quantizer_ranges(const ort_quantizer *quantizer, ort_ranges *into,
+                                                ort_error *err);
+/* As if the quantizer had seen these samples, too. Ranges of another model are refused. name: of
+ * their file, for messages; NULL: "ranges". */
+ORT_WARN_UNUSED ort_status ort_quantizer_use_ranges(ort_quantizer *quantizer,
+                                                    const ort_ranges *ranges, const char *name,
+                                                    ort_error *err);
+
 /* The model on codes; the caller frees it. It shares weights that stay float with the original. */
 ORT_WARN_UNUSED ort_status ort_quantizer_apply(ort_quantizer *quantizer, ort_model **model,
                                                ort_error *err);

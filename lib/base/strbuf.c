@@ -35,6 +35,12 @@ double ort_parse_double(const char *text, char **end)
     return c ? strtod_l(text, end, c) : strtod(text, end);
 }
 
+float ort_parse_float(const char *text, char **end)
+{
+    locale_t c = get_locale();
+    return c ? strtof_l(text, end, c) : strtof(text, end);
+}
+
 static bool reserve(ort_strbuf *buf, size_t extra)
 {
     if (buf->failed)
@@ -149,7 +155,7 @@ void ort_strbuf_add_float(ort_strbuf *buf, float value)
     char text[40];
     for (int digits = fabsf(value) < 1e-35f ? 1 : 6; digits <= 9; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, (double)value);
-        if ((c ? strtof_l(text, NULL, c) : strtof(text, NULL)) == value)
+        if (ort_parse_float(text, NULL) == value)
             break;
     }
     if (c)

@@ -27,5 +27,7 @@ void ort_strbuf_release(ort_strbuf *buf);
 
 /* Locale-independent strtod: parses a prefix of `text`, sets *end. */
 double ort_parse_double(const char *text, char **end);
+/* The same of a float, rounded once. */
+float ort_parse_float(const char *text, char **end);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "quantize/code_types.h"
+#include "quantize/range.h"
 
 #define SCHEMA "ort-overrides/1"
 
@@ -53,14 +54,20 @@ static ort_status read_type(const place *at, json_node *node, bool floats, ort_d
 static ort_status read_observer(const place *at, json_node *node, signed char *observer,
                                 ort_error *err)
 {
-    static const char *const names[] = {"min-max", "percentile", "entropy", "mse"};
     const char *text = json_object_get_string(node);
-    for (size_t i = 0; text && i < sizeof names / sizeof *names; i++)
-        if (!strcmp(text, names[i])) {
-            *observer = (signed char)i; /* ort_observer's order */
+    char names[100] = "";
+    const ort_observer_row *row;
+    for (int i = 0; (row = ort_observer_find((ort_observer)i)); i++) {
+        size_t length = strlen(names);
+        if (row->kept == ORT_KEPT_AVERAGES) /* of all values, or of none */
+            continue;
+        snprintf(names + length, sizeof names - length, "%s%s", length ? ", " : "", row->name);
+        if (text && !strcmp(text, row->name)) {
+            *observer = (signed char)i;
             return ORT_OK;
         }
-    return refuse(at, node, "min-max, percentile, entropy, mse", err);
+    }
+    return refuse(at, node, names, err);
 }
 
 static bool is_number(json_node *node)

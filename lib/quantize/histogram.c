@@ -5,10 +5,14 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/num.h"
 
 enum {
     BLOCK = 16384,
+    TASK = 4, /* blocks of one task */
     FEW = 1024, /* numbers for which counts of their own would cost more than they save */
     LEAST_EXPONENT = -149, /* of the smallest float */
 };
@@ -29,6 +33,11 @@ static int exponent_for(float least, float most, int from)
         if (reach < ORT_HISTOGRAM_BINS)
             return e;
     }
+}
+
+int ort_histogram_exponent(float least, float most)
+{
+    return exponent_for(least, most, LEAST_EXPONENT);
 }
 
 int ort_histogram_span(const ort_histogram *h, int *first)
@@ -68,42 +77,166 @@ static void widen(ort_histogram *h, float least, float most)
     h->most = most;
 }
 
-static void add_block(ort_histogram *h, const float *x, int n)
+/* ---- scanning: written so that compilers make vectors of it */
+
+typedef struct scan {
+    int32_t least, most; /* in the order of floats, by in_order */
+    int finite, zeros;
+} scan;
+
+enum { SIGN_LESS = 0x7fffffff, INFINITE = 0x7f800000, NORMAL = 0x00800000 };
+
+/* Integers that are ordered as floats are; its own inverse. */
+static inline int32_t in_order(int32_t bits)
 {
-    float least = 0, most = 0;
-    int finite = 0, zeros = 0;
-    for (int i = 0; i < n; i++) {
-        bool is = fabsf(x[i]) <= FLT_MAX; /* false for NaN */
-        float v = is ? x[i] : 0;
-        finite += is;
-        zeros += x[i] == 0;
-        least = v < least ? v : least;
-        most = v > most ? v : most;
-    }
-    h->count += (uint64_t)finite;
-    h->zeros += (uint64_t)zeros;
-    h->not_finite += (uint64_t)(n - finite);
-    widen(h, least, most);
-    if (!h->bins || finite == zeros)
-        return;
-    const double inverse = ldexp(1, -h->exponent);
-    if (n < FEW) {
-        for (int i = 0; i < n; i++)
-            if (x[i] != 0 && fabsf(x[i]) <= FLT_MAX)
-                h->bins[(unsigned)bin_of(x[i], inverse) % ORT_HISTOGRAM_BINS]++;
-        return;
-    }
-    /* Two, so that equal neighbours don't wait for each other. */
-    uint32_t counts[2][ORT_HISTOGRAM_BINS] = {{0}};
-    for (int i = 0; i < n; i++)
-        if (x[i] != 0 && fabsf(x[i]) <= FLT_MAX)
-            counts[i % 2][(unsigned)bin_of(x[i], inverse) % ORT_HISTOGRAM_BINS]++;
-    for (int k = 0; k < ORT_HISTOGRAM_BINS; k++)
-        h->bins[k] += counts[0][k] + counts[1][k];
+    return bits ^ ((bits >> 31) & SIGN_LESS);
 }
 
-void ort_histogram_add(ort_histogram *h, const float *x, size_t n)
+static float from_order(int32_t ordered)
 {
+    return ort_float_from_bits((uint32_t)in_order(ordered));
+}
+
+static scan scan_block(const float *x, int n, int32_t least, int32_t most)
+{
+    scan s = {least, most, 0, 0};
+    for (int i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        int32_t size = bits & SIGN_LESS;
+        bool finite = size < INFINITE, small = size < NORMAL;
+        int32_t ordered = finite ? in_order(small ? 0 : bits) : 0;
+        s.least = ordered < s.least ? ordered : s.least;
+        s.most = ordered > s.most ? ordered : s.most;
+        s.finite += finite;
+        s.zeros += small;
+    }
+    return s;
+}
+
+void ort_ends_add(ort_ends *ends, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float v = fabsf(x[i]) < FLT_MIN ? 0 : x[i];
+        if (!(fabsf(v) <= FLT_MAX))
+            continue;
+        ends->least = v < ends->least ? v : ends->least;
+        ends->most = v > ends->most ? v : ends->most;
+        ends->finite++;
+    }
+}
+
+/* ---- counting */
+
+static void count_few(uint64_t *bins, const float *x, int n, double inverse)
+{
+    for (int i = 0; i < n; i++)
+        if (fabsf(x[i]) >= FLT_MIN && fabsf(x[i]) <= FLT_MAX)
+            bins[(unsigned)bin_of(x[i], inverse) % ORT_HISTOGRAM_BINS]++;
+}
+
+/* In counts that are apart, so that equal neighbours don't wait for each other. Numbers that bins
+ * don't count are in bin 0 first. */
+static void count_block(uint64_t *bins, const float *x, int n, const scan *s, double inverse)
+{
+    enum { APART = 4, LINE = 256 };
+    uint32_t counts[APART][ORT_HISTOGRAM_BINS] = {{0}};
+    int32_t at[LINE];
+    for (int done = 0; done < n; done += LINE) {
+        int count = n - done < LINE ? n - done : LINE;
+        for (int i = 0; i < count; i++) {
+            float v = fabsf(x[done + i]);
+            v = v >= FLT_MIN && v <= FLT_MAX ? x[done + i] : 0;
+            at[i] = bin_of(v, inverse) & (ORT_HISTOGRAM_BINS - 1);
+        }
+        for (int i = 0; i < count; i++)
+            counts[i % APART][at[i]]++;
+    }
+    for (int k = 0; k < ORT_HISTOGRAM_BINS; k++)
+        bins[k] += (uint64_t)counts[0][k] + counts[1][k] + counts[2][k] + counts[3][k];
+    bins[0] -= (uint64_t)(n - s->finite + s->zeros);
+}
+
+static void take_scan(ort_histogram *h, const scan *s, int n)
+{
+    h->count += (uint64_t)s->finite;
+    h->zeros += (uint64_t)s->zeros;
+    h->not_finite += (uint64_t)(n - s->finite);
+    widen(h, from_order(s->least), from_order(s->most));
+}
+
+static void add_block(ort_histogram *h, const float *x, int n)
+{
+    scan s = scan_block(x, n, 0, 0);
+    take_scan(h, &s, n);
+    if (!h->bins || s.finite == s.zeros)
+        return;
+    const double inverse = ldexp(1, -h->exponent);
+    if (n < FEW)
+        count_few(h->bins, x, n, inverse);
+    else
+        count_block(h->bins, x, n, &s, inverse);
+}
+
+/* ---- with several threads: the ends of all first, so that each counts in bins of one width */
+
+typedef struct shared {
+    const float *x;
+    size_t n;
+    double inverse;
+    scan *scans;    /* [blocks] */
+    uint64_t *bins; /* [threads][ORT_HISTOGRAM_BINS] */
+} shared;
+
+static int block_size(const shared *s, size_t block)
+{
+    size_t left = s->n - block * BLOCK;
+    return left < BLOCK ? (int)left : BLOCK;
+}
+
+static void scan_task(void *arg, size_t task, int thread)
+{
+    shared *s = arg;
+    (void)thread;
+    for (size_t b = task * TASK; b < (task + 1) * TASK && b * BLOCK < s->n; b++)
+        s->scans[b] = scan_block(s->x + b * BLOCK, block_size(s, b), 0, 0);
+}
+
+static void count_task(void *arg, size_t task, int thread)
+{
+    shared *s = arg;
+    uint64_t *bins = s->bins + (size_t)thread * ORT_HISTOGRAM_BINS;
+    for (size_t b = task * TASK; b < (task + 1) * TASK && b * BLOCK < s->n; b++)
+        if (s->scans[b].finite > s->scans[b].zeros)
+            count_block(bins, s->x + b * BLOCK, block_size(s, b), &s->scans[b], s->inverse);
+}
+
+static bool add_shared(ort_histogram *h, const float *x, size_t n, ort_pool *pool)
+{
+    size_t blocks = (n + BLOCK - 1) / BLOCK, tasks = (blocks + TASK - 1) / TASK;
+    size_t threads = (size_t)ort_pool_threads(pool);
+    shared s = {.x = x, .n = n, .scans = calloc(blocks, sizeof *s.scans),
+                .bins = calloc(threads * ORT_HISTOGRAM_BINS, sizeof *s.bins)};
+    bool done = s.scans && s.bins;
+    if (done) {
+        ort_pool_run(pool, tasks, scan_task, &s);
+        for (size_t b = 0; b < blocks; b++)
+            take_scan(h, &s.scans[b], block_size(&s, b));
+        s.inverse = ldexp(1, -h->exponent);
+        if (h->bins && h->least != h->most)
+            ort_pool_run(pool, tasks, count_task, &s);
+        for (size_t i = 0; i < threads * ORT_HISTOGRAM_BINS && h->bins; i++)
+            h->bins[i % ORT_HISTOGRAM_BINS] += s.bins[i];
+    }
+    free(s.scans);
+    free(s.bins);
+    return done;
+}
+
+void ort_histogram_add(ort_histogram *h, const float *x, size_t n, ort_pool *pool)
+{
+    if (pool && ort_pool_threads(pool) > 1 && n > 2 * TASK * BLOCK && add_shared(h, x, n, pool))
+        return;
     for (size_t done = 0; done < n; done += BLOCK)
         add_block(h, x + done, (int)(n - done < BLOCK ? n - done : BLOCK));
 }

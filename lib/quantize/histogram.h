@@ -13,12 +13,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/pool.h"
+
 enum { ORT_HISTOGRAM_BINS = 4096 };
 
 /* Zeroed, with or without bins, it is empty. */
 typedef struct ort_histogram {
     uint64_t count;      /* finite numbers, zeros included */
-    uint64_t zeros;      /* exact ones; bins don't count them */
+    uint64_t zeros;      /* and denormals, as runs flush them; bins don't count them */
     uint64_t not_finite; /* infinite or NaN: not in the range, nor in the bins */
     float least, most;   /* of the finite ones and 0 */
     int exponent;        /* bin k counts numbers in [k, k + 1) * 2^exponent */
@@ -26,7 +28,8 @@ typedef struct ort_histogram {
                           * NULL: the range alone is kept */
 } ort_histogram;
 
-void ort_histogram_add(ort_histogram *h, const float *x, size_t n);
+/* pool: who shares the work of many numbers, or NULL. */
+void ort_histogram_add(ort_histogram *h, const float *x, size_t n, ort_pool *pool);
 /* What both have seen; with bins where both have them. */
 void ort_histogram_merge(ort_histogram *h, const ort_histogram *other);
 /* The bins [*first, *first + the number returned) hold all that was counted; 0 for none. */
@@ -35,5 +38,16 @@ static inline uint64_t ort_histogram_bin(const ort_histogram *h, int k)
 {
     return h->bins[(unsigned)k % ORT_HISTOGRAM_BINS];
 }
+
+/* The ends of finite numbers alone, 0 not among them; denormals count as 0. */
+typedef struct ort_ends {
+    float least, most;
+    uint64_t finite;
+} ort_ends;
+#define ORT_ENDS_INIT {__builtin_inff(), -__builtin_inff(), 0}
+void ort_ends_add(ort_ends *ends, const float *x, size_t n);
+
+/* The width that a range has, and with it the bins: for readers of files. */
+int ort_histogram_exponent(float least, float most);
 
 #endif

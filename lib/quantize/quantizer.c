@@ -15,15 +15,11 @@
 #include "op/edit.h"
 #include "op/op.h"
 #include "quantize/design.h"
+#include "quantize/model_mark.h"
 #include "quantize/qdq.h"
 #include "quantize/range.h"
 
 static const char calibration_tier[] = "avx2";
-
-typedef struct observed {
-    const char *name;
-    ort_histogram histogram;
-} observed;
 
 struct ort_quantizer {
     ort_quantize_options options;
@@ -32,12 +28,9 @@ struct ort_quantizer {
     const ort_registry *registry;
     ort_env *env; /* of the calibration tier */
     ort_session *session;
-    observed *values; /* [value_count], what holds the numbers of roots of grids */
-    size_t value_count;
+    ort_ranges *ranges;  /* of what holds the numbers of roots of grids */
     size_t *observed_at; /* [values of the graph]: one more than the number among these, or 0 */
-    ort_hashmap by_name; /* of values */
     const char **watched;
-    int64_t samples;
 };
 
 /* ---- values to observe */
@@ -56,23 +49,15 @@ static ort_id source_of(const ort_graph *graph, ort_id id)
 static ort_status note_value(ort_quantizer *q, ort_id id, ort_error *err)
 {
     const ort_graph *graph = q->model->graph;
-    observed *o = &q->values[q->value_count];
-    uint64_t at;
-    o->name = graph->values.data[source_of(graph, id)]->name;
-    if (ort_hashmap_get_str(&q->by_name, o->name, &at)) {
-        q->observed_at[id] = (size_t)at + 1;
-        return ORT_OK;
+    const char *name = graph->values.data[source_of(graph, id)]->name;
+    const ort_observed *found = ort_ranges_find(q->ranges, name);
+    if (!found) {
+        q->watched[q->ranges->values.count] = name;
+        ORT_TRY(ort_ranges_add(q->ranges, name, err));
+        found = ort_ranges_find(q->ranges, name);
     }
-    if (q->options.observer != ORT_OBSERVE_MIN_MAX || ort_code_rules_observe(&q->design.rules)) {
-        o->histogram.bins = calloc(ORT_HISTOGRAM_BINS, sizeof *o->histogram.bins);
-        if (!o->histogram.bins)
-            return ort_error_memory(err, ORT_HISTOGRAM_BINS * sizeof *o->histogram.bins);
-    }
-    q->watched[q->value_count] = o->name;
-    q->observed_at[id] = q->value_count + 1;
-    return ort_hashmap_put_str(&q->by_name, o->name, q->value_count++)
-               ? ORT_OK
-               : ort_error_memory(err, sizeof *o);
+    q->observed_at[id] = (size_t)(found - q->ranges->values.data) + 1;
+    return ORT_OK;
 }
 
 static ort_id root_of(const ort_placement *place, ort_id id)
@@ -98,18 +83,34 @@ static bool *roots_of(const ort_quantizer *q)
 static ort_status collect(ort_quantizer *q, ort_error *err)
 {
     size_t count = q->model->graph->values.count;
-    q->values = calloc(count + 1, sizeof *q->values);
     q->watched = calloc(count + 1, sizeof *q->watched);
     q->observed_at = calloc(count + 1, sizeof *q->observed_at);
     bool *wanted = roots_of(q);
-    ort_status status = q->values && q->watched && q->observed_at && wanted
+    ort_status status = q->watched && q->observed_at && wanted
                             ? ORT_OK
-                            : ort_error_memory(err, count * sizeof *q->values);
+                            : ort_error_memory(err, count * sizeof *q->watched);
     for (size_t i = 0; i < count && status == ORT_OK; i++)
         if (wanted[i])
             status = note_value(q, (ort_id)i, err);
     free(wanted);
     return status;
+}
+
+/* What is kept of values: what the observer needs, or one of a rule. */
+static ort_status begin_ranges(ort_quantizer *q, const ort_model *model, ort_error *err)
+{
+    const ort_observer_row *observer = ort_observer_find(q->options.observer);
+    bool rules = ort_code_rules_observe(&q->design.rules);
+    if (!observer)
+        return ort_error_set(err, ORT_ERROR_USAGE, "there is no observer %d",
+                             (int)q->options.observer);
+    if (rules && observer->kept == ORT_KEPT_AVERAGES)
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "rules with an observer of their own don't go with %s",
+                             observer->name);
+    ORT_TRY(ort_ranges_make(&q->ranges, err));
+    ort_ranges_set(q->ranges, ort_model_mark(model), rules ? ORT_KEPT_BINS : observer->kept);
+    return ORT_OK;
 }
 
 /* Values got other numbers; what was observed is found by its name. */
@@ -120,11 +121,10 @@ static ort_status map_values(ort_quantizer *q, ort_error *err)
     size_t *at = calloc(count + 1, sizeof *at);
     bool *wanted = roots_of(q);
     for (size_t i = 0; at && wanted && i < count; i++) {
-        uint64_t found;
-        if (wanted[i] && ort_hashmap_get_str(&q->by_name,
-                                             graph->values.data[source_of(graph, (ort_id)i)]->name,
-                                             &found))
-            at[i] = (size_t)found + 1;
+        const char *name = graph->values.data[source_of(graph, (ort_id)i)]->name;
+        const ort_observed *found = wanted[i] ? ort_ranges_find(q->ranges, name) : NULL;
+        if (found)
+            at[i] = (size_t)(found - q->ranges->values.data) + 1;
     }
     bool ok = at && wanted;
     free(wanted);
@@ -145,6 +145,8 @@ ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
     ort_status status = ort_model_clone(model, &q->model, err);
     if (status == ORT_OK)
         status = ort_design_make(&q->design, q->model, env->registry, &env->log, options, err);
+    if (status == ORT_OK)
+        status = begin_ranges(q, model, err);
     if (status == ORT_OK)
         status = collect(q, err);
     if (status == ORT_OK)
@@ -175,12 +177,9 @@ static ort_status open_session(ort_quantizer *q, ort_error *err)
 static void observe(void *arg, const char *name, const ort_value *value)
 {
     ort_quantizer *q = arg;
-    uint64_t at;
-    if (!ort_hashmap_get_str(&q->by_name, name, &at) || value->kind != ORT_KIND_TENSOR ||
-        value->tensor.dtype != ORT_DTYPE_FLOAT)
-        return;
-    ort_histogram_add(&q->values[at].histogram, value->tensor.data,
-                      (size_t)ort_tensor_count(&value->tensor));
+    ort_observed *observed = ort_ranges_find(q->ranges, name);
+    if (observed && value->kind == ORT_KIND_TENSOR)
+        ort_ranges_observe(q->ranges, observed, &value->tensor, q->env->pool);
 }
 
 ort_status ort_quantizer_observe(ort_quantizer *q, ort_value *const *inputs, size_t count,
@@ -212,37 +211,51 @@ ort_status ort_quantizer_observe(ort_quantizer *q, ort_value *const *inputs, siz
         ort_value_free(results[i]);
     free(names);
     free(results);
-    q->samples += status == ORT_OK;
+    if (status == ORT_OK) {
+        q->ranges->samples++;
+        q->ranges->tier = q->env->k->isa;
+    }
     return status;
+}
+
+const ort_ranges *ort_quantizer_seen(const ort_quantizer *q)
+{
+    return q->ranges;
+}
+
+ort_status ort_quantizer_take(ort_quantizer *q, const ort_ranges *ranges, const char *name,
+                              ort_error *err)
+{
+    return ort_ranges_merge(q->ranges, ranges, true, name, err);
 }
 
 /* ---- the model on codes */
 
 /* What samples said of a value, or of what it has its codes from. */
-static const ort_histogram *histogram_of(const ort_quantizer *q, ort_id id)
+static const ort_observed *observed_of(const ort_quantizer *q, ort_id id)
 {
     size_t at = q->observed_at[id];
     if (!at)
         at = q->observed_at[root_of(&q->design.widest, id)];
-    return at ? &q->values[at - 1].histogram : NULL;
+    return at ? &q->ranges->values.data[at - 1] : NULL;
 }
 
 static ort_grid grid_of(void *arg, ort_id id, const ort_code_form *form)
 {
     const ort_quantizer *q = arg;
-    const ort_histogram *h = histogram_of(q, id);
+    const ort_observed *o = observed_of(q, id);
     if (form->has_range)
         return ort_grid_of(&form->codes, form->least, form->most);
-    if (!h)
+    if (!o)
         return ort_grid_of(&form->codes, 0, 0);
-    ort_range r = ort_range_choose(h, form->observer, form->percentile, &form->codes);
+    ort_range r = ort_range_choose(o, form->observer, form->percentile, &form->codes);
     return ort_grid_of(&form->codes, r.least, r.most);
 }
 
 ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *err)
 {
     ort_model *copy = NULL;
-    if (q->samples == 0)
+    if (q->ranges->samples == 0)
         return ort_error_set(err, ORT_ERROR_USAGE,
                              "no sample was observed: the ranges of values are unknown");
     ort_qdq_options options = {.plan = &q->design.plan, .grid = grid_of, .arg = q,
@@ -291,12 +304,9 @@ void ort_quantizer_release(ort_quantizer *q)
         return;
     ort_exec_session_release(q->session);
     ort_env_free(q->env);
-    for (size_t i = 0; i < q->value_count; i++)
-        free(q->values[i].histogram.bins);
-    free(q->values);
+    ort_ranges_release(q->ranges);
     free(q->watched);
     free(q->observed_at);
-    ort_hashmap_release(&q->by_name);
     ort_design_release(&q->design);
     ort_model_free(q->model);
     free(q);

@@ -3,7 +3,7 @@
 #define ORT_QUANTIZE_QUANTIZER_H
 
 #include "exec/env.h"
-#include "ort.h"
+#include "quantize/ranges.h"
 
 ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
                               const ort_quantize_options *options, ort_quantizer **quantizer,
@@ -12,6 +12,9 @@ ort_status ort_quantizer_observe(ort_quantizer *q, ort_value *const *inputs, siz
                                  ort_error *err);
 ort_status ort_quantizer_replan(ort_quantizer *q, const char *json, ort_error *err);
 bool ort_quantizer_tell(const ort_quantizer *q, size_t index, ort_quantizer_node_info *info);
+const ort_ranges *ort_quantizer_seen(const ort_quantizer *q);
+ort_status ort_quantizer_take(ort_quantizer *q, const ort_ranges *ranges, const char *name,
+                              ort_error *err);
 ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *err);
 void ort_quantizer_release(ort_quantizer *q);
 

@@ -1,4 +1,4 @@
-/* range.c - ranges by the four observers.
+/* range.c - ranges by the observers, whose table is at the end.
  *
  * A histogram is unrolled into the centers of its bins, from the least to the most. Zeros, which
  * every grid holds, count for percentiles and divergence, and cost nothing otherwise.
@@ -192,17 +192,61 @@ static ort_range entropy_range(const bins *b, const ort_codes_range *codes)
     return within(b->h, edge(b, first), edge(b, end));
 }
 
-ort_range ort_range_choose(const ort_histogram *h, ort_observer observer, double percentile,
-                           const ort_codes_range *codes)
+/* ---- the table */
+
+static ort_range by_ends(const ort_observed *o, double percentile, const ort_codes_range *codes)
+{
+    (void)percentile;
+    (void)codes;
+    return (ort_range){o->histogram.least, o->histogram.most};
+}
+
+static ort_range by_average(const ort_observed *o, double percentile, const ort_codes_range *codes)
+{
+    const ort_average *a = &o->average;
+    if (!a->known)
+        return by_ends(o, percentile, codes);
+    return (ort_range){(float)(a->least < 0 ? a->least : 0), (float)(a->most > 0 ? a->most : 0)};
+}
+
+static ort_range by_percentile(const ort_observed *o, double percentile,
+                               const ort_codes_range *codes)
 {
     bins b;
-    if (observer == ORT_OBSERVE_MIN_MAX || !unroll(h, &b))
-        return (ort_range){h->least, h->most};
-    switch (observer) {
-    case ORT_OBSERVE_PERCENTILE: return percentile_range(&b, percentile, codes->symmetric);
-    case ORT_OBSERVE_ENTROPY: return entropy_range(&b, codes);
-    case ORT_OBSERVE_MSE: return mse_range(&b, codes);
-    case ORT_OBSERVE_MIN_MAX: break;
-    }
-    return (ort_range){h->least, h->most};
+    return unroll(&o->histogram, &b) ? percentile_range(&b, percentile, codes->symmetric)
+                                     : by_ends(o, percentile, codes);
+}
+
+static ort_range by_entropy(const ort_observed *o, double percentile, const ort_codes_range *codes)
+{
+    bins b;
+    return unroll(&o->histogram, &b) ? entropy_range(&b, codes) : by_ends(o, percentile, codes);
+}
+
+static ort_range by_error(const ort_observed *o, double percentile, const ort_codes_range *codes)
+{
+    bins b;
+    return unroll(&o->histogram, &b) ? mse_range(&b, codes) : by_ends(o, percentile, codes);
+}
+
+static const ort_observer_row rows[] = {
+    [ORT_OBSERVE_MIN_MAX] = {"min-max", "all that was seen", ORT_KEPT_ENDS, by_ends},
+    [ORT_OBSERVE_PERCENTILE] = {"percentile", "all but the outermost numbers", ORT_KEPT_BINS,
+                                by_percentile},
+    [ORT_OBSERVE_ENTROPY] = {"entropy", "what keeps most of the distribution's information",
+                             ORT_KEPT_BINS, by_entropy},
+    [ORT_OBSERVE_MSE] = {"mse", "what has the least squared error", ORT_KEPT_BINS, by_error},
+    [ORT_OBSERVE_AVERAGE] = {"moving-average", "the mean ends of samples, later ones weighing more",
+                             ORT_KEPT_AVERAGES, by_average},
+};
+
+const ort_observer_row *ort_observer_find(ort_observer observer)
+{
+    return (unsigned)observer < sizeof rows / sizeof *rows ? &rows[observer] : NULL;
+}
+
+ort_range ort_range_choose(const ort_observed *value, ort_observer observer, double percentile,
+                           const ort_codes_range *codes)
+{
+    return rows[observer].choose(value, percentile, codes);
 }

@@ -3,17 +3,26 @@
 #define ORT_QUANTIZE_RANGE_H
 
 #include "quantize/code_grid.h"
-#include "quantize/histogram.h"
+#include "quantize/ranges.h"
 
 typedef struct ort_range {
     float least, most; /* 0 among them */
 } ort_range;
 
-/* ORT_OBSERVE_ENTROPY: the least Kullback-Leibler divergence (Migacz, "8-bit Inference with
- * TensorRT", 2017). percentile: of the numbers that stay in the range, in (0, 100]; half of the
- * others lie beyond each end, or, for symmetric codes, all beyond the ends of [-most, most]. A
- * histogram without bins gives all of its range. */
-ort_range ort_range_choose(const ort_histogram *h, ort_observer observer, double percentile,
+/* A way to choose: the table has one of each ort_observer, by its number. */
+typedef struct ort_observer_row {
+    const char *name, *doc;
+    ort_kept kept; /* what it needs to know of a value */
+    /* Of a value that isn't 0 throughout. percentile: of the numbers that stay in the range, in
+     * (0, 100]; half of the others lie beyond each end, or, for symmetric codes, all beyond the
+     * ends of [-most, most]. */
+    ort_range (*choose)(const ort_observed *value, double percentile,
+                        const ort_codes_range *codes);
+} ort_observer_row;
+const ort_observer_row *ort_observer_find(ort_observer observer); /* NULL: there is none */
+
+/* A value without what the observer needs gives all of its range. */
+ort_range ort_range_choose(const ort_observed *value, ort_observer observer, double percentile,
                            const ort_codes_range *codes);
 
 #endif

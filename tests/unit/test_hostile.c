@@ -661,6 +661,26 @@ static void quantizing(test_state *test)
     CHECK_REFUSED(ort_quantizer_apply(kept, NULL, NULL));
     CHECK_REFUSED(ort_quantizer_apply(kept, &m, NULL)); /* no sample was seen */
     CHECK(!m);
+    ort_ranges *ranges = NULL;
+    char *json = NULL;
+    CHECK(!ort_observer_name((ort_observer)99, NULL) && !ort_observer_name((ort_observer)-1, NULL));
+    CHECK_REFUSED(ort_ranges_new(NULL, NULL));
+    CHECK(!ort_ranges_new(&ranges, NULL));
+    CHECK_REFUSED(ort_ranges_read(NULL, "{}", 2, NULL, NULL));
+    CHECK_REFUSED(ort_ranges_read(ranges, NULL, 2, NULL, NULL));
+    CHECK(ort_ranges_read(ranges, "", 0, NULL, NULL) == ORT_ERROR_DATA);
+    CHECK_REFUSED(ort_ranges_write(NULL, &json, NULL));
+    CHECK_REFUSED(ort_ranges_write(ranges, NULL, NULL));
+    CHECK_REFUSED(ort_ranges_write(ranges, &json, NULL)); /* of nothing */
+    CHECK(!json && ort_ranges_samples(NULL, NULL) == 0);
+    CHECK_REFUSED(ort_quantizer_ranges(NULL, ranges, NULL));
+    CHECK_REFUSED(ort_quantizer_ranges(kept, NULL, NULL));
+    CHECK_REFUSED(ort_quantizer_use_ranges(NULL, ranges, NULL, NULL));
+    CHECK_REFUSED(ort_quantizer_use_ranges(kept, NULL, NULL, NULL));
+    CHECK_REFUSED(ort_quantizer_use_ranges(kept, ranges, NULL, NULL));
+    ort_ranges_set_made_up(NULL);
+    ort_ranges_free(ranges);
+    ort_ranges_free(NULL);
     ort_quantizer_free(kept);
     ort_quantizer_free(NULL);
 }
