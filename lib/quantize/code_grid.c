@@ -56,16 +56,23 @@ int ort_grid_code(const ort_codes_range *codes, ort_grid grid, float x)
     return q < (float)codes->most ? (int)q : codes->most;
 }
 
+/* Codes here are rounded by adding 1.5 * 2^23: half to even, of numbers that aren't so large, and
+ * much faster than a call of nearbyintf. Four sums, added up in one order everywhere. */
 static double squared_error(const ort_codes_range *codes, ort_grid grid, const float *x, int64_t n,
                             int64_t stride)
 {
-    double sum = 0;
+    const float inverse = 1 / grid.scale, middle = 12582912.0f;
+    const float least = (float)(codes->least - grid.zero_point);
+    const float most = (float)(codes->most - grid.zero_point);
+    double sum[4] = {0};
     for (int64_t i = 0; i < n; i++) {
-        float v = x[i * stride];
-        double d = (double)v - (double)ort_grid_number(grid, ort_grid_code(codes, grid, v));
-        sum += d * d;
+        float v = x[i * stride], q = v * inverse;
+        q = q > least ? q : least; /* NaN too */
+        q = q < most ? q : most;
+        float d = v - ((q + middle) - middle) * grid.scale;
+        sum[i & 3] += (double)d * (double)d;
     }
-    return sum;
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
 ort_grid ort_grid_fit(const ort_codes_range *codes, const float *x, int64_t n, int64_t stride,

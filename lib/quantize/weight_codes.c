@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "op/edit.h"
+#include "quantize/balance.h"
 
 /* ---- one weight */
 
@@ -133,6 +134,9 @@ static ort_status write_codes(ort_qdq_writer *w, ort_qdq_weight *weight, ort_err
         ort_tensor_set_f64(&zero, k, grid.zero_point);
     }
     free(q.line);
+    if (weight->fit && weight->codes.dtype != ORT_DTYPE_FLOAT8E4M3FN)
+        ORT_TRY(ort_balance_codes(
+            &(ort_balance){from, &weight->codes, &scale, &zero, weight->axis}, &q.to, err));
     weight->scales = scale.data;
     return ORT_OK;
 }
