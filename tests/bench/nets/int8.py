@@ -90,13 +90,11 @@ def prepared(source, place):
 
 def write_own(source, inputs, path):
     with tempfile.TemporaryDirectory() as folder:
-        samples, k = [], 0
         draws = Draws(inputs)
-        while (sample := draws.get_next()) is not None:
-            np.savez("%s/%d.npz" % (folder, k), **sample)
-            samples += ["-i", "%s/%d.npz" % (folder, k)]
-            k += 1
-        subprocess.run([TOOL, "static", "-q", source / "model.onnx", *samples, "-o", path], check=True)
+        for k in range(len(draws.left)):
+            np.savez("%s/%d.npz" % (folder, k), **draws.get_next())
+        subprocess.run([TOOL, "static", "-q", source / "model.onnx", "-i", folder, "-o", path],
+                       check=True)
 
 
 def write(form, source, model, inputs, path):
