@@ -1,5 +1,6 @@
 /* api_quantize.c - the quantizer of ort_tools.h: thin. */
 #include "base/options.h"
+#include "quantize/dynamic.h"
 #include "quantize/quantizer.h"
 #include "quantize/range.h"
 
@@ -115,4 +116,17 @@ ort_status ort_quantizer_use_ranges(ort_quantizer *quantizer, const ort_ranges *
     if (!quantizer || !ranges)
         return ort_error_null(err, __func__);
     return ort_quantizer_take(quantizer, ranges, name ? name : "ranges", err);
+}
+
+ort_status ort_model_quantize_dynamic(ort_env *env, const ort_model *model,
+                                      const ort_dynamic_options *options, ort_model **result,
+                                      ort_quantize_notes *notes, ort_error *err)
+{
+    if (!env || !model || !result)
+        return ort_error_null(err, __func__);
+    ort_dynamic_options own = ORT_DYNAMIC_OPTIONS_INIT;
+    *result = NULL;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    return options ? ort_dynamic_quantize(env, model, options, result, notes, err)
+                   : ORT_ERROR_USAGE;
 }

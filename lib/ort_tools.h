@@ -368,6 +368,52 @@ ORT_INIT_(ort_quantizer_node_info, ORT_QUANTIZER_NODE_INFO_INIT)
 bool ort_quantizer_node(const ort_quantizer *quantizer, size_t index,
                         ort_quantizer_node_info *info);
 
+/* What became of a node that multiplies, or that looks up rows. Nodes of bodies have the names of
+ * those around them in front, "loop1/matmul". */
+typedef struct ort_quantize_note {
+    const char *node, *op_type;
+    const char *became; /* the operator on codes; NULL: it stays float */
+    const char *why;    /* it stays; or NULL */
+    double saturating;  /* of its sums of two products, the share in [0, 1] that may leave 16 bits,
+                         * which some processors clip: bytes of either kind by int8 weights */
+} ort_quantize_note;
+typedef struct ort_quantize_notes ort_quantize_notes;
+ORT_WARN_UNUSED ort_status ort_quantize_notes_new(ort_quantize_notes **notes, ort_error *err);
+void ort_quantize_notes_free(ort_quantize_notes *notes);
+size_t ort_quantize_notes_count(const ort_quantize_notes *notes);
+/* NULL past the end. */
+const ort_quantize_note *ort_quantize_notes_get(const ort_quantize_notes *notes, size_t index);
+
+/* Products on bytes whose range is found in each run, and weights as bytes: no sample is needed.
+ * The file is the same on every machine. */
+typedef struct ort_dynamic_options {
+    size_t size;
+    ort_dtype weights;       /* INT8, UINT8 */
+    bool asymmetric_weights; /* each scale has a zero point of its own */
+    bool per_tensor;         /* one scale a weight, not one an output channel */
+    bool plain_weights;      /* grids of weights span their range, whatever the error */
+    bool reduce_range;       /* 7 bits of 8: for processors whose sums saturate */
+    bool computed;           /* products of two computed matrices, too (attention's scores) */
+    bool small;              /* nodes too small to gain, too */
+    bool float_tables;       /* embedding tables stay float */
+    bool convs;              /* convolutions too: ConvInteger, which onnxruntime runs slower than
+                              * float ones */
+    /* Why a node stays float (its text is copied), or NULL. path: as in notes. */
+    const char *(*stays)(void *arg, const char *path, const char *op_type);
+    void *arg;
+} ort_dynamic_options;
+#define ORT_DYNAMIC_OPTIONS_INIT \
+    {sizeof(ort_dynamic_options), ORT_DTYPE_INT8, false, false, false, false, false, false, false, \
+     false, NULL, NULL}
+ORT_INIT_(ort_dynamic_options, ORT_DYNAMIC_OPTIONS_INIT)
+
+/* The model is borrowed for the call; the result, which the caller frees, shares the weights that
+ * stay float with it. notes: of nodes that multiply or look up, or NULL. */
+ORT_WARN_UNUSED ort_status ort_model_quantize_dynamic(ort_env *env, const ort_model *model,
+                                                      const ort_dynamic_options *options,
+                                                      ort_model **result,
+                                                      ort_quantize_notes *notes, ort_error *err);
+
 /* Made-up inputs for a session: draws by name and role (ort-formats(5)); strings need a sample. */
 ORT_WARN_UNUSED ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed,
                                                      ort_value **inputs, size_t input_count,

@@ -370,6 +370,11 @@ void ort_graph_remove_node(ort_graph *graph, ort_node *node);
 /* A file says by its name alone what a body captures: what it captures of `outer`, here and in
  * bodies further in, bears this name; a local value that has it gets another. */
 void ort_graph_name_captures(ort_graph *body, ort_id outer, const char *name);
+/* capture.c: the value of the body that stands for `outer` of the graph around it, made where there
+ * is none yet; ORT_ID_NONE: no memory. */
+ort_id ort_graph_capture(ort_graph *body, ort_id outer);
+/* What the node's bodies have ceased to read keeps nothing alive out here. How many these are. */
+int ort_graph_drop_captures(ort_graph *graph, ort_node *node);
 /* A node or value was changed in place: it, its graph and all around them are written anew on
  * saving. Every function above does this by itself. node may be NULL. */
 void ort_graph_touch(ort_graph *graph, ort_node *node);

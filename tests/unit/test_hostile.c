@@ -634,6 +634,26 @@ static void comparing(test_state *test)
     CHECK_REFUSED(ort_sessions_compare(t.session, t.session, &t.x, 1, &no_run, &f, NULL));
 }
 
+static void quantizing_dynamically(test_state *test)
+{
+    ort_model *m = (ort_model *)&t;
+    ort_quantize_notes *notes = NULL;
+    ort_dynamic_options no_size = {0}, odd = ORT_DYNAMIC_OPTIONS_INIT;
+    odd.weights = ORT_DTYPE_INT16;
+    CHECK_REFUSED(ort_quantize_notes_new(NULL, NULL));
+    CHECK(!ort_quantize_notes_new(&notes, NULL));
+    CHECK_REFUSED(ort_model_quantize_dynamic(NULL, t.model, NULL, &m, notes, NULL));
+    CHECK_REFUSED(ort_model_quantize_dynamic(t.env, NULL, NULL, &m, notes, NULL));
+    CHECK_REFUSED(ort_model_quantize_dynamic(t.env, t.model, NULL, NULL, notes, NULL));
+    CHECK_REFUSED(ort_model_quantize_dynamic(t.env, t.model, &no_size, &m, notes, NULL));
+    CHECK(!m);
+    CHECK_REFUSED(ort_model_quantize_dynamic(t.env, t.model, &odd, &m, notes, NULL));
+    CHECK(!m && ort_quantize_notes_count(notes) == 0 && ort_quantize_notes_count(NULL) == 0);
+    CHECK(!ort_quantize_notes_get(notes, 0) && !ort_quantize_notes_get(NULL, 0));
+    ort_quantize_notes_free(notes);
+    ort_quantize_notes_free(NULL);
+}
+
 static void quantizing(test_state *test)
 {
     ort_quantizer *q = (ort_quantizer *)&t, *kept = NULL;
@@ -713,6 +733,7 @@ int main(void)
     RUN(&test, single_operators);
     RUN(&test, comparing);
     RUN(&test, quantizing);
+    RUN(&test, quantizing_dynamically);
     tear_down();
     return test.failures != 0;
 }

@@ -33,33 +33,6 @@ static void note_partly_dead(const ort_pass_context *c, const ort_node *node)
         ort_pass_note(c, node, "nothing reads '%s', but '%s' is read", unread, read);
 }
 
-static bool captured(const ort_node *node, ort_id outer)
-{
-    for (int b = 0; b < node->body_count; b++)
-        for (size_t v = 0; v < node->bodies[b]->values.count; v++) {
-            const ort_graph_value *value = node->bodies[b]->values.data[v];
-            if (value->outer == outer && (value->use_count > 0 || value->is_output))
-                return true;
-        }
-    return false;
-}
-
-/* What bodies have ceased to read keeps nothing alive out here. */
-static int drop_captures(ort_graph *graph, ort_node *node)
-{
-    int kept = 0, before = node->implicit_count;
-    for (int i = 0; i < before; i++) {
-        if (captured(node, node->implicit[i]))
-            node->implicit[kept++] = node->implicit[i];
-        else
-            graph->values.data[node->implicit[i]]->use_count--;
-    }
-    node->implicit_count = kept;
-    if (kept < before)
-        ort_graph_touch(graph, node);
-    return before - kept;
-}
-
 static int drop_initializers(ort_graph *graph)
 {
     size_t kept = 0;
@@ -83,7 +56,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
             continue;
         if (!dead(c->graph, node)) {
             note_partly_dead(c, node);
-            *changes += drop_captures(c->graph, node);
+            *changes += ort_graph_drop_captures(c->graph, node);
             continue;
         }
         ort_graph_remove_node(c->graph, node);
