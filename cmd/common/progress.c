@@ -45,15 +45,30 @@ static bool due(progress *p)
     return true;
 }
 
+/* What the rest takes if it goes on as so far; nothing while that would be a guess. */
+static void say_left(const progress *p, double share)
+{
+    double left = share > 0.01 ? (double)(now_ns() - p->begin_ns) / 1e9 * (1 / share - 1) : 0;
+    if (left >= 3600)
+        fprintf(stderr, ", %.1f h left", left / 3600);
+    else if (left >= 90)
+        fprintf(stderr, ", %.0f min left", left / 60);
+    else if (left >= 1)
+        fprintf(stderr, ", %.0f s left", left);
+    fputs(" \033[K", stderr);
+}
+
 void progress_step(progress *p, uint64_t done, uint64_t total)
 {
     if (!due(p))
         return;
-    if (total > 0)
-        fprintf(stderr, "\r%s %3.0f %% (%" PRIu64 " of %" PRIu64 ") ", p->what,
+    if (total > 0) {
+        fprintf(stderr, "\r%s %3.0f %% (%" PRIu64 " of %" PRIu64 ")", p->what,
                 100.0 * (double)done / (double)total, done, total);
-    else
+        say_left(p, (double)done / (double)total);
+    } else {
         fprintf(stderr, "\r%s %" PRIu64 " ", p->what, done);
+    }
     fflush(stderr);
 }
 
@@ -61,7 +76,9 @@ void progress_share(progress *p, uint64_t done, double share)
 {
     if (!due(p))
         return;
-    fprintf(stderr, "\r%s %3.0f %% (%" PRIu64 ") ", p->what, 100 * (share < 1 ? share : 1), done);
+    share = share < 1 ? share : 1;
+    fprintf(stderr, "\r%s %3.0f %% (%" PRIu64 ")", p->what, 100 * share, done);
+    say_left(p, share);
     fflush(stderr);
 }
 

@@ -1,4 +1,5 @@
-/* progress.h - a line on the terminal for work longer than a second; silent elsewhere. */
+/* progress.h - a line on the terminal for work longer than a second, with the time that is left
+ * where it can be told; silent elsewhere. */
 #ifndef COMMON_PROGRESS_H
 #define COMMON_PROGRESS_H
 

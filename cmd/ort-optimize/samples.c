@@ -1,5 +1,6 @@
-/* samples.c - inputs for verification: each -i FILE or FOLDER is a set of inputs, all -i NAME=FILE
- * together are one; read as those of a run are (common/feed.h), so that names and places are known.
+/* samples.c - inputs for verification: each -i FILE is a set of inputs, each FOLDER one or as many
+ * as it has files, all -i NAME=FILE together are one; read as those of a run are (common/feed.h), so
+ * that names and places are known.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,26 +35,31 @@ static int name_values(const ort_session *session, ort_value **values, const cha
     return 0;
 }
 
-static int load_set(samples *s, const ort_session *session, const string_list *inputs)
+static int take_set(samples *s, const ort_session *session, ort_value **values, const char *what)
 {
-    feed f = {0};
-    bool end;
     ort_error err = {0};
     ort_tensors *set = NULL;
-    const string_list no_files = {0};
-    const feed_options from = {.inputs = inputs};
-    ort_value **values = tool_alloc((ort_session_input_count(session) + 1) * sizeof *values);
-    int status = feed_open(&f, &from, session, &no_files);
-    if (status == 0)
-        status = feed_next(&f, values, &end);
-    if (status == 0 && ort_tensors_new(&set, &err) != ORT_OK)
-        status = tool_fail(&err);
-    if (status == 0)
-        status = name_values(session, values, inputs->items[0], set);
+    if (ort_tensors_new(&set, &err) != ORT_OK)
+        return tool_fail(&err);
+    int status = name_values(session, values, what, set);
     if (status == 0)
         add_set(s, set);
     else
         ort_tensors_free(set);
+    return status;
+}
+
+/* One set of inputs, or those of a folder. */
+static int load_sets(samples *s, const ort_session *session, const string_list *inputs)
+{
+    feed f = {0};
+    bool end = false;
+    const string_list no_files = {0};
+    const feed_options from = {.inputs = inputs};
+    ort_value **values = tool_alloc((ort_session_input_count(session) + 1) * sizeof *values);
+    int status = feed_open(&f, &from, session, &no_files);
+    while (status == 0 && (status = feed_next(&f, values, &end)) == 0 && !end)
+        status = take_set(s, session, values, inputs->items[0]);
     feed_close(&f);
     free(values);
     return status;
@@ -85,10 +91,10 @@ int samples_load(samples *s, const string_list *inputs, ort_env *env, ort_model 
         if (is_named(inputs->items[i]))
             string_list_add(&named, inputs->items[i]);
         else
-            status = load_set(s, session, &one);
+            status = load_sets(s, session, &one);
     }
     if (status == 0 && named.count > 0)
-        status = load_set(s, session, &named);
+        status = load_sets(s, session, &named);
     string_list_release(&named);
     ort_session_free(session);
     return status;

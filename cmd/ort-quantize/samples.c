@@ -32,6 +32,8 @@ int samples_open(samples *s, const sample_options *o, ort_env *env, ort_model *m
     ort_session_options_init(&options);
     options.level = 0;
     *s = (samples){.options = *o, .known = -1};
+    if (o->from.operations != NULL)
+        o->from.operations->env = env;
     if (ort_session_new(env, model, &options, &s->session, &err) != ORT_OK)
         return tool_fail_in(path, &err);
     s->random = o->from.random != NULL && o->from.inputs->count == 0;
@@ -259,6 +261,8 @@ int samples_fail(const samples *s, const char *path, ort_error *err)
 void samples_close(samples *s)
 {
     end_pass(s);
+    if (s->options.from.operations != NULL) /* not ours */
+        s->options.from.operations->env = NULL;
     rows_close(&s->rows);
     ort_session_free(s->session);
     string_list_release(&s->named);
