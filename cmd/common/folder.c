@@ -159,11 +159,18 @@ static int check_kinds(const char *path, const string_list *files)
     return 0;
 }
 
-/* Beside sets, as in ONNX's model zoo, lie the model and texts. */
+static bool is_called_set(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return !strncmp(slash != NULL ? slash + 1 : path, "test_data_set", 13);
+}
+
+/* Beside sets of ONNX's model zoo lie the model and texts; beside others, no tensors. */
 static int check_beside(const char *path, const walk *w)
 {
     for (size_t i = 0; i < w->files.count && w->sets.count > 0; i++)
-        if (ort_format_of_path(w->files.items[i]) != ORT_FORMAT_AUTO)
+        if (ort_format_of_path(w->files.items[i]) != ORT_FORMAT_AUTO &&
+            !is_called_set(w->sets.items[0]))
             return tool_error(ORT_ERROR_DATA, "%s: holds a test data set, %s, and beside it %s: "
                               "name the one that is meant", path, w->sets.items[0],
                               w->files.items[i]);

@@ -1,6 +1,6 @@
-/* samples.c - inputs for verification: each -i FILE is a set of inputs, each FOLDER one or as many
- * as it has files, all -i NAME=FILE together are one; read as those of a run are (common/feed.h), so
- * that names and places are known.
+/* samples.c - inputs for verification: each -i FILE is a set of inputs, each FOLDER one or as
+ * many as it has files, all -i NAME=FILE together are one; read as those of a run are
+ * (common/feed.h), so that names and places are known.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -23,20 +23,65 @@ static void sort_inputs(samples *s)
     }
 }
 
+/* The model's inputs alone, handed on as outputs: a session of it knows names and types, and needs
+ * no weights. NULL where an input has a default, which an extract would lose. */
+static ort_status inputs_alone(const ort_model *model, ort_model **alone, ort_error *err)
+{
+    ort_types *inputs = NULL, *constants = NULL;
+    bool defaults = false;
+    *alone = NULL;
+    ort_status status = ort_model_types(model, ORT_TYPES_INPUTS, &inputs, err);
+    if (status == ORT_OK)
+        status = ort_model_types(model, ORT_TYPES_INITIALIZERS, &constants, err);
+    size_t count = status == ORT_OK ? ort_types_count(inputs) : 0;
+    const char **names = tool_alloc((count + 1) * sizeof *names);
+    for (size_t i = 0; i < count; i++) {
+        names[i] = ort_types_name(inputs, i);
+        defaults = defaults || ort_types_find(constants, names[i]) != NULL;
+    }
+    if (status == ORT_OK && count > 0 && !defaults)
+        status = ort_model_extract(model, names, count, names, count, alone, err);
+    free(names);
+    ort_types_free(inputs);
+    ort_types_free(constants);
+    return status;
+}
+
+/* Made-up values are those that the whole model runs with. */
+static ort_status describe(samples *s, ort_env *env, ort_model *model, ort_error *err)
+{
+    ort_session_options options;
+    ort_model *alone = NULL;
+    ort_session_options_init(&options);
+    options.level = 0;
+    ort_status status = s->random ? ORT_OK : inputs_alone(model, &alone, err);
+    if (status == ORT_OK)
+        status = ort_session_new(env, alone != NULL ? alone : model, &options, &s->session, err);
+    ort_model_free(alone);
+    return status;
+}
+
+/* Seeds that lie side by side share no samples. Mixing as in Steele, Lea and Flood, Fast Splittable
+ * Pseudorandom Number Generators, 2014, with other constants than draws have. */
+static uint64_t seed_of(uint64_t seed, uint64_t sample)
+{
+    uint64_t x = sample;
+    x = (x ^ (x >> 33)) * 0xff51afd7ed558ccdu;
+    x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53u;
+    return seed ^ x ^ (x >> 33);
+}
+
 int samples_open(samples *s, const sample_options *o, ort_env *env, ort_model *model,
                  const char *path)
 {
-    ort_session_options options;
     ort_error err = {0};
     int64_t seed = 0;
-    ort_session_options_init(&options);
-    options.level = 0;
     *s = (samples){.options = *o, .known = -1};
     if (o->from.operations != NULL)
         o->from.operations->env = env;
-    if (ort_session_new(env, model, &options, &s->session, &err) != ORT_OK)
-        return tool_fail_in(path, &err);
     s->random = o->from.random != NULL && o->from.inputs->count == 0;
+    if (describe(s, env, model, &err) != ORT_OK)
+        return tool_fail_in(path, &err);
     if (o->from.random != NULL &&
         option_parse_int("--random", o->from.random, 0, INT64_MAX, &seed) != 0)
         return EXIT_USAGE;
@@ -86,7 +131,7 @@ static void set_place(samples *s, char *place)
     s->place = place;
 }
 
-/* The first is that of `ort-run --random SEED`; seeds that lie side by side share no other. */
+/* The first is that of `ort-run --random SEED`. */
 static int make_up(samples *s, bool *end)
 {
     ort_error err = {0};
@@ -96,8 +141,8 @@ static int make_up(samples *s, bool *end)
     if (*end)
         return 0;
     set_place(s, tool_printf("made-up sample %zu", s->at + 1));
-    if (ort_session_random_inputs(s->session, s->seed + s->at * 0x9e3779b97f4a7c15u, s->made,
-                                  s->count, &err) != ORT_OK)
+    uint64_t seed = seed_of(s->seed, s->at);
+    if (ort_session_random_inputs(s->session, seed, s->made, s->count, &err) != ORT_OK)
         return tool_fail(&err);
     for (size_t i = 0; i < s->count; i++)
         s->inputs[i] = s->made[i];
