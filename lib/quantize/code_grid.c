@@ -57,22 +57,42 @@ int ort_grid_code(const ort_codes_range *codes, ort_grid grid, float x)
 }
 
 /* Codes here are rounded by adding 1.5 * 2^23: half to even, of numbers that aren't so large, and
- * much faster than a call of nearbyintf. Four sums, added up in one order everywhere. */
+ * much faster than a call of nearbyintf. */
+static inline double squared_error_of(float v, float inverse, float scale, float least, float most)
+{
+    const float middle = 12582912.0f;
+    float q = v * inverse;
+    q = q > least ? q : least; /* NaN too */
+    q = q < most ? q : most;
+    float d = v - ((q + middle) - middle) * scale;
+    return (double)d * (double)d;
+}
+
+/* LANES sums, added up in one order everywhere. */
 static double squared_error(const ort_codes_range *codes, ort_grid grid, const float *x, int64_t n,
                             int64_t stride)
 {
-    const float inverse = 1 / grid.scale, middle = 12582912.0f;
+    enum { LANES = 8 };
+    const float inverse = 1 / grid.scale, scale = grid.scale;
     const float least = (float)(codes->least - grid.zero_point);
     const float most = (float)(codes->most - grid.zero_point);
-    double sum[4] = {0};
-    for (int64_t i = 0; i < n; i++) {
-        float v = x[i * stride], q = v * inverse;
-        q = q > least ? q : least; /* NaN too */
-        q = q < most ? q : most;
-        float d = v - ((q + middle) - middle) * grid.scale;
-        sum[i & 3] += (double)d * (double)d;
-    }
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    double sum[LANES] = {0}, total = 0;
+    int64_t i = 0;
+    for (; i + LANES <= n && stride == 1; i += LANES)
+        for (int l = 0; l < LANES; l++)
+            sum[l] += squared_error_of(x[i + l], inverse, scale, least, most);
+    for (; i < n; i++)
+        sum[i % LANES] += squared_error_of(x[i * stride], inverse, scale, least, most);
+    for (int l = 0; l < LANES; l++)
+        total += sum[l];
+    return total;
+}
+
+/* What an error beyond rounding is comes from numbers outside of the grid, and only grows as the
+ * grid becomes narrower still. */
+static bool is_hopeless(double error, ort_grid grid, int64_t n, double least_sum)
+{
+    return error - (double)n * (double)grid.scale * (double)grid.scale > least_sum;
 }
 
 ort_grid ort_grid_fit(const ort_codes_range *codes, const float *x, int64_t n, int64_t stride,
@@ -92,6 +112,8 @@ ort_grid ort_grid_fit(const ort_codes_range *codes, const float *x, int64_t n, i
         double error = squared_error(codes, grid, x, n, stride);
         if (error < least_sum)
             least_sum = error, best = grid;
+        else if (is_hopeless(error, grid, n, least_sum))
+            break;
     }
     if (sum)
         *sum = least_sum;
