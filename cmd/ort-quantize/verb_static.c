@@ -3,14 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "quantize.h"
+#include "chosen.h"
 
 typedef struct word {
     const char *name;
     int means;
 } word;
 
-static const word types[] = {{"uint8", ORT_DTYPE_UINT8}, {"int8", ORT_DTYPE_INT8}};
 static const word observers[] = {{"min-max", ORT_OBSERVE_MIN_MAX},
                                  {"percentile", ORT_OBSERVE_PERCENTILE},
                                  {"entropy", ORT_OBSERVE_ENTROPY},
@@ -27,12 +26,21 @@ static int meaning(const word *words, size_t count, const char *name, int otherw
 #define MEANING(words, name, otherwise)                                                            \
     meaning(words, sizeof words / sizeof *words, name, otherwise)
 
-static void quantizer_options(const quantizing *q, ort_quantize_options *options)
+static void quantizer_options(const quantizing *q, const chosen *c, ort_quantize_options *options)
 {
     const quantize_options *o = &q->options;
     ort_quantize_options_init(options);
-    options->activations = MEANING(types, o->activation_type, options->activations);
-    options->weights = MEANING(types, o->weight_type, options->weights);
+    if (o->activation_type)
+        options->activations = ort_dtype_parse(o->activation_type);
+    if (o->weight_type)
+        options->weights = ort_dtype_parse(o->weight_type);
+    options->qoperator = o->form && !strcmp(o->form, "qoperator");
+    options->contrib = o->contrib_codes;
+    options->without_passes = o->no_passes;
+    options->keep_fused = o->keep_fused;
+    options->exclude = c->exclude.items;
+    options->include = o->include.items;
+    options->overrides = c->overrides;
     options->symmetric = o->symmetric;
     options->asymmetric_weights = o->asymmetric_weights;
     options->per_tensor = o->per_tensor;
@@ -49,23 +57,32 @@ static ort_status calibrate_one(void *arg, ort_value *const *inputs, size_t coun
     return ort_quantizer_calibrate(arg, inputs, count, err);
 }
 
-int verb_static(quantizing *q)
+static int quantize(quantizing *q, const chosen *c)
 {
     ort_quantize_options options;
     ort_quantizer *quantizer = NULL;
     ort_error err = {0};
-    if (q->options.inputs.count == 0 && !q->options.random)
-        return tool_usage("static quantization takes samples: -i FILE, or --random SEED for "
-                          "made-up ones");
-    int status = load_original(q, LOAD_ALL);
-    if (status != 0)
-        return status;
-    quantizer_options(q, &options);
+    quantizer_options(q, c, &options);
     if (ort_quantizer_new(q->env, q->original, &options, &quantizer, &err) != ORT_OK)
         return tool_fail_in(q->path, &err);
-    status = each_sample(q, "calibrating", calibrate_one, quantizer);
+    int status = each_sample(q, "calibrating", calibrate_one, quantizer);
     if (status == 0 && ort_quantizer_apply(quantizer, &q->made, &err) != ORT_OK)
         status = tool_fail_in(q->path, &err);
     ort_quantizer_free(quantizer);
+    return status;
+}
+
+int verb_static(quantizing *q)
+{
+    chosen c = {0};
+    if (q->options.inputs.count == 0 && !q->options.random)
+        return tool_usage("static quantization takes samples: -i FILE, or --random SEED for "
+                          "made-up ones");
+    int status = chosen_read(&c, &q->options);
+    if (status == 0)
+        status = load_original(q, LOAD_ALL);
+    if (status == 0)
+        status = quantize(q, &c);
+    chosen_release(&c);
     return status == 0 ? closing_save(q) : status;
 }

@@ -17,6 +17,7 @@
 #include "quantize/design.h"
 #include "quantize/model_mark.h"
 #include "quantize/qdq.h"
+#include "quantize/qoperator.h"
 #include "quantize/range.h"
 
 static const char calibration_tier[] = "avx2";
@@ -26,6 +27,7 @@ struct ort_quantizer {
     ort_model *model;
     ort_design design;
     const ort_registry *registry;
+    ort_log log;
     ort_env *env; /* of the calibration tier */
     ort_session *session;
     ort_ranges *ranges;  /* of what holds the numbers of roots of grids */
@@ -142,6 +144,7 @@ ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
         return ort_error_memory(err, sizeof *q);
     q->options = *options;
     q->registry = env->registry;
+    q->log = env->log;
     ort_status status = ort_model_clone(model, &q->model, err);
     if (status == ORT_OK)
         status = ort_design_make(&q->design, q->model, env->registry, &env->log, options, err);
@@ -263,6 +266,8 @@ ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *e
     ort_status status = ort_model_clone(q->model, &copy, err);
     if (status == ORT_OK)
         status = ort_qdq_write(copy->graph, &q->design.place, &options, err);
+    if (status == ORT_OK && q->options.qoperator)
+        status = ort_qoperator_fold(copy, q->registry, &q->log, err);
     if (status == ORT_OK)
         *model = copy;
     else

@@ -1,0 +1,16 @@
+/* chosen.h - which nodes stay float, and which have codes of their own, by the command line. */
+#ifndef ORT_QUANTIZE_CHOSEN_H
+#define ORT_QUANTIZE_CHOSEN_H
+
+#include "quantize.h"
+
+typedef struct chosen {
+    string_list exclude;
+    char *overrides; /* JSON, or NULL */
+} chosen;
+
+/* 0, or an exit status after saying why. Release it either way. */
+int chosen_read(chosen *c, const quantize_options *o);
+void chosen_release(chosen *c);
+
+#endif

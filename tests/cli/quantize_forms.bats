@@ -1,0 +1,53 @@
+# ort-quantize static: types of codes, both forms, which nodes stay float.
+load helper
+
+@test "each type of codes is written, with the opset that has it" {
+    for t in uint8 int8 uint16 int16 uint4 int4 uint2 int2 float8e4m3fn; do
+        works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --activation-type $t \
+            --weight-type $t -o $t.onnx
+        ort-inspect $t.onnx --initializers >weights.txt
+        grep -q "$t" weights.txt
+    done
+    ort-inspect int4.onnx --json | grep -q '"version": 21'
+    ort-inspect int2.onnx --json | grep -q '"version": 25'
+}
+
+@test "operators on codes, where there are" {
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --form qoperator -o q.onnx
+    ort-inspect q.onnx --nodes >nodes.txt
+    grep -q "QGemm\|QLinearConv\|QLinearMatMul" nodes.txt
+    fails 2 "int8 activations with int8 weights alone" ort-quantize static "$MODELS_DIR/digits.onnx" \
+        --random 1 --form qoperator --activation-type int8 --weight-type uint8
+    fails 2 "operators on codes are of int8 and uint8" ort-quantize static "$MODELS_DIR/digits.onnx" \
+        --random 1 --form qoperator --weight-type int4
+    fails 2 "no zero point" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
+        --weight-type float8e4m3fn --asymmetric-weights
+    fails 2 "a reduced range is one of" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
+        --weight-type int4 --activation-type uint16 --reduce-range
+}
+
+@test "what is excluded stays float, and names that meet nothing are refused" {
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --exclude "*" -o float.onnx
+    [ "$(ort-inspect float.onnx --nodes | grep -c QuantizeLinear)" -eq 0 ]
+    printf '# a comment\nGemm\t12 dB\nConv\nMatMul\n' >names.txt
+    fails 2 "exclude: no node or operator" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
+        --exclude nothing_like_it
+    fails 2 "include: no node or operator" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
+        --include nothing_like_it
+    fails 5 "no.txt: can't be read" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
+        --overrides no.txt
+    fails 5 "can't be opened" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
+        --exclude-from no.txt
+}
+
+@test "overrides change types, and say what they can't" {
+    echo '{"schema": "ort-overrides/1", "overrides": [{"node": "*", "type": "uint16"}]}' >o.json
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --overrides o.json -o q.onnx
+    ort-inspect q.onnx --initializers | grep -q uint16
+    echo '{"schema": "ort-overrides/1", "overrides": [{"node": "*", "typ": "uint16"}]}' >bad.json
+    fails 2 "did you mean 'type'" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
+        --overrides bad.json
+    echo '{"schema": "ort-overrides/1", "overrides": [{"node": "zz", "type": "int8"}]}' >none.json
+    fails 2 "overrides\[0\]: no node of the model is called 'zz'" ort-quantize static \
+        "$MODELS_DIR/digits.onnx" --random 1 --overrides none.json
+}
