@@ -86,6 +86,11 @@ const char *step_why_float(const evaluation *e, json_object *step, char *text, s
 /* Runs the quantized model once more, with a profile. */
 ort_status computed_take(evaluation *e, ort_error *err);
 
+/* ---- saturation.c */
+/* Of a node of the file, the share of the pairs of products that may exceed 16 bits where a runtime
+ * adds them there; 0 for a node that multiplies no uint8 by int8. */
+double saturation_share(const evaluation *e, json_object *node);
+
 /* ---- judged.c */
 void gates_of_evaluation(evaluation *e);
 /* Each that said no, on stderr; EXIT_GATE, or 0. */

@@ -141,6 +141,20 @@ static void add_computed(json_object *report, const evaluation *e)
     }
 }
 
+static void add_saturation(json_object *report, const evaluation *e)
+{
+    json_object *rows = add_array(report, "may_saturate_elsewhere");
+    for (size_t i = 0; i < length_of(e->nodes); i++) {
+        json_object *node = json_object_array_get_idx(e->nodes, i);
+        double share = saturation_share(e, node);
+        if (share == 0)
+            continue;
+        json_object *row = add_row(rows);
+        add_text(row, "name", text_of(node, "name"));
+        add_number(row, "share_of_pairs", share);
+    }
+}
+
 static void add_gates(json_object *report, const evaluation *e)
 {
     char key[32];
@@ -180,6 +194,7 @@ void evaluation_json(const evaluation *e, FILE *out)
     add_sizes(report, e);
     add_latency(report, e);
     add_computed(report, e);
+    add_saturation(report, e);
     add_gates(report, e);
     fprintf(out, "%s\n",
             json_object_to_json_string_ext(report, JSON_C_TO_STRING_PRETTY |

@@ -131,6 +131,27 @@ static void print_computed(const evaluation *e, FILE *out)
     print_float_products(e, out);
 }
 
+/* Other runtimes on other processors; never here. */
+static void print_saturation(const evaluation *e, FILE *out)
+{
+    int products = 0;
+    double most = 0;
+    const char *name = "";
+    for (size_t i = 0; i < length_of(e->nodes); i++) {
+        json_object *node = json_object_array_get_idx(e->nodes, i);
+        double share = saturation_share(e, node);
+        products += share > 0;
+        if (share > most) {
+            most = share;
+            name = text_of(node, "name");
+        }
+    }
+    if (products > 0)
+        screen_printf(out, "elsewhere %d products have sums that processors without VNNI may "
+                      "saturate in other runtimes, most of all '%s' (%.2g %% of its pairs of "
+                      "weights); --reduce-range avoids it\n", products, name, 100 * most);
+}
+
 static void print_weights(const evaluation *e, FILE *out)
 {
     static const char *const heads[] = {"initializer", "type", ">bytes", NULL};
@@ -169,6 +190,7 @@ void evaluation_text(const evaluation *e, FILE *out)
     print_sizes(e, out);
     print_latency(e, out);
     print_computed(e, out);
+    print_saturation(e, out);
     if (e->q->options.settings.verbose)
         print_weights(e, out);
     print_gates(e, out);

@@ -92,3 +92,22 @@ assert d["products"]["integer_steps"] == 0 and all("makes codes" in n["why"] for
     fails 5 "is no class" \
         ort-quantize evaluate "$FX/chain.onnx" "$FX/chain.onnx" -i "$FX/x.npy" --labels "$FX/x.npy"
 }
+
+@test "sums that processors without VNNI may saturate are told, and --reduce-range avoids them" {
+    python3 -c "
+import sys
+sys.path.insert(0, '$ROOT/tests/tools')
+from fixtures import *
+w = initializer('w', [4, 3], [1, 1, 1, 1, 1, 1, 1, -1, 1, 1, 1, 1]) # every pair is at its largest
+open('large.onnx', 'wb').write(model([node('MatMul', ['x', 'w'], ['out'])], [value_info('x', [2, 4])],
+                                     [value_info('out', [2, 3])], [w]))"
+    run --separate-stderr ort-quantize static large.onnx --random 1 --json
+    [ "$status" -eq 0 ]
+    json '
+rows = d["may_saturate_elsewhere"]
+assert len(rows) == 1 and 0.5 < rows[0]["share_of_pairs"] <= 1, rows'
+    works ort-quantize static large.onnx --random 1
+    has "1 products have sums that processors without VNNI may saturate" "--reduce-range"
+    run --separate-stderr ort-quantize static large.onnx --random 1 --json --reduce-range
+    json 'assert d["may_saturate_elsewhere"] == [], d'
+}

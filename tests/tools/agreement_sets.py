@@ -1,5 +1,5 @@
 """Inputs for bench_agreement.py, drawn by seed: crops of photographs, text lines, files of many types,
-digits. Each set says what calibrates and what is judged: other photographs, other lines, other files.
+digits. Each set says what calibrates and what is judged: draws of the same kind, by other seeds.
 """
 import gzip
 import io
@@ -17,7 +17,7 @@ import numpy as np
 
 import quant_samples
 
-JUDGED, CALIBRATING = 1000, 128
+JUDGED, CALIBRATING = 1000, 256
 
 
 # ---- photographs
@@ -31,8 +31,8 @@ def crops(photos, seed, count, height, width, change):
 
 def pictures(name, side, change):
     photos = quant_samples.photographs()
-    return {name: crops(photos[::3], 1, CALIBRATING, side, side, change)}, \
-        {name: crops([p for i, p in enumerate(photos) if i % 3], 2, JUDGED, side, side, change)}
+    return {name: crops(photos, 1, CALIBRATING, side, side, change)}, \
+        {name: crops(photos, 2, JUDGED, side, side, change)}
 
 
 def lite0():
