@@ -301,10 +301,14 @@ typedef struct ort_quantize_options {
     bool contrib;                   /* com.microsoft's QuantizeLinear, not another opset */
     bool without_passes;            /* the model is taken as it is: no pass of level 1 before */
     bool keep_fused;                /* nodes that an optimizer fused stay, and are no error */
+    /* More effort; samples run once more, up to 32 of them. */
+    bool correct_biases;            /* what errors of codes add on average goes out of biases */
+    bool adaptive_rounding;         /* codes of weights by what products read on samples */
 } ort_quantize_options;
 #define ORT_QUANTIZE_OPTIONS_INIT \
     {sizeof(ort_quantize_options), ORT_DTYPE_UINT8, ORT_DTYPE_INT8, false, false, false, false, \
-     false, ORT_OBSERVE_MSE, 99.999, 0, NULL, NULL, NULL, false, false, false, false}
+     false, ORT_OBSERVE_MSE, 99.999, 0, NULL, NULL, NULL, false, false, false, false, false,    \
+     false}
 ORT_INIT_(ort_quantize_options, ORT_QUANTIZE_OPTIONS_INIT)
 
 /* The model is borrowed for the call; it is not changed. */

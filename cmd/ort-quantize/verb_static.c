@@ -49,6 +49,8 @@ static void quantizer_options(const quantizing *q, const chosen *c, ort_quantize
     options->observer = MEANING(observers, o->observer, options->observer);
     if (o->percentile > 0)
         options->percentile = o->percentile;
+    options->correct_biases = o->effort || o->bias_correction;
+    options->adaptive_rounding = o->effort || o->adaround;
     options->threads = o->settings.thread_count;
 }
 

@@ -19,6 +19,7 @@
 #include "quantize/qdq.h"
 #include "quantize/qoperator.h"
 #include "quantize/range.h"
+#include "quantize/refine.h"
 
 static const char calibration_tier[] = "avx2";
 
@@ -33,6 +34,7 @@ struct ort_quantizer {
     ort_ranges *ranges;  /* of what holds the numbers of roots of grids */
     size_t *observed_at; /* [values of the graph]: one more than the number among these, or 0 */
     const char **watched;
+    ort_kept_samples kept; /* where more effort asks for them */
 };
 
 /* ---- values to observe */
@@ -218,6 +220,8 @@ ort_status ort_quantizer_observe(ort_quantizer *q, ort_value *const *inputs, siz
         q->ranges->samples++;
         q->ranges->tier = q->env->k->isa;
     }
+    if (status == ORT_OK && (q->options.correct_biases || q->options.adaptive_rounding))
+        status = ort_keep_sample(&q->kept, inputs, count, err);
     return status;
 }
 
@@ -255,6 +259,18 @@ static ort_grid grid_of(void *arg, ort_id id, const ort_code_form *form)
     return ort_grid_of(&form->codes, r.least, r.most);
 }
 
+static ort_status refine(ort_quantizer *q, ort_model *model, ort_error *err)
+{
+    const ort_refining r = {q->env, q->model, &q->kept, q->options.adaptive_rounding,
+                            q->options.correct_biases};
+    if (!r.round && !r.correct)
+        return ORT_OK;
+    if (q->kept.count == 0)
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "adaptive rounding and bias correction take samples, not only ranges");
+    return ort_refine(&r, model, err);
+}
+
 ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *err)
 {
     ort_model *copy = NULL;
@@ -268,6 +284,8 @@ ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *e
         status = ort_qdq_write(copy->graph, &q->design.place, &options, err);
     if (status == ORT_OK && q->options.qoperator)
         status = ort_qoperator_fold(copy, q->registry, &q->log, err);
+    if (status == ORT_OK)
+        status = refine(q, copy, err);
     if (status == ORT_OK)
         *model = copy;
     else
@@ -308,6 +326,7 @@ void ort_quantizer_release(ort_quantizer *q)
     if (!q)
         return;
     ort_exec_session_release(q->session);
+    ort_kept_release(&q->kept);
     ort_env_free(q->env);
     ort_ranges_release(q->ranges);
     free(q->watched);

@@ -1,0 +1,21 @@
+# ort-quantize static --effort: codes of weights and biases by what samples show.
+load helper
+
+@test "--effort is bias correction and adaptive rounding, and changes codes alone" {
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 -o plain.onnx
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --effort -o effort.onnx
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --bias-correction --adaround \
+        -o both.onnx
+    cmp effort.onnx both.onnx
+    ! cmp -s plain.onnx effort.onnx
+    ort-inspect plain.onnx --nodes >a.txt
+    ort-inspect effort.onnx --nodes >b.txt
+    [ "$(wc -l <a.txt)" = "$(wc -l <b.txt)" ]
+}
+
+@test "the same bytes for every number of threads and tier" {
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --effort --threads 1 -o a.onnx
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --effort --threads 3 \
+        --isa scalar -o b.onnx
+    cmp a.onnx b.onnx
+}
