@@ -3,6 +3,7 @@
 #include "quantize/dynamic.h"
 #include "quantize/quantizer.h"
 #include "quantize/range.h"
+#include "quantize/stamp.h"
 
 ort_status ort_quantizer_new(ort_env *env, const ort_model *model,
                              const ort_quantize_options *options, ort_quantizer **quantizer,
@@ -46,6 +47,15 @@ ort_status ort_quantizer_apply(ort_quantizer *quantizer, ort_model **model, ort_
         return ort_error_null(err, __func__);
     *model = NULL;
     return ort_quantizer_write(quantizer, model, err);
+}
+
+ort_status ort_model_stamp_quantized(ort_model *model, const char *verb, const char *options,
+                                     const char *samples, const char *tier, ort_error *err)
+{
+    if (!model || !verb)
+        return ort_error_null(err, __func__);
+    const ort_quantize_stamp stamp = {verb, options, samples, tier};
+    return ort_quantize_stamp_model(model, &stamp, err);
 }
 
 /* ---- ranges */

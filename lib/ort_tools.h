@@ -418,6 +418,13 @@ ORT_WARN_UNUSED ort_status ort_model_quantize_dynamic(ort_env *env, const ort_mo
                                                       ort_model **result,
                                                       ort_quantize_notes *notes, ort_error *err);
 
+/* Its property "ort.quantize.VERB" says how a model was quantized: the library's version, options
+ * as they are written, the samples and the tier of float runs that decided. NULL: none did, which
+ * all but the verb may be. */
+ORT_WARN_UNUSED ort_status ort_model_stamp_quantized(ort_model *model, const char *verb,
+                                                     const char *options, const char *samples,
+                                                     const char *tier, ort_error *err);
+
 /* Made-up inputs for a session: draws by name and role (ort-formats(5)); strings need a sample. */
 ORT_WARN_UNUSED ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed,
                                                      ort_value **inputs, size_t input_count,

@@ -36,7 +36,9 @@ int closing_save(quantizing *q)
     if (output && !strcmp(output, "-") &&
         !tool_may_write_binary(stdout, q->options.settings.force))
         return EXIT_USAGE;
-    int status = scratch_open(&place, output ? output : "-");
+    int status = stamp_made(q);
+    if (status == 0)
+        status = scratch_open(&place, output ? output : "-");
     if (status != 0)
         return status;
     if (ort_model_save(q->made, place.model, NULL, &err) != ORT_OK)

@@ -22,6 +22,7 @@ typedef struct quantize_options {
 
 typedef struct quantizing {
     quantize_options options;
+    const option_row *rows; /* of the options */
     const char *path; /* of the model */
     string_list files; /* MODEL, and what stands behind it */
     ort_env *env;
@@ -51,6 +52,9 @@ int suggest_verb(quantizing *q);
  * `what` stands in the progress. */
 typedef ort_status sample_fn(void *arg, ort_value *const *inputs, size_t count, ort_error *err);
 int each_sample(quantizing *q, const char *what, sample_fn *fn, void *arg);
+
+/* Metadata of q->made: its verb's options, and the samples. */
+int stamp_made(quantizing *q);
 
 /* q->made written, opened again, run on the samples, and in place. */
 int closing_save(quantizing *q);

@@ -184,6 +184,7 @@ void evaluation_json(const evaluation *e, FILE *out)
     add_text(report, "quantized", e->sides[INTEGER_SIDE].path);
     o = add_object(report, "samples");
     add_count(o, "count", (int64_t)e->samples);
+    add_text(o, "digest", samples_digest(&e->q->samples));
     json_object_object_add(o, "made_up", json_object_new_boolean(e->made_up));
     if (e->made_up)
         add_text(o, "seed", e->q->options.random);

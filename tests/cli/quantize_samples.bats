@@ -166,7 +166,7 @@ PY
     fails 5 "rank.npy: .*the batch lacks: --unsqueeze 0" ort-quantize static "$DIGITS" -i rank.npy
     head -c 200 "set/s 001.npy" >cut.npy
     fails 5 "cut.npy: .*72 bytes are left" ort-quantize static "$DIGITS" -i cut.npy
-    fails 5 "standard input, record 2: .*truncated" \
+    fails 5 "standard input, record 2: .*72 bytes are left" \
         ort-quantize static "$DIGITS" -i - < <(cat "set/s 000.npy" cut.npy)
     : >empty.npy
     fails 5 "empty.npy: is empty" ort-quantize static "$DIGITS" -i empty.npy
@@ -241,4 +241,15 @@ PY
     works ort-run "$DIGITS" set/* --hash
     [ "$output" = "$folder" ]
     works ort-optimize "$DIGITS" -i set -o o.onnx
+}
+
+@test "the file tells the options and the samples that it was made with" {
+    made set 2
+    seen 2 -i set --observer min-max --symmetric
+    works strings seen.onnx
+    has 'ort.quantize.static' '--symmetric' '--observer min-max' "samples: 2, digest $digest"
+    works ort-quantize static "$DIGITS" --random 7 --samples 3 -o q.onnx --json
+    has '"digest"' '"made_up"'
+    works strings q.onnx
+    has 'samples: 3 made up by --random 7, digest'
 }

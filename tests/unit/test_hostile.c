@@ -677,6 +677,8 @@ static void quantizing(test_state *test)
     ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
     CHECK(!ort_quantizer_node(NULL, 0, &info) && !ort_quantizer_node(kept, 0, NULL));
     CHECK(!ort_quantizer_node(kept, SIZE_MAX, &info));
+    CHECK_REFUSED(ort_model_stamp_quantized(NULL, "static", NULL, NULL, NULL, NULL));
+    CHECK_REFUSED(ort_model_stamp_quantized(t.model, NULL, NULL, NULL, NULL, NULL));
     CHECK_REFUSED(ort_quantizer_apply(NULL, &m, NULL));
     CHECK_REFUSED(ort_quantizer_apply(kept, NULL, NULL));
     CHECK_REFUSED(ort_quantizer_apply(kept, &m, NULL)); /* no sample was seen */
