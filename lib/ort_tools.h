@@ -189,7 +189,8 @@ typedef struct ort_verify_options {
     double tolerance; /* of float and double; 0: to the bit. 16-bit types get 1024 times as
                        * much, up to 0.1024 unless it is more itself */
     /* Instead of it, and for 8-bit integers too (of their 255 steps), where the rewritten model has
-     * operators on codes in place of float ones: a code may flip, and flips add up. */
+     * operators on codes in place of float ones: a code may flip, and flips add up. Beyond it, both
+     * agree still when sessions of both do, and the difference is below a tenth of the signal. */
     double code_tolerance;
     double timeout_s; /* of the whole; 0: none */
     /* Before each pair of runs, for progress; or NULL. */
@@ -209,7 +210,7 @@ typedef struct ort_verification {
     double max_abs;        /* largest difference seen, and relative to its output's max |b| */
     double max_scaled;
     char output[256];      /* the output where that was, or the first that differs */
-    char text[600];        /* what differs, or why nothing could be verified */
+    char text[600];        /* what differs, why nothing could be verified, or "" */
 } ort_verification;
 #define ORT_VERIFICATION_INIT {sizeof(ort_verification), ORT_VERIFIED, 0, 0, 0, 0, "", ""}
 ORT_INIT_(ort_verification, ORT_VERIFICATION_INIT)

@@ -333,9 +333,9 @@ void report_text(const report *r, const optimize_options *o, FILE *stream)
         snprintf(sizes, sizeof sizes, ", of %d sizes", v->sizes);
     if (v->verdict == ORT_VERIFIED)
         screen_printf(stream, "verified: %d runs agree%s%s; largest difference %.3g (%.3g of the "
-                      "largest value), in '%s'\n", v->runs,
+                      "largest value), in '%s'%s%s\n", v->runs,
                       r->tolerance > 0 ? "" : " to the bit", sizes, v->max_abs, v->max_scaled,
-                      v->output);
+                      v->output, *v->text ? "; " : "", v->text);
     else
         screen_printf(stream, "%s: %s\n",
                       v->verdict == ORT_DIFFERENT ? "different" : "not verified", v->text);

@@ -46,3 +46,12 @@ load helper
     works ort-quantize --help
     has "[VERB]" "  static "
 }
+
+@test "the documented pipeline: folded, quantized, optimized" {
+    for net in digits upscale; do
+        ort-optimize --level 1 "$MODELS_DIR/$net.onnx" -o - 2>/dev/null |
+            ort-quantize static - --random 3 -o - 2>/dev/null | ort-optimize - -o "$net.int8.onnx" >report.txt
+        grep -q "^verified" report.txt
+        works ort-run "$net.int8.onnx" --random 1 --hash
+    done
+}
