@@ -394,7 +394,8 @@ const ort_quantize_note *ort_quantize_notes_get(const ort_quantize_notes *notes,
 typedef struct ort_dynamic_options {
     size_t size;
     ort_dtype weights;       /* INT8, UINT8 */
-    bool asymmetric_weights; /* each scale has a zero point of its own */
+    bool symmetric_weights;  /* their zero points are the middle of the codes; of convolutions, LSTM
+                              * and Attention they always are */
     bool per_tensor;         /* one scale a weight, not one an output channel */
     bool plain_weights;      /* grids of weights span their range, whatever the error */
     bool reduce_range;       /* 7 bits of 8: for processors whose sums saturate */

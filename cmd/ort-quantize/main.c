@@ -20,12 +20,14 @@ static const struct {
     const char *name;
     int (*run)(quantizing *q);
 } verbs[] = {
+    {"dynamic", verb_dynamic},
     {"static", verb_static},
     {"evaluate", verb_evaluate},
     {"suggest", verb_suggest},
 };
 
 static const option_verb verb_rows[] = {
+    {"dynamic", "products on bytes whose range is found in each run: no samples"},
     {"static", "products and what lies between them on codes, by ranges seen on samples"},
     {"evaluate", "a quantized model beside its float one: accuracy, size, time"},
     {"suggest", "tells which of these suits the model, and why"},
@@ -39,6 +41,7 @@ static const option_table table_of_options = {
     "Makes an ONNX model compute with integers, and measures what that costs and brings.",
     groups,
     "Examples:\n"
+    "  ort-quantize dynamic bert.onnx -o bert.int8.onnx\n"
     "  ort-quantize static net.onnx -i samples/ -o net.int8.onnx\n"
     "  ort-optimize --level 1 net.onnx -o - | ort-quantize static - -i samples/ -o net.int8.onnx\n",
     .common = "output|input|random|observer|per-tensor|json",

@@ -40,6 +40,7 @@ static inline bool is_quiet(const quantizing *q)
 int load_original(quantizing *q, load_weights weights);
 
 /* Verbs: 0 or an exit status. */
+int verb_dynamic(quantizing *q);
 int verb_static(quantizing *q);
 int verb_evaluate(quantizing *q);
 int verb_suggest(quantizing *q);

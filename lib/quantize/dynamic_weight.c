@@ -80,7 +80,7 @@ const char *ort_dynamic_take(ort_dynamic *d, ort_dynamic_unit *u, int slot, int 
             t->shape.dim[i];
     if (ort_tensor_count(t) == 0)
         return "its weight is empty";
-    w.symmetric = symmetric || !d->options->asymmetric_weights;
+    w.symmetric = symmetric || d->options->symmetric_weights;
     size_t k = find(d, &w);
     if (k == d->weights.count) {
         if (!is_finite(t->data, ort_tensor_count(t)))

@@ -167,7 +167,7 @@ static ort_status stamp(ort_dynamic *d, ort_error *err)
         bool on;
         const char *name;
     } words[] = {{o->weights == ORT_DTYPE_UINT8, "--weight-type uint8"},
-                 {o->asymmetric_weights, "--asymmetric-weights"},
+                 {o->symmetric_weights, "--symmetric-weights"},
                  {o->per_tensor, "--per-tensor"}, {o->plain_weights, "--plain-weights"},
                  {o->reduce_range, "--reduce-range"}, {o->computed, "--computed-products"},
                  {o->small, "--small"}, {o->float_tables, "--float-tables"},
@@ -207,7 +207,7 @@ ort_status ort_dynamic_quantize(ort_env *env, const ort_model *model,
                                 ort_quantize_notes *notes, ort_error *err)
 {
     ort_dynamic d = {.options = options, .pool = env->pool, .notes = notes};
-    if (!codes_of(options, !options->asymmetric_weights, &d.codes) ||
+    if (!codes_of(options, options->symmetric_weights, &d.codes) ||
         !codes_of(options, true, &d.symmetric))
         return ort_error_set(err, ORT_ERROR_USAGE,
                              "weights of dynamic products are int8 or uint8");

@@ -198,21 +198,21 @@ static void forms(test_state *test)
 {
     static const struct {
         ort_dtype weights;
-        bool asymmetric, per_tensor, plain, reduced, small;
+        bool symmetric, per_tensor, plain, reduced, small;
         double least;
     } kinds[] = {
-        {ORT_DTYPE_UINT8, false, false, false, false, false, 35},
-        {ORT_DTYPE_UINT8, true, false, false, false, true, 35},
+        {ORT_DTYPE_UINT8, true, false, false, false, false, 35},
+        {ORT_DTYPE_UINT8, false, false, false, false, true, 35},
         {ORT_DTYPE_INT8, true, false, true, false, false, 35},
-        {ORT_DTYPE_INT8, false, true, false, false, true, 33},
-        {ORT_DTYPE_UINT8, true, true, false, false, false, 33},
-        {ORT_DTYPE_INT8, false, false, false, true, false, 32},
+        {ORT_DTYPE_INT8, true, true, false, false, true, 33},
+        {ORT_DTYPE_UINT8, false, true, false, false, false, 33},
+        {ORT_DTYPE_INT8, true, false, false, true, false, 32},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         made m;
         ort_dynamic_options options = ORT_DYNAMIC_OPTIONS_INIT;
         options.weights = kinds[i].weights;
-        options.asymmetric_weights = kinds[i].asymmetric;
+        options.symmetric_weights = kinds[i].symmetric;
         options.per_tensor = kinds[i].per_tensor;
         options.plain_weights = kinds[i].plain;
         options.reduce_range = kinds[i].reduced;
@@ -278,7 +278,7 @@ static void tied(test_state *test)
     for (int kind = 0; kind < 3; kind++) {
         made m;
         ort_dynamic_options options = ORT_DYNAMIC_OPTIONS_INIT;
-        options.asymmetric_weights = kind == 1;
+        options.symmetric_weights = kind == 1;
         options.per_tensor = kind == 2;
         CHECK(make(&m, build_tied, &options, 30));
         CHECK_TEXT(note_of(&m, "y"), "MatMulInteger");

@@ -1,0 +1,142 @@
+/* verb_dynamic.c - ort-quantize dynamic: bytes whose range is found in each run. Samples, if there
+ * are any, only judge the file.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "chosen.h"
+
+/* Does the name fit the pattern, where * stands for any text and ? for one character? */
+static bool fits(const char *pattern, const char *name)
+{
+    const char *star = NULL, *resume = NULL;
+    while (*name) {
+        if (*pattern == '*') {
+            star = pattern++;
+            resume = name;
+        } else if (*pattern == '?' || *pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star) {
+            pattern = star + 1;
+            name = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == '\0';
+}
+
+typedef struct choice {
+    const string_list *include, *exclude;
+    bool *met; /* by pattern: include, then exclude */
+} choice;
+
+static bool is_among(const choice *c, const string_list *list, const char *path,
+                     const char *op_type)
+{
+    bool any = false;
+    for (size_t i = 0; i < list->count; i++)
+        if (fits(list->items[i], path) || fits(list->items[i], op_type)) {
+            c->met[i + (list == c->exclude ? c->include->count : 0)] = true;
+            any = true;
+        }
+    return any;
+}
+
+static const char *stays(void *arg, const char *path, const char *op_type)
+{
+    const choice *c = arg;
+    bool included = c->include->count == 0 || is_among(c, c->include, path, op_type);
+    bool excluded = is_among(c, c->exclude, path, op_type);
+    return excluded ? "left out by --exclude" : included ? NULL : "left out by --include";
+}
+
+/* A pattern that no node met is a mistake. */
+static int check_choice(const choice *c)
+{
+    for (size_t i = 0; i < c->include->count + c->exclude->count; i++)
+        if (!c->met[i]) {
+            bool in = i < c->include->count;
+            return tool_usage("%s %s: no node that could become integer has this name or operator; "
+                              "-v lists them", in ? "--include" : "--exclude",
+                              in ? c->include->items[i] : c->exclude->items[i - c->include->count]);
+        }
+    return 0;
+}
+
+static void tell(const ort_quantize_notes *notes, FILE *out)
+{
+    for (size_t i = 0; i < ort_quantize_notes_count(notes); i++) {
+        const ort_quantize_note *n = ort_quantize_notes_get(notes, i);
+        fprintf(out, "%s (%s): ", n->node, n->op_type);
+        if (!n->became)
+            fprintf(out, "stays float: %s", n->why);
+        else
+            fprintf(out, "becomes %s", n->became);
+        if (n->saturating > 0)
+            fprintf(out, "; %.1f %% of its sums of two products could leave 16 bits, which "
+                         "processors without VNNI clip (--reduce-range avoids it)",
+                    100 * n->saturating);
+        fputc('\n', out);
+    }
+}
+
+static void dynamic_options(const quantize_options *o, choice *c, ort_dynamic_options *options)
+{
+    ort_dynamic_options_init(options);
+    if (o->weight_type && !strcmp(o->weight_type, "uint8"))
+        options->weights = ORT_DTYPE_UINT8;
+    options->symmetric_weights = o->symmetric_weights;
+    options->per_tensor = o->per_tensor;
+    options->plain_weights = o->plain_weights;
+    options->reduce_range = o->reduce_range;
+    options->computed = o->computed_products;
+    options->small = o->small;
+    options->float_tables = o->float_tables;
+    options->convs = o->convolutions;
+    if (c->include->count + c->exclude->count > 0) {
+        options->stays = stays;
+        options->arg = c;
+    }
+}
+
+static int make(quantizing *q, choice *c, ort_quantize_notes *notes)
+{
+    ort_dynamic_options options;
+    ort_error err = {0};
+    dynamic_options(&q->options, c, &options);
+    if (ort_model_quantize_dynamic(q->env, q->original, &options, &q->made, notes, &err) != ORT_OK)
+        return tool_fail_in(q->path, &err);
+    if (q->options.settings.verbose)
+        tell(notes, stderr);
+    return check_choice(c);
+}
+
+int verb_dynamic(quantizing *q)
+{
+    const quantize_options *o = &q->options;
+    chosen names = {0};
+    choice c = {&o->include, &names.exclude, NULL};
+    ort_quantize_notes *notes = NULL;
+    ort_error err = {0};
+    const bool bytes = !o->weight_type || !strcmp(o->weight_type, "int8") ||
+                       !strcmp(o->weight_type, "uint8");
+    if (!bytes)
+        return tool_usage("--weight-type %s: dynamic products have int8 or uint8", o->weight_type);
+    int status = chosen_read(&names, o);
+    if (status == 0)
+        status = load_original(q, LOAD_ALL);
+    if (status == 0 && ort_quantize_notes_new(&notes, &err) != ORT_OK)
+        status = tool_fail(&err);
+    c.met = tool_alloc((o->include.count + names.exclude.count + 1) * sizeof *c.met);
+    memset(c.met, 0, (o->include.count + names.exclude.count + 1) * sizeof *c.met);
+    if (status == 0)
+        status = make(q, &c, notes);
+    free(c.met);
+    chosen_release(&names);
+    ort_quantize_notes_free(notes);
+    return status == 0 ? closing_save(q) : status;
+}
