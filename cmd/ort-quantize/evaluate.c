@@ -3,6 +3,7 @@
  * that memory doesn't depend on the number of samples.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -136,6 +137,11 @@ static ort_status run_side(side *s, double *ms, ort_error *err)
     ort_status status = ort_session_run(s->session, NULL, s->in, s->inputs, NULL, s->out,
                                         s->outputs, NULL, err);
     *ms = tool_now_ms() - begin;
+    if (status != ORT_OK && err->message[0] != '\0') { /* which of the two */
+        char said[ORT_ERROR_TEXT];
+        memcpy(said, err->message, sizeof said);
+        snprintf(err->message, sizeof err->message, "%.400s: %.1500s", s->path, said);
+    }
     return status;
 }
 

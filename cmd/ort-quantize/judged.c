@@ -59,6 +59,12 @@ static void judge_drop(const evaluation *e, gate_verdict *g)
     g->passed = g->measured <= g->allowed;
 }
 
+bool gates_asked(const quantize_options *o)
+{
+    return o->min_sqnr >= 0 || o->min_cosine >= 0 || o->min_top1 >= 0 || o->max_drop >= 0 ||
+           o->require_speedup > 0 || o->max_size > 0;
+}
+
 void gates_of_evaluation(evaluation *e)
 {
     const quantize_options *o = &e->q->options;

@@ -62,6 +62,9 @@ static int check_options(const quantizing *q)
     if (!pair && q->files.count > 1)
         return tool_usage("one MODEL at a time; -o %s writes the quantized one there",
                           q->files.items[1]);
+    if (o->verb && (!strcmp(o->verb, "suggest") || !strcmp(o->verb, "calibrate")) &&
+        gates_asked(o))
+        return tool_usage("%s makes no model, on which a gate could be judged", o->verb);
     if (count_dashes(&q->files) + count_dashes(&o->inputs) > 1)
         return tool_usage("the model and the samples can't both come from stdin");
     if (o->settings.json && o->output && !strcmp(o->output, "-"))

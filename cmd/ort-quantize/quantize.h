@@ -39,6 +39,9 @@ static inline bool is_quiet(const quantizing *q)
 /* q->original, unless it is there. */
 int load_original(quantizing *q, load_weights weights);
 
+/* Is there a gate that the report of the result has to pass? (judged.c) */
+bool gates_asked(const quantize_options *o);
+
 /* Verbs: 0 or an exit status. */
 int verb_dynamic(quantizing *q);
 int verb_static(quantizing *q);

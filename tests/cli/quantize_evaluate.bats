@@ -87,6 +87,7 @@ assert d["products"]["integer_steps"] == 0 and all("makes codes" in n["why"] for
     fails 2 "has no output" ort-quantize evaluate "$FX/pair.onnx" "$FX/chain.onnx" -i "$FX/x.npy"
     fails 2 "evaluate takes two files" ort-quantize evaluate "$FX/chain.onnx"
     fails 2 "evaluate writes no model" ort-quantize evaluate "$FX/chain.onnx" "$FX/chain.onnx" -o q.onnx
+    fails 2 "makes no model" ort-quantize suggest "$FX/chain.onnx" --min-sqnr 10
     fails 5 "holds 8 labels, there are 2 rows" \
         ort-quantize evaluate "$FX/chain.onnx" "$FX/chain.onnx" -i "$FX/x.npy" --labels "$FX/labels.npy"
     fails 5 "is no class" \
