@@ -35,6 +35,22 @@ ort_status ort_quantizer_override(ort_quantizer *quantizer, const char *json, or
     return quantizer ? ort_quantizer_replan(quantizer, json, err) : ort_error_null(err, __func__);
 }
 
+ort_status ort_quantizer_keep_float(ort_quantizer *quantizer, size_t index, bool stays,
+                                    ort_error *err)
+{
+    return quantizer ? ort_quantizer_keep(quantizer, index, stays, err)
+                     : ort_error_null(err, __func__);
+}
+
+ort_status ort_quantizer_apply_alone(ort_quantizer *quantizer, size_t index, ort_model **model,
+                                     ort_error *err)
+{
+    if (!quantizer || !model)
+        return ort_error_null(err, __func__);
+    *model = NULL;
+    return ort_quantizer_write_alone(quantizer, index, model, err);
+}
+
 bool ort_quantizer_node(const ort_quantizer *quantizer, size_t index,
                         ort_quantizer_node_info *info)
 {

@@ -372,6 +372,14 @@ ORT_INIT_(ort_quantizer_node_info, ORT_QUANTIZER_NODE_INFO_INIT)
 /* In the order in which they run, constants not; false past the last one. */
 bool ort_quantizer_node(const ort_quantizer *quantizer, size_t index,
                         ort_quantizer_node_info *info);
+/* A node by that index stays float from here on, or no longer does so; other overrides make all of
+ * these void. */
+ORT_WARN_UNUSED ort_status ort_quantizer_keep_float(ort_quantizer *quantizer, size_t index,
+                                                    bool stays, ort_error *err);
+/* The model in which this node alone reads codes, which shows what that costs. Only what "float"
+ * is for another reason than these options and overrides is refused. */
+ORT_WARN_UNUSED ort_status ort_quantizer_apply_alone(ort_quantizer *quantizer, size_t index,
+                                                     ort_model **model, ort_error *err);
 
 /* What became of a node that multiplies, or that looks up rows. Nodes of bodies have the names of
  * those around them in front, "loop1/matmul". */

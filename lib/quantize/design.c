@@ -165,7 +165,7 @@ static const char *stays_float(void *arg, const ort_node *node)
     return ort_code_plan_float(&d->plan, node);
 }
 
-static ort_status place_again(ort_design *d, ort_error *err)
+ort_status ort_design_place(ort_design *d, ort_error *err)
 {
     ORT_TRY(ort_place_graph(d->model->graph, stays_float, d, &d->place, err));
     return ort_code_plan_settle(&d->plan, &d->place, err);
@@ -184,7 +184,7 @@ static ort_status plan_and_place(ort_design *d, const ort_registry *registry, or
         return ort_error_memory(err, nodes * sizeof *d->stays);
     memset(d->stays, 0, nodes * sizeof *d->stays);
     ORT_TRY(ort_place_graph(graph, stays_never, d, &d->widest, err));
-    return place_again(d, err);
+    return ort_design_place(d, err);
 }
 
 ort_status ort_design_make(ort_design *d, ort_model *model, const ort_registry *registry,

@@ -26,6 +26,8 @@ ort_status ort_design_make(ort_design *design, ort_model *model, const ort_regis
 /* Other overrides (or NULL) instead of those that there are. */
 ort_status ort_design_override(ort_design *design, const ort_registry *registry, const char *json,
                                ort_error *err);
+/* Places again, once `stays` says more. */
+ort_status ort_design_place(ort_design *design, ort_error *err);
 void ort_design_release(ort_design *design);
 
 #endif

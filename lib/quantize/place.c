@@ -429,19 +429,28 @@ static void share_grids(placing *p, const ort_node *node)
             p->place->values[node->outputs[o]].grid = from;
 }
 
-ort_status ort_place_graph(ort_graph *graph, ort_place_stays *stays, void *arg,
-                           ort_placement *place, ort_error *err)
+static ort_status begin_place(ort_graph *graph, ort_placement *place, ort_error *err)
 {
     ort_arena *arena = &graph->model->arena;
     size_t values = graph->values.count, nodes = graph->nodes.count;
     place->nodes = ort_arena_array(arena, nodes + 1, sizeof *place->nodes);
     place->values = ort_arena_array(arena, values + 1, sizeof *place->values);
-    int *readers = ort_arena_array(arena, values + 1, sizeof *readers);
-    if (!place->nodes || !place->values || !readers)
+    if (!place->nodes || !place->values)
         return ort_error_memory(err, values * sizeof *place->values);
     memset(place->nodes, 0, nodes * sizeof *place->nodes);
     for (size_t i = 0; i < values; i++)
         place->values[i] = (ort_place_value){.grid = (ort_id)i};
+    return ORT_OK;
+}
+
+ort_status ort_place_graph(ort_graph *graph, ort_place_stays *stays, void *arg,
+                           ort_placement *place, ort_error *err)
+{
+    size_t values = graph->values.count;
+    ORT_TRY(begin_place(graph, place, err));
+    int *readers = ort_arena_array(&graph->model->arena, values + 1, sizeof *readers);
+    if (!readers)
+        return ort_error_memory(err, values * sizeof *readers);
     placing p = {graph, place, place->nodes};
     ort_node *node;
     begin(&p, stays, arg);
@@ -455,5 +464,17 @@ ort_status ort_place_graph(ort_graph *graph, ort_place_stays *stays, void *arg,
         if (part_of(&p, node->id) == ORT_PART_MOVE)
             share_grids(&p, node);
     }
+    return ORT_OK;
+}
+
+ort_status ort_place_alone(ort_graph *graph, const ort_placement *from, const ort_node *node,
+                           ort_placement *place, ort_error *err)
+{
+    ORT_TRY(begin_place(graph, place, err));
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        place->nodes[i].why = "another node is looked at alone";
+    place->nodes[node->id] = from->nodes[node->id];
+    placing p = {graph, place, place->nodes};
+    place_inputs(&p, node);
     return ORT_OK;
 }

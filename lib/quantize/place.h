@@ -42,6 +42,11 @@ typedef const char *ort_place_stays(void *arg, const ort_node *node);
 ort_status ort_place_graph(ort_graph *graph, ort_place_stays *stays, void *arg,
                            ort_placement *place, ort_error *err);
 
+/* One node of a placement as it is there, all others float: not even what it would need beside it
+ * computes on codes. */
+ort_status ort_place_alone(ort_graph *graph, const ort_placement *from, const ort_node *node,
+                           ort_placement *place, ort_error *err);
+
 /* What a part reads in codes: input `slot` of it, a weight or bias not. */
 bool ort_place_reads(const ort_graph *graph, const ort_node *node, int slot);
 /* The slots of a product: its weight, the weight's axis of output channels (-1: none), its bias

@@ -271,8 +271,11 @@ static ort_status refine(ort_quantizer *q, ort_model *model, ort_error *err)
     return ort_refine(&r, model, err);
 }
 
-ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *err)
+/* Of the whole placement, or of one node alone, which nothing is refined for. */
+static ort_status write_placed(ort_quantizer *q, const ort_placement *place, ort_model **model,
+                               ort_error *err)
 {
+    const bool whole = place == &q->design.place;
     ort_model *copy = NULL;
     if (q->ranges->samples == 0)
         return ort_error_set(err, ORT_ERROR_USAGE,
@@ -281,16 +284,21 @@ ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *e
                                .contrib = q->options.contrib};
     ort_status status = ort_model_clone(q->model, &copy, err);
     if (status == ORT_OK)
-        status = ort_qdq_write(copy->graph, &q->design.place, &options, err);
-    if (status == ORT_OK && q->options.qoperator)
+        status = ort_qdq_write(copy->graph, place, &options, err);
+    if (status == ORT_OK && whole && q->options.qoperator)
         status = ort_qoperator_fold(copy, q->registry, &q->log, err);
-    if (status == ORT_OK)
+    if (status == ORT_OK && whole)
         status = refine(q, copy, err);
     if (status == ORT_OK)
         *model = copy;
     else
         ort_model_free(copy);
     return status;
+}
+
+ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *err)
+{
+    return write_placed(q, &q->design.place, model, err);
 }
 
 /* ---- what becomes of it */
@@ -302,23 +310,63 @@ ort_status ort_quantizer_replan(ort_quantizer *q, const char *json, ort_error *e
     return map_values(q, err);
 }
 
-bool ort_quantizer_tell(const ort_quantizer *q, size_t index, ort_quantizer_node_info *info)
+/* In the order in which they run, constants not; NULL past the last one. */
+static ort_node *node_at(const ort_quantizer *q, size_t index)
 {
-    const ort_node *node;
+    ort_node *node;
     size_t at = 0;
     ORT_EACH_NODE(q->model->graph, node)
     {
-        if (ort_node_is_constant(node) || at++ != index)
-            continue;
-        const ort_place_node *place = &q->design.place.nodes[node->id];
-        ort_quantizer_node_info told = {sizeof told, node->name, node->op_type,
-                                        ort_part_word(place->part), place->why};
-        size_t size = info->size < sizeof told ? info->size : sizeof told;
-        told.size = info->size;
-        memcpy(info, &told, size);
-        return true;
+        if (!ort_node_is_constant(node) && at++ == index)
+            return node;
     }
-    return false;
+    return NULL;
+}
+
+bool ort_quantizer_tell(const ort_quantizer *q, size_t index, ort_quantizer_node_info *info)
+{
+    const ort_node *node = node_at(q, index);
+    if (!node)
+        return false;
+    const ort_place_node *place = &q->design.place.nodes[node->id];
+    ort_quantizer_node_info told = {sizeof told, node->name, node->op_type,
+                                    ort_part_word(place->part), place->why};
+    size_t size = info->size < sizeof told ? info->size : sizeof told;
+    told.size = info->size;
+    memcpy(info, &told, size);
+    return true;
+}
+
+static ort_status no_node(size_t index, ort_error *err)
+{
+    return ort_error_set(err, ORT_ERROR_USAGE, "node %zu: the model has fewer", index);
+}
+
+ort_status ort_quantizer_keep(ort_quantizer *q, size_t index, bool stays, ort_error *err)
+{
+    const ort_node *node = node_at(q, index);
+    if (!node)
+        return no_node(index, err);
+    q->design.stays[node->id] = stays ? "it is kept float" : NULL;
+    return ort_design_place(&q->design, err);
+}
+
+ort_status ort_quantizer_write_alone(ort_quantizer *q, size_t index, ort_model **model,
+                                     ort_error *err)
+{
+    ort_design *d = &q->design;
+    const ort_node *node = node_at(q, index);
+    ort_placement alone;
+    if (!node)
+        return no_node(index, err);
+    if (d->widest.nodes[node->id].part == ORT_PART_FLOAT)
+        return ort_error_set(err, ORT_ERROR_USAGE, "node '%s' (%s) can't compute on codes: %s",
+                             node->name, node->op_type, d->widest.nodes[node->id].why);
+    ORT_TRY(ort_place_alone(q->model->graph, &d->widest, node, &alone, err));
+    ORT_TRY(ort_code_plan_settle(&d->plan, &alone, err));
+    ort_status status = write_placed(q, &alone, model, err);
+    ORT_TRY(ort_code_plan_settle(&d->plan, &d->place, status == ORT_OK ? err : NULL));
+    return status;
 }
 
 void ort_quantizer_release(ort_quantizer *q)

@@ -679,6 +679,11 @@ static void quantizing(test_state *test)
     CHECK(!ort_quantizer_node(kept, SIZE_MAX, &info));
     CHECK_REFUSED(ort_model_stamp_quantized(NULL, "static", NULL, NULL, NULL, NULL));
     CHECK_REFUSED(ort_model_stamp_quantized(t.model, NULL, NULL, NULL, NULL, NULL));
+    CHECK_REFUSED(ort_quantizer_keep_float(NULL, 0, true, NULL));
+    CHECK_REFUSED(ort_quantizer_keep_float(kept, SIZE_MAX, true, NULL));
+    CHECK_REFUSED(ort_quantizer_apply_alone(NULL, 0, &m, NULL));
+    CHECK_REFUSED(ort_quantizer_apply_alone(kept, 0, NULL, NULL));
+    CHECK_REFUSED(ort_quantizer_apply_alone(kept, SIZE_MAX, &m, NULL));
     CHECK_REFUSED(ort_quantizer_apply(NULL, &m, NULL));
     CHECK_REFUSED(ort_quantizer_apply(kept, NULL, NULL));
     CHECK_REFUSED(ort_quantizer_apply(kept, &m, NULL)); /* no sample was seen */
