@@ -29,6 +29,7 @@ typedef struct quantizing {
     ort_model *original, *made;
     samples samples; /* opened by each_sample */
     progress progress;
+    struct json_object *frontier; /* of --auto, for the report; or NULL */
 } quantizing;
 
 static inline bool is_quiet(const quantizing *q)

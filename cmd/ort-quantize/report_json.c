@@ -197,6 +197,8 @@ void evaluation_json(const evaluation *e, FILE *out)
     add_computed(report, e);
     add_saturation(report, e);
     add_gates(report, e);
+    if (e->q->frontier)
+        json_object_object_add(report, "frontier", json_object_get(e->q->frontier));
     fprintf(out, "%s\n",
             json_object_to_json_string_ext(report, JSON_C_TO_STRING_PRETTY |
                                                        JSON_C_TO_STRING_SPACED |

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "automatic.h"
 #include "chosen.h"
+#include "sensitivity.h"
 
 typedef struct word {
     const char *name;
@@ -59,6 +61,40 @@ static ort_status calibrate_one(void *arg, ort_value *const *inputs, size_t coun
     return ort_quantizer_calibrate(arg, inputs, count, err);
 }
 
+/* The found assignment with the ranges that were seen makes the model, as the file of it would. */
+static int quantize_found(quantizing *q, ort_quantize_options *options, const ort_ranges *ranges,
+                          const char *overrides)
+{
+    ort_quantizer *quantizer = NULL;
+    ort_error err = {0};
+    options->overrides = overrides;
+    ort_status status = ort_quantizer_new(q->env, q->original, options, &quantizer, &err);
+    if (status == ORT_OK)
+        status = ort_quantizer_use_ranges(quantizer, ranges, NULL, &err);
+    if (status == ORT_OK)
+        status = ort_quantizer_apply(quantizer, &q->made, &err);
+    ort_quantizer_free(quantizer);
+    return status == ORT_OK ? 0 : tool_fail_in(q->path, &err);
+}
+
+static int search(quantizing *q, ort_quantize_options *options, ort_quantizer *quantizer)
+{
+    ort_ranges *ranges = NULL;
+    ort_error err = {0};
+    char *overrides = NULL;
+    int status = 0;
+    if (ort_ranges_new(&ranges, &err) != ORT_OK ||
+        ort_quantizer_ranges(quantizer, ranges, &err) != ORT_OK)
+        status = tool_fail_in(q->path, &err);
+    if (status == 0)
+        status = automatic(q, quantizer, q->samples.at, &overrides);
+    if (status == 0)
+        status = quantize_found(q, options, ranges, overrides);
+    free(overrides);
+    ort_ranges_free(ranges);
+    return status;
+}
+
 static int quantize(quantizing *q, const chosen *c)
 {
     ort_quantize_options options;
@@ -68,7 +104,11 @@ static int quantize(quantizing *q, const chosen *c)
     if (ort_quantizer_new(q->env, q->original, &options, &quantizer, &err) != ORT_OK)
         return tool_fail_in(q->path, &err);
     int status = each_sample(q, "calibrating", calibrate_one, quantizer);
-    if (status == 0 && ort_quantizer_apply(quantizer, &q->made, &err) != ORT_OK)
+    if (status == 0 && q->options.sensitivity)
+        status = sensitivity(q, quantizer, q->samples.at);
+    else if (status == 0 && q->options.automatic)
+        status = search(q, &options, quantizer);
+    else if (status == 0 && ort_quantizer_apply(quantizer, &q->made, &err) != ORT_OK)
         status = tool_fail_in(q->path, &err);
     ort_quantizer_free(quantizer);
     return status;
@@ -86,5 +126,5 @@ int verb_static(quantizing *q)
     if (status == 0)
         status = quantize(q, &c);
     chosen_release(&c);
-    return status == 0 ? closing_save(q) : status;
+    return status == 0 && q->made ? closing_save(q) : status;
 }
