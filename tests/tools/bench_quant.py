@@ -69,7 +69,8 @@ class Reference:
                            if o.name in self.names)
         recorded = inputs_of(folder, model)
         recorded = {i.name: recorded[i.name] for i in model.get_inputs() if i.name in recorded}
-        drawn = quant_samples.draw(recorded, 1, calibrate + evaluate)
+        drawn = quant_samples.draw(recorded, 1, calibrate + evaluate,
+                                   text=folder.name.startswith("ppocr"))
         self.feeds = drawn[calibrate:]
         self.calibration = self.save(drawn[:calibrate], "calibration")
         self.evaluation = self.save(self.feeds, "evaluation")

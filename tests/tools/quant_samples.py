@@ -1,8 +1,8 @@
 """Samples for the quantizers that bench_quant.py compares: drawn by seed, like the inputs that are
 recorded with a model (test_data_set_0, or inputs.npz of a filled topology).
 
-Images are crops of the photographs inside of scikit-learn and scikit-image, in the range of the
-recorded picture. Integers are drawn from the range of the recorded ones, unless these count or are
+Images are crops of the photographs inside of scikit-learn and scikit-image, or of drawn pages for
+models that read text, in the range of the recorded picture. Integers are drawn from the range of the recorded ones, unless these count or are
 all alike (positions, masks). Other floats are the recorded ones, turned along their longest axis,
 louder or softer, and with noise.
 """
@@ -26,6 +26,28 @@ def photographs():
         path = pathlib.Path(spec.origin).parent / "data" / name
         if path.exists():
             found.append(np.asarray(Image.open(path).convert("RGB")))
+    return found
+
+
+def pages(count=12):
+    """Drawn lines of text, dark on light and the other way round."""
+    from PIL import Image, ImageDraw, ImageFont
+    found = []
+    for k in range(count):
+        rng = np.random.default_rng([7, k])
+        light, dark = int(rng.integers(180, 256)), int(rng.integers(0, 80))
+        paper, ink = (light, dark) if k % 3 else (dark, light)
+        image = Image.new("RGB", (640, 480), (paper,) * 3)
+        draw, y = ImageDraw.Draw(image), 8
+        while y < 440:
+            size = int(rng.integers(16, 48))
+            words = ["".join(chr(c) for c in rng.integers(97, 123, rng.integers(2, 10)))
+                     for _ in range(12)]
+            words[0] = words[0].upper() + str(rng.integers(1000))
+            draw.text((int(rng.integers(4, 40)), y), " ".join(words), (ink,) * 3,
+                      ImageFont.load_default(size))
+            y += int(size * rng.uniform(1.1, 1.8))
+        found.append(np.asarray(image))
     return found
 
 
@@ -82,9 +104,10 @@ def floats(rng, recorded):
     return (turned * rng.uniform(0.6, 1.1) + noise).astype(recorded.dtype)
 
 
-def draw(recorded, seed, count):
-    """`count` feeds like the recorded one. The same whatever `count` is."""
-    photos = photographs() if any(is_picture(v) for v in recorded.values()) else []
+def draw(recorded, seed, count, text=False):
+    """`count` feeds like the recorded one. The same whatever `count` is. text: pictures of it."""
+    pictures = any(is_picture(v) for v in recorded.values())
+    photos = [] if not pictures else pages() if text else photographs()
     made = []
     for k in range(count):
         rng = np.random.default_rng([seed, k])

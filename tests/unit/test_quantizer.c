@@ -87,6 +87,53 @@ static void build_hard_swish(net *n)
     net_output(n, "y");
 }
 
+/* Numbers of channel c are 0.7^c of what they were: rows along the first axis. */
+static void fade(net *n, const char *name, int rank, const int64_t *dims, bool inverse)
+{
+    ort_value *w = net_floats(rank, dims, 0, 0);
+    int64_t count = ort_value_count(w), each = inverse ? 1 : count / dims[0];
+    float *x = ort_value_data(w);
+    uint32_t state = 77u + (uint8_t)name[0];
+    for (int64_t i = 0; i < count; i++) {
+        state = state * 1664525u + 1013904223u;
+        int64_t c = inverse ? i % dims[1] : i / each;
+        x[i] = ((float)(state >> 8) * 0x1p-24f - 0.5f) * powf(0.7f, (float)(inverse ? -c : c));
+    }
+    net_constant(n, name, ORT_DTYPE_FLOAT, rank, dims, x);
+    ort_value_free(w);
+}
+
+/* A depthwise convolution whose channels differ, behind one that makes up for that. */
+static void build_depthwise(net *n)
+{
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, 16, 12, 12));
+    fade(n, "depthwise", 4, DIMS(16, 1, 3, 3), false);
+    fade(n, "pointwise", 4, DIMS(8, 16, 1, 1), true);
+    add_weights(n, "b", 1, DIMS(8));
+    net_int(n, net_node(n, "Conv", "x depthwise", "d"), "group", 16);
+    net_node(n, "Conv", "d pointwise b", "y");
+    net_output(n, "y");
+}
+
+/* One channel of what a product reads is 100 times as large as the others. */
+static void build_outlier(net *n)
+{
+    float scale[16];
+    for (int i = 0; i < 16; i++)
+        scale[i] = i == 5 ? 100.0f : 1.0f;
+    net_input(n, "x", ORT_DTYPE_FLOAT, 3, DIMS(1, 7, 16));
+    net_constant(n, "large", ORT_DTYPE_FLOAT, 1, DIMS(16), scale);
+    for (int i = 0; i < 16; i++)
+        scale[i] = 1 / scale[i];
+    net_constant(n, "small", ORT_DTYPE_FLOAT, 2, DIMS(16, 1), scale);
+    add_weights(n, "w", 2, DIMS(16, 16));
+    net_node(n, "Mul", "w small", "w0");
+    net_node(n, "Mul", "x large", "x1");
+    net_node(n, "Elu", "x1", "x0"); /* through which no pass takes the factor */
+    net_node(n, "MatMul", "x0 w0", "y");
+    net_output(n, "y");
+}
+
 typedef void builder(net *n);
 
 static ort_value *sample(const net *n, int k)
@@ -278,6 +325,52 @@ static void forms(test_state *test)
         }
 }
 
+/* How many dB the options bring over others. */
+static bool gains(builder *build, const ort_quantize_options *options,
+                  const ort_quantize_options *others, double least, double most)
+{
+    net n;
+    double db[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        ort_model *m = made_of(&n, build, i ? options : others, -20);
+        db[i] = m ? sqnr(&n, m) : 0;
+        ort_model_free(m);
+        net_free(&n);
+    }
+    if (db[1] - db[0] >= least && db[1] - db[0] <= most)
+        return true;
+    fprintf(stderr, "%g dB instead of %g\n", db[1], db[0]);
+    return false;
+}
+
+/* Channels of a depthwise convolution on one grid: what scales by channel avoid. */
+static void depthwise(test_state *test)
+{
+    ort_quantize_options options = ORT_QUANTIZE_OPTIONS_INIT, others;
+    options.activations = ORT_DTYPE_UINT16; /* what they lose is another matter */
+    others = options;
+    options.per_tensor = true;
+    CHECK(gains(build_depthwise, &options, &others, -60, -5));
+}
+
+/* A channel of activations that is much larger than the others takes their codes: 16 bits don't. */
+static void outlier(test_state *test)
+{
+    ort_quantize_options options = ORT_QUANTIZE_OPTIONS_INIT;
+    options.activations = ORT_DTYPE_UINT16;
+    CHECK(gains(build_outlier, &options, NULL, 6, 80));
+}
+
+static void effort(test_state *test)
+{
+    ort_quantize_options options = ORT_QUANTIZE_OPTIONS_INIT;
+    options.correct_biases = true;
+    options.adaptive_rounding = true;
+    CHECK(gains(build_residual, &options, NULL, 0.5, 20));
+    CHECK(gains(build_attention, &options, NULL, -0.1, 20));
+    CHECK(gains(build_depthwise, &options, NULL, -0.1, 20));
+}
+
 int main(void)
 {
     test_state test = {0};
@@ -285,5 +378,8 @@ int main(void)
     RUN(&test, attention);
     RUN(&test, hard_swish);
     RUN(&test, forms);
+    RUN(&test, depthwise);
+    RUN(&test, outlier);
+    RUN(&test, effort);
     return test.failures != 0;
 }
