@@ -22,6 +22,7 @@
 #   make parity     files that onnxruntime's optimizer and quantizers write, and its results
 #   make exact      operators on integers beside 64-bit sums, on every tier
 #   make spellings  files of onnxruntime's quantizers in each form: nothing between Q and DQ in float
+#   make quantize-matrix  operators x types x forms, quantized by ort-quantize, here and in onnxruntime
 #   make fuzz-ops   random cases of every operator beside onnxruntime, formulas, the reference evaluator
 #   make check-models  --check beside onnx.checker and onnxruntime, on 32,500 mutated models
 #   make coverage-table  operators, versions, types, providers: build/coverage.md, or OUT=-
@@ -370,6 +371,11 @@ exact: all
 	@build/venv/bin/python tests/tools/exact_operators.py --seed $(SEED) $(OPS)
 
 # Files of onnxruntime's quantizers in each form: nothing between Q and DQ in float.
+# Operators x types x forms, quantized by ort-quantize, here and in onnxruntime: QUANTIZE="--full --models DIR"
+.PHONY: quantize-matrix
+quantize-matrix: all
+	@build/venv/bin/python tests/tools/check_quantize.py --full $(QUANTIZE) build/bin
+
 .PHONY: spellings
 spellings: all
 	@build/venv/bin/python tests/tools/check_spellings.py build/bin

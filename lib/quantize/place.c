@@ -104,7 +104,7 @@ bool ort_place_is_product(const ort_graph *graph, const ort_node *node, ort_plac
         return false;
     *product = (ort_place_product){1, -1, -1};
     if (ort_edit_is(node, ONNX, "MatMul")) {
-        product->axis = type_of(graph, node->inputs[1])->rank - 1;
+        product->axis = ort_type_rank(type_of(graph, node->inputs[1])) == 2 ? 1 : -1;
         return true;
     }
     if (node->input_count > 2 && node->inputs[2] != ORT_ID_NONE)

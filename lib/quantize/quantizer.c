@@ -18,6 +18,7 @@
 #include "quantize/model_mark.h"
 #include "quantize/qdq.h"
 #include "quantize/qoperator.h"
+#include "quantize/uneven.h"
 #include "quantize/range.h"
 #include "quantize/refine.h"
 
@@ -259,6 +260,18 @@ static ort_grid grid_of(void *arg, ort_id id, const ort_code_form *form)
     return ort_grid_of(&form->codes, r.least, r.most);
 }
 
+static double reach_of(void *arg, ort_id id, const ort_code_form *form)
+{
+    const ort_quantizer *q = arg;
+    const ort_observed *o = observed_of(q, root_of(&q->design.place, id));
+    if (!o && !form->has_range)
+        return 0;
+    ort_range r = {form->least, form->most};
+    if (!form->has_range)
+        r = ort_range_choose(o, form->observer, form->percentile, &form->codes);
+    return (double)(-r.least > r.most ? -r.least : r.most);
+}
+
 static ort_status refine(ort_quantizer *q, ort_model *model, ort_error *err)
 {
     const ort_refining r = {q->env, q->model, &q->kept, q->options.adaptive_rounding,
@@ -280,15 +293,17 @@ static ort_status write_placed(ort_quantizer *q, const ort_placement *place, ort
     if (q->ranges->samples == 0)
         return ort_error_set(err, ORT_ERROR_USAGE,
                              "no sample was observed: the ranges of values are unknown");
+    if (whole)
+        ORT_TRY(ort_uneven_part(&q->design, reach_of, q, err));
     ort_qdq_options options = {.plan = &q->design.plan, .grid = grid_of, .arg = q,
                                .contrib = q->options.contrib};
     ort_status status = ort_model_clone(q->model, &copy, err);
     if (status == ORT_OK)
         status = ort_qdq_write(copy->graph, place, &options, err);
-    if (status == ORT_OK && whole && q->options.qoperator)
-        status = ort_qoperator_fold(copy, q->registry, &q->log, err);
     if (status == ORT_OK && whole)
         status = refine(q, copy, err);
+    if (status == ORT_OK && whole && q->options.qoperator)
+        status = ort_qoperator_fold(copy, q->registry, &q->log, err);
     if (status == ORT_OK)
         *model = copy;
     else

@@ -68,6 +68,7 @@ if [ $venv -eq 0 ]; then
     suite conformance make -s conformance
     suite exact make -s exact
     suite spellings make -s spellings
+    suite quantize-matrix build/venv/bin/python tests/tools/check_quantize.py build/bin
     suite bundled build/venv/bin/python tests/tools/check_bundled.py
     suite schema make -s schema
     suite opset make -s opset
