@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/formats.h"
-#include "quantize.h"
+#include "ranges.h"
 
 static const option_row quantize_rows[] = {
 #define OPTION_TARGET quantize_options
@@ -22,6 +22,7 @@ static const struct {
 } verbs[] = {
     {"dynamic", verb_dynamic},
     {"static", verb_static},
+    {"calibrate", verb_calibrate},
     {"evaluate", verb_evaluate},
     {"suggest", verb_suggest},
 };
@@ -29,6 +30,7 @@ static const struct {
 static const option_verb verb_rows[] = {
     {"dynamic", "products on bytes whose range is found in each run: no samples"},
     {"static", "products and what lies between them on codes, by ranges seen on samples"},
+    {"calibrate", "ranges of values as JSON, which static takes and --merge adds up"},
     {"evaluate", "a quantized model beside its float one: accuracy, size, time"},
     {"suggest", "tells which of these suits the model, and why"},
     {0},
@@ -53,13 +55,13 @@ static int check_options(const quantizing *q)
 {
     const quantize_options *o = &q->options;
     if (q->files.count == 0)
-        return tool_usage("no MODEL given");
+        return tool_usage(o->merge ? "no file of ranges given" : "no MODEL given");
     const bool pair = o->verb && !strcmp(o->verb, "evaluate");
     if (pair && q->files.count != 2)
         return tool_usage("evaluate takes two files: the float MODEL and the quantized one");
     if (pair && o->output)
         return tool_usage("evaluate writes no model: leave -o out");
-    if (!pair && q->files.count > 1)
+    if (!pair && !o->merge && q->files.count > 1)
         return tool_usage("one MODEL at a time; -o %s writes the quantized one there",
                           q->files.items[1]);
     if (o->verb && (!strcmp(o->verb, "suggest") || !strcmp(o->verb, "calibrate")) &&

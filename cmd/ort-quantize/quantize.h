@@ -46,6 +46,7 @@ bool gates_asked(const quantize_options *o);
 /* Verbs: 0 or an exit status. */
 int verb_dynamic(quantizing *q);
 int verb_static(quantizing *q);
+int verb_calibrate(quantizing *q);
 int verb_evaluate(quantizing *q);
 int verb_suggest(quantizing *q);
 

@@ -5,28 +5,8 @@
 
 #include "automatic.h"
 #include "chosen.h"
+#include "ranges.h"
 #include "sensitivity.h"
-
-typedef struct word {
-    const char *name;
-    int means;
-} word;
-
-static const word observers[] = {{"min-max", ORT_OBSERVE_MIN_MAX},
-                                 {"percentile", ORT_OBSERVE_PERCENTILE},
-                                 {"entropy", ORT_OBSERVE_ENTROPY},
-                                 {"mse", ORT_OBSERVE_MSE}};
-
-/* The option's row lists the words, so that others don't arrive here. */
-static int meaning(const word *words, size_t count, const char *name, int otherwise)
-{
-    for (size_t i = 0; name != NULL && i < count; i++)
-        if (!strcmp(words[i].name, name))
-            return words[i].means;
-    return otherwise;
-}
-#define MEANING(words, name, otherwise)                                                            \
-    meaning(words, sizeof words / sizeof *words, name, otherwise)
 
 static void quantizer_options(const quantizing *q, const chosen *c, ort_quantize_options *options)
 {
@@ -48,17 +28,12 @@ static void quantizer_options(const quantizing *q, const chosen *c, ort_quantize
     options->per_tensor = o->per_tensor;
     options->plain_weights = o->plain_weights;
     options->reduce_range = o->reduce_range;
-    options->observer = MEANING(observers, o->observer, options->observer);
+    options->observer = observer_named(o->observer, options->observer);
     if (o->percentile > 0)
         options->percentile = o->percentile;
     options->correct_biases = o->effort || o->bias_correction;
     options->adaptive_rounding = o->effort || o->adaround;
     options->threads = o->settings.thread_count;
-}
-
-static ort_status calibrate_one(void *arg, ort_value *const *inputs, size_t count, ort_error *err)
-{
-    return ort_quantizer_calibrate(arg, inputs, count, err);
 }
 
 /* The found assignment with the ranges that were seen makes the model, as the file of it would. */
@@ -103,7 +78,7 @@ static int quantize(quantizing *q, const chosen *c)
     quantizer_options(q, c, &options);
     if (ort_quantizer_new(q->env, q->original, &options, &quantizer, &err) != ORT_OK)
         return tool_fail_in(q->path, &err);
-    int status = each_sample(q, "calibrating", calibrate_one, quantizer);
+    int status = ranges_learn(q, quantizer);
     if (status == 0 && q->options.sensitivity)
         status = sensitivity(q, quantizer, q->samples.at);
     else if (status == 0 && q->options.automatic)
@@ -117,9 +92,9 @@ static int quantize(quantizing *q, const chosen *c)
 int verb_static(quantizing *q)
 {
     chosen c = {0};
-    if (q->options.inputs.count == 0 && !q->options.random)
+    if (q->options.inputs.count == 0 && !q->options.random && q->options.ranges.count == 0)
         return tool_usage("static quantization takes samples: -i FILE, or --random SEED for "
-                          "made-up ones");
+                          "made-up ones; or what calibrate wrote: --ranges FILE");
     int status = chosen_read(&c, &q->options);
     if (status == 0)
         status = load_original(q, LOAD_ALL);

@@ -123,6 +123,8 @@ typedef struct ort_gemm_kernels {
     int mri, nri;       /* i16 and bytes */
     int word;           /* bytes: 2 or 4 of them, neighbours along k, are one element */
     int kc;             /* k per call that keeps one panel in the first-level cache */
+    int whole_rows;     /* products of so many rows are summed in one call, faster; 0 where results
+                         * of a row must not depend on how many there are */
 
     /* Multiply-adds in registers; returns the floating-point operations done. For measuring what
      * the machine can reach; *sink receives a number without meaning. */

@@ -31,6 +31,7 @@ struct ort_quantizer {
     const ort_registry *registry;
     ort_log log;
     ort_env *env; /* of the calibration tier */
+    ort_kernels kernels; /* its, but for sums that depend on the number of rows */
     ort_session *session;
     ort_ranges *ranges;  /* of what holds the numbers of roots of grids */
     size_t *observed_at; /* [values of the graph]: one more than the number among these, or 0 */
@@ -177,6 +178,9 @@ static ort_status open_session(ort_quantizer *q, ort_error *err)
     session.watched = q->watched;
     if (!q->env)
         ORT_TRY(ort_env_new(&env, &q->env, err));
+    q->kernels = *q->env->k; /* batches give the bits of their samples alone */
+    q->kernels.gemm.whole_rows = 0;
+    q->env->k = &q->kernels;
     return ort_exec_session_new(q->env, q->model, &session, &q->session, err);
 }
 

@@ -176,7 +176,7 @@ static void block_f32(const ort_kernels *k, const ort_product_f32 *p, const oper
     const ort_epilogue plain = plainer(of), *e = &plain;
     if (p->depth == 0)
         fill_empty(p->m, p->n, p->c, p->ldc, e);
-    int64_t kc = rows <= 2 ? p->depth : even_step(p->depth, k->gemm.kc);
+    int64_t kc = rows <= k->gemm.whole_rows ? p->depth : even_step(p->depth, k->gemm.kc);
     const bool panels = o->step == k->gemm.nr;
     for (int64_t k0 = 0; k0 < p->depth; k0 += kc) {
         bool first = k0 == 0, last = p->depth - k0 <= kc;

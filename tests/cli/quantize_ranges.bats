@@ -1,0 +1,118 @@
+# ort-quantize calibrate: files of ranges, merged, taken by static, and refused.
+load helper
+
+NET=$MODELS_DIR/digits.onnx
+
+samples() { # eight of them, halves, and all in one batch
+    mkdir all a b
+    python3 - <<'PY'
+import random, struct
+random.seed(5)
+def save(path, n, rows):
+    head = "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 1, 8, 8), }" % n
+    head += " " * (63 - (10 + len(head)) % 64) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+        f.write(struct.pack("<%df" % len(rows), *rows))
+rows = [[random.gauss(0, 1 + i) for _ in range(64)] for i in range(8)]
+for i, row in enumerate(rows):
+    save("all/%d.npy" % i, 1, row)
+    save("%s/%d.npy" % ("a" if i < 3 else "b", i), 1, row)
+save("batch.npy", 8, sum(rows, []))
+PY
+}
+
+@test "ranges of two runs merge to those of one, byte for byte, and give the same model" {
+    samples
+    for observer in mse min-max; do
+        works ort-quantize calibrate "$NET" -i all/ --observer "$observer" -o all.json
+        works ort-quantize calibrate "$NET" -i a/ --observer "$observer" -o a.json
+        works ort-quantize calibrate "$NET" -i b/ --observer "$observer" -o b.json
+        works ort-quantize calibrate --merge a.json b.json -o ab.json
+        cmp all.json ab.json
+        ort-quantize calibrate --merge b.json a.json | cmp - all.json
+        works ort-quantize static "$NET" -i all/ --observer "$observer" -o q.onnx
+        works ort-quantize static "$NET" --ranges all.json --observer "$observer" -i all/ -o r.onnx
+        works ort-quantize static "$NET" --ranges a.json --ranges b.json --observer "$observer" -i all/ -o s.onnx
+        cmp q.onnx r.onnx
+        cmp q.onnx s.onnx
+    done
+}
+
+@test "ranges are the same for every tier and number of threads, and as a stream" {
+    samples
+    works ort-quantize calibrate "$NET" -i all/ --threads 1 -o 1.json
+    works ort-quantize calibrate "$NET" -i all/ --threads 2 -o 2.json
+    works ort-quantize calibrate "$NET" -i all/ --isa scalar -o 3.json
+    cat all/*.npy | ort-quantize calibrate "$NET" -i - >4.json
+    for i in 2 3 4; do cmp 1.json $i.json; done
+    ort-quantize calibrate --merge - <1.json | cmp - 1.json
+    works ort-quantize static "$NET" --ranges 1.json --threads 1 --isa scalar -o a.onnx
+    works ort-quantize static "$NET" --ranges 1.json --threads 2 -o b.onnx
+    cmp a.onnx b.onnx
+}
+
+@test "what values held doesn't depend on how samples are batched" {
+    samples
+    works ort-quantize calibrate "$NET" -i all/ -o 1.json
+    works ort-quantize calibrate "$NET" -i batch.npy -o 8.json
+    works ort-quantize calibrate "$NET" -i batch.npy --rows 3 -o 3.json
+    for i in 1 3 8; do grep '"name"' $i.json >$i.values; done
+    cmp 1.values 3.values
+    cmp 1.values 8.values
+}
+
+@test "made-up samples are told wherever their ranges go" {
+    works ort-quantize calibrate "$NET" --random 1 -o a.json
+    grep -q '"made_up": 8' a.json
+    run --separate-stderr ort-quantize static "$NET" --ranges a.json -o q.onnx
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"--ranges: 8 of 8 samples were made up"* ]]
+}
+
+@test "moving averages serve their observer alone, and don't merge" {
+    samples
+    works ort-quantize calibrate "$NET" -i all/ --observer moving-average -o m.json
+    works ort-quantize static "$NET" --ranges m.json --observer moving-average -i a/ -o r.onnx
+    works ort-quantize static "$NET" -i all/ --observer moving-average -o q.onnx
+    cmp q.onnx r.onnx
+    fails 2 "m.json: moving averages depend on the order" ort-quantize calibrate --merge m.json m.json
+    fails 2 "m.json holds moving averages, bins are needed" ort-quantize static "$NET" --ranges m.json -o x.onnx
+}
+
+@test "ranges of another model are refused, with the first value that is missing" {
+    samples
+    works ort-quantize calibrate "$NET" -i all/ -o a.json
+    works ort-quantize calibrate "$MODELS_DIR/upscale.onnx" --random 1 -o other.json
+    fails 2 "other.json: ranges of another model: value '.*' isn't" ort-quantize static "$NET" --ranges other.json -o x.onnx
+    fails 2 "other.json: ranges of another model" ort-quantize calibrate --merge a.json other.json
+}
+
+@test "damaged files of ranges are refused with their line" {
+    works ort-quantize calibrate "$NET" --random 1 -o a.json
+    sed 's/"count": [0-9]*/"count": 1/' a.json >count.json
+    sed 's/ort-ranges\/1/ort-ranges\/9/' a.json >schema.json
+    sed 's/"least": [^,]*/"least": 1e999/' a.json >huge.json
+    sed 's/"bins": \[/&-2000000000, /' a.json >bins.json
+    { head -n 9 a.json; sed -n 9p a.json; echo ']}'; } >twice.json
+    head -c 300 a.json >short.json
+    : >empty.json
+    printf '[%.0s' {1..100000} >deep.json
+    for file in count:9 schema:2 huge:9 bins:9 twice short empty deep:1; do
+        name=${file%:*}.json line=${file#*:}
+        [ "$line" = "$file" ] && line='[0-9]+'
+        fails 5 "$name, line $line: " ort-quantize static "$NET" --ranges "$name" -o x.onnx
+        fails 5 "$name, line $line: " ort-quantize calibrate --merge "$name"
+    done
+    fails 5 "can't be read" ort-quantize static "$NET" --ranges none.json -o x.onnx
+}
+
+@test "what calibrate refuses" {
+    fails 2 "takes samples: -i FILE" ort-quantize calibrate "$NET"
+    fails 2 "no file of ranges" ort-quantize calibrate --merge
+    fails 2 "exclude each other" ort-quantize calibrate --merge a.json --random 1
+    fails 2 "makes no model, on which a gate could be judged" ort-quantize calibrate "$NET" --random 1 --min-sqnr 20
+    fails 2 "One MODEL|one MODEL" ort-quantize calibrate "$NET" a.json --random 1
+    fails 2 "belongs to" ort-quantize calibrate "$NET" --ranges a.json
+    fails 2 "none of min-max, percentile, entropy, mse, moving-average" ort-quantize calibrate "$NET" --random 1 --observer mean
+}
