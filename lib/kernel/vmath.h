@@ -135,6 +135,12 @@ typedef struct ort_tree_rows {
     size_t step, blocks;
 } ort_tree_rows;
 
+/* What is not finite counts for neither end; denormals count as 0. */
+typedef struct ort_scan {
+    float least, most; /* of the finite ones and 0 */
+    int32_t finite, zeros;
+} ort_scan;
+
 typedef struct ort_vmath_kernels {
     int lanes; /* f32 per vector */
 
@@ -156,6 +162,11 @@ typedef struct ort_vmath_kernels {
                                         size_t n);
     /* Smallest and largest element; NaN elements are ignored. n >= 1. */
     void (*min_max)(const float *x, size_t n, float *min, float *max);
+    /* Ends and counts of n < 2^31 elements. */
+    void (*scan)(const float *x, size_t n, ort_scan *scan);
+    /* bin[i] = floor(x[i] * inverse) & mask, the product exact and its floor in 31 bits; that of 0
+     * for what is denormal or not finite. mask is below 2^16. */
+    void (*bins)(const float *x, size_t n, double inverse, int32_t mask, uint16_t *bin);
     float (*dot)(const float *a, const float *b, size_t n);
 
     /* y[i] = exp(x[i] - center); returns the sum. x[i] <= center. exp(-inf) is exactly 0. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "kernel/kernel.h"
 
 enum {
     BLOCK = 16384,
@@ -77,42 +77,7 @@ static void widen(ort_histogram *h, float least, float most)
     h->most = most;
 }
 
-/* ---- scanning: written so that compilers make vectors of it */
-
-typedef struct scan {
-    int32_t least, most; /* in the order of floats, by in_order */
-    int finite, zeros;
-} scan;
-
-enum { SIGN_LESS = 0x7fffffff, INFINITE = 0x7f800000, NORMAL = 0x00800000 };
-
-/* Integers that are ordered as floats are; its own inverse. */
-static inline int32_t in_order(int32_t bits)
-{
-    return bits ^ ((bits >> 31) & SIGN_LESS);
-}
-
-static float from_order(int32_t ordered)
-{
-    return ort_float_from_bits((uint32_t)in_order(ordered));
-}
-
-static scan scan_block(const float *x, int n, int32_t least, int32_t most)
-{
-    scan s = {least, most, 0, 0};
-    for (int i = 0; i < n; i++) {
-        int32_t bits;
-        memcpy(&bits, x + i, sizeof bits);
-        int32_t size = bits & SIGN_LESS;
-        bool finite = size < INFINITE, small = size < NORMAL;
-        int32_t ordered = finite ? in_order(small ? 0 : bits) : 0;
-        s.least = ordered < s.least ? ordered : s.least;
-        s.most = ordered > s.most ? ordered : s.most;
-        s.finite += finite;
-        s.zeros += small;
-    }
-    return s;
-}
+/* ---- ends */
 
 void ort_ends_add(ort_ends *ends, const float *x, size_t n)
 {
@@ -137,18 +102,15 @@ static void count_few(uint64_t *bins, const float *x, int n, double inverse)
 
 /* In counts that are apart, so that equal neighbours don't wait for each other. Numbers that bins
  * don't count are in bin 0 first. */
-static void count_block(uint64_t *bins, const float *x, int n, const scan *s, double inverse)
+static void count_block(const ort_vmath_kernels *math, uint64_t *bins, const float *x, int n,
+                        const ort_scan *s, double inverse)
 {
     enum { APART = 4, LINE = 256 };
     uint32_t counts[APART][ORT_HISTOGRAM_BINS] = {{0}};
-    int32_t at[LINE];
+    uint16_t at[LINE];
     for (int done = 0; done < n; done += LINE) {
         int count = n - done < LINE ? n - done : LINE;
-        for (int i = 0; i < count; i++) {
-            float v = fabsf(x[done + i]);
-            v = v >= FLT_MIN && v <= FLT_MAX ? x[done + i] : 0;
-            at[i] = bin_of(v, inverse) & (ORT_HISTOGRAM_BINS - 1);
-        }
+        math->bins(x + done, (size_t)count, inverse, ORT_HISTOGRAM_BINS - 1, at);
         for (int i = 0; i < count; i++)
             counts[i % APART][at[i]]++;
     }
@@ -157,17 +119,18 @@ static void count_block(uint64_t *bins, const float *x, int n, const scan *s, do
     bins[0] -= (uint64_t)(n - s->finite + s->zeros);
 }
 
-static void take_scan(ort_histogram *h, const scan *s, int n)
+static void take_scan(ort_histogram *h, const ort_scan *s, int n)
 {
     h->count += (uint64_t)s->finite;
     h->zeros += (uint64_t)s->zeros;
     h->not_finite += (uint64_t)(n - s->finite);
-    widen(h, from_order(s->least), from_order(s->most));
+    widen(h, s->least, s->most);
 }
 
-static void add_block(ort_histogram *h, const float *x, int n)
+static void add_block(const ort_vmath_kernels *math, ort_histogram *h, const float *x, int n)
 {
-    scan s = scan_block(x, n, 0, 0);
+    ort_scan s;
+    math->scan(x, (size_t)n, &s);
     take_scan(h, &s, n);
     if (!h->bins || s.finite == s.zeros)
         return;
@@ -175,16 +138,17 @@ static void add_block(ort_histogram *h, const float *x, int n)
     if (n < FEW)
         count_few(h->bins, x, n, inverse);
     else
-        count_block(h->bins, x, n, &s, inverse);
+        count_block(math, h->bins, x, n, &s, inverse);
 }
 
 /* ---- with several threads: the ends of all first, so that each counts in bins of one width */
 
 typedef struct shared {
+    const ort_vmath_kernels *math;
     const float *x;
     size_t n;
     double inverse;
-    scan *scans;    /* [blocks] */
+    ort_scan *scans; /* [blocks] */
     uint64_t *bins; /* [threads][ORT_HISTOGRAM_BINS] */
 } shared;
 
@@ -199,7 +163,7 @@ static void scan_task(void *arg, size_t task, int thread)
     shared *s = arg;
     (void)thread;
     for (size_t b = task * TASK; b < (task + 1) * TASK && b * BLOCK < s->n; b++)
-        s->scans[b] = scan_block(s->x + b * BLOCK, block_size(s, b), 0, 0);
+        s->math->scan(s->x + b * BLOCK, (size_t)block_size(s, b), &s->scans[b]);
 }
 
 static void count_task(void *arg, size_t task, int thread)
@@ -208,14 +172,16 @@ static void count_task(void *arg, size_t task, int thread)
     uint64_t *bins = s->bins + (size_t)thread * ORT_HISTOGRAM_BINS;
     for (size_t b = task * TASK; b < (task + 1) * TASK && b * BLOCK < s->n; b++)
         if (s->scans[b].finite > s->scans[b].zeros)
-            count_block(bins, s->x + b * BLOCK, block_size(s, b), &s->scans[b], s->inverse);
+            count_block(s->math, bins, s->x + b * BLOCK, block_size(s, b), &s->scans[b],
+                        s->inverse);
 }
 
-static bool add_shared(ort_histogram *h, const float *x, size_t n, ort_pool *pool)
+static bool add_shared(const ort_vmath_kernels *math, ort_histogram *h, const float *x, size_t n,
+                       ort_pool *pool)
 {
     size_t blocks = (n + BLOCK - 1) / BLOCK, tasks = (blocks + TASK - 1) / TASK;
     size_t threads = (size_t)ort_pool_threads(pool);
-    shared s = {.x = x, .n = n, .scans = calloc(blocks, sizeof *s.scans),
+    shared s = {.math = math, .x = x, .n = n, .scans = calloc(blocks, sizeof *s.scans),
                 .bins = calloc(threads * ORT_HISTOGRAM_BINS, sizeof *s.bins)};
     bool done = s.scans && s.bins;
     if (done) {
@@ -235,10 +201,12 @@ static bool add_shared(ort_histogram *h, const float *x, size_t n, ort_pool *poo
 
 void ort_histogram_add(ort_histogram *h, const float *x, size_t n, ort_pool *pool)
 {
-    if (pool && ort_pool_threads(pool) > 1 && n > 2 * TASK * BLOCK && add_shared(h, x, n, pool))
+    const ort_vmath_kernels *math = &ort_kernels_get(NULL)->math; /* the same bits on each tier */
+    bool many = n > 2 * TASK * BLOCK && pool && ort_pool_threads(pool) > 1;
+    if (many && add_shared(math, h, x, n, pool))
         return;
     for (size_t done = 0; done < n; done += BLOCK)
-        add_block(h, x + done, (int)(n - done < BLOCK ? n - done : BLOCK));
+        add_block(math, h, x + done, (int)(n - done < BLOCK ? n - done : BLOCK));
 }
 
 void ort_histogram_merge(ort_histogram *h, const ort_histogram *other)

@@ -11,6 +11,7 @@
 #include "kernel/vmath_unary.inc"
 #include "kernel/vmath_binary.inc"
 #include "kernel/vmath_reduce.inc"
+#include "kernel/count.inc"
 #include "kernel/vmath_convert.inc"
 #include "kernel/trees.inc"
 

@@ -8,6 +8,7 @@
 
 #include "base/num.h"
 #include "kernel/contract.h"
+#include "kernel/count.inc"
 
 static double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 static double softplus(double x) { return (x > 0 ? x : 0.0) + log1p(exp(-fabs(x))); }
@@ -447,6 +448,8 @@ static void plug_reductions(ort_vmath_kernels *table)
     table->accumulate[ORT_ACCUM_PROD] = accumulate_prod;
     table->sum_square_diff = sum_square_diff;
     table->min_max = min_max;
+    table->scan = scan_f32;
+    table->bins = bins_f32;
     table->dot = dot;
 }
 
