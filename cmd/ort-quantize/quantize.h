@@ -27,6 +27,7 @@ typedef struct quantizing {
     string_list files; /* MODEL, and what stands behind it */
     ort_env *env;
     ort_model *original, *made;
+    char ranges_of[80]; /* what --ranges come of, for the stamp; "": none */
     samples samples; /* opened by each_sample */
     progress progress;
     struct json_object *frontier; /* of --auto, for the report; or NULL */

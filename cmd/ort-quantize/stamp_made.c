@@ -58,6 +58,8 @@ static char *options_text(const quantizing *q)
 static char *samples_text(const quantizing *q)
 {
     const char *digest = samples_digest(&q->samples);
+    if (q->ranges_of[0] != '\0')
+        return tool_strdup(q->ranges_of);
     if (digest == NULL)
         return NULL;
     return q->samples.random
