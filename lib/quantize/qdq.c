@@ -149,9 +149,10 @@ static void sweep(ort_graph *graph)
     size_t kept = 0;
     for (size_t i = graph->nodes.count; i-- > 0;) {
         ort_node *node = graph->nodes.data[i];
+        if (node->removed) /* a clone doesn't have its members */
+            continue;
         bool droppable = ort_node_is_constant(node) || ort_edit_is(node, ONNX, "Transpose");
-        if (!node->removed && droppable &&
-            graph->values.data[node->outputs[0]]->use_count == 0)
+        if (droppable && graph->values.data[node->outputs[0]]->use_count == 0)
             ort_graph_remove_node(graph, node);
     }
     for (size_t i = 0; i < graph->initializers.count; i++) {

@@ -246,6 +246,8 @@ def agrees(bin_dir, path, feeds, levels, folder, steps=1.0):
     got = np.load(folder / "out.npz")
     scales = scales_of(onnx.load(path))
     for output, want in zip(session.get_outputs(), expected):
+        if output.name not in got.files:
+            return f"ort-run gives no '{output.name}'"
         have = got[output.name]
         if have.shape != want.shape:
             return f"shape {have.shape}, onnxruntime's {want.shape}"
