@@ -445,6 +445,63 @@ ORT_WARN_UNUSED ort_status ort_session_random_inputs(const ort_session *session,
 const char *ort_did_you_mean(const char *word, const char *const *names, size_t count, char *text,
                              size_t size);
 
+/* Weights of 2, 4 or 8 bits in blocks, each with a scale, and a zero point where asymmetric; what
+ * is multiplied by them stays float. Matrices of MatMul and Gemm, and tables of Gather.
+ *
+ * How codes are chosen: NEAREST takes the grid of least squared error; HQQ goes on to a small
+ * sum of |error|^(3/4) (Badri & Shaji 2023). */
+typedef enum ort_weights_method {
+    ORT_WEIGHTS_NEAREST,
+    ORT_WEIGHTS_HQQ,
+} ort_weights_method;
+
+/* Nodes that read codes: MatMulNBits and GatherBlockQuantized of com.microsoft; or
+ * DequantizeLinear with block_size before the nodes as they were (ONNX, opset 21; 25 of 2 bits). */
+typedef enum ort_weights_form {
+    ORT_WEIGHTS_NBITS,
+    ORT_WEIGHTS_QDQ,
+} ort_weights_form;
+
+typedef struct ort_weights ort_weights;
+typedef struct ort_weights_options {
+    size_t size;
+    int bits;            /* 2, 4 or 8 */
+    int64_t block_size;  /* 16, 32, 64, 128 or 256; 0: whole columns (QDQ) */
+    bool asymmetric;     /* a zero point a block */
+    ort_weights_method method;
+    ort_weights_form form;
+    int accuracy_level;  /* of MatMulNBits, 0 to 4; 4 allows 8 bits for what is multiplied */
+    bool tables;         /* also tables of Gather that no product reads */
+    const char *const *include, *const *exclude; /* patterns of node names, or operators, that end
+                                                  * with NULL; or NULL */
+    const char *folder;  /* where results too large for memory are kept meanwhile; NULL: memory */
+} ort_weights_options;
+#define ORT_WEIGHTS_OPTIONS_INIT \
+    {sizeof(ort_weights_options), 4, 32, false, ORT_WEIGHTS_NEAREST, ORT_WEIGHTS_NBITS, 0, false, \
+     NULL, NULL, NULL}
+ORT_INIT_(ort_weights_options, ORT_WEIGHTS_OPTIONS_INIT)
+
+/* The model is borrowed as long as the object and what it makes; it is not changed. */
+ORT_WARN_UNUSED ort_status ort_weights_new(ort_env *env, const ort_model *model,
+                                           const ort_weights_options *options,
+                                           ort_weights **weights, ort_error *err);
+void ort_weights_free(ort_weights *weights);
+/* The model on codes, once; the caller frees it. */
+ORT_WARN_UNUSED ort_status ort_weights_apply(ort_weights *weights, ort_model **model,
+                                             ort_error *err);
+/* What became of each node that reads weights or codes: known before ort_weights_apply but for the
+ * bytes, and for weights that then turn out to be no finite numbers. */
+typedef struct ort_weights_node {
+    size_t size;
+    const char *name, *op_type;
+    const char *why;        /* it stays as it is; NULL: it reads codes */
+    int64_t rows, columns;  /* of its matrix: K, N */
+    size_t bytes_before, bytes_after; /* 0 where another node reads the same weight before it */
+} ort_weights_node;
+size_t ort_weights_node_count(const ort_weights *weights);
+ORT_WARN_UNUSED ort_status ort_weights_node_at(const ort_weights *weights, size_t index,
+                                               ort_weights_node *node, ort_error *err);
+
 /* High-water mark of resident memory of this process, bytes. */
 size_t ort_peak_rss_bytes(void);
 /* Nanoseconds since this process started (exec to now). */

@@ -1,0 +1,269 @@
+/* weights.c - one weight after the other: columns by threads, codes into the model. */
+#include "quantize/weights.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/findings.h"
+#include "op/edit.h"
+#include "opset/opset.h"
+#include "quantize/stamp.h"
+
+enum { SPOOLED_BYTES = 32 << 20 }; /* results below it stay in memory */
+
+/* ---- making one */
+
+static ort_status check_options(const ort_weights_options *o, ort_error *err)
+{
+    const int64_t block = o->block_size;
+    if (o->bits != 2 && o->bits != 4 && o->bits != 8)
+        return ort_error_set(err, ORT_ERROR_USAGE, "weights take 2, 4 or 8 bits, not %d", o->bits);
+    if (block && (block < 16 || block > 256 || (block & (block - 1))))
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "blocks are of 16, 32, 64, 128 or 256 weights, or 0 for whole "
+                             "columns, not of %lld", (long long)block);
+    if (!block && o->form == ORT_WEIGHTS_NBITS)
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "MatMulNBits has blocks of at most 256 weights: whole columns need "
+                             "the form of DequantizeLinear");
+    if (o->accuracy_level < 0 || o->accuracy_level > 4)
+        return ort_error_set(err, ORT_ERROR_USAGE, "accuracy_level is 0 to 4, not %d",
+                             o->accuracy_level);
+    if ((unsigned)o->method > ORT_WEIGHTS_HQQ || (unsigned)o->form > ORT_WEIGHTS_QDQ)
+        return ort_error_set(err, ORT_ERROR_USAGE, "no such method or form of weights");
+    return ORT_OK;
+}
+
+/* DequantizeLinear by blocks came with opset 21, integers of 2 bits with 25. */
+static ort_status raise_opset(ort_weights *w, ort_error *err)
+{
+    const int needs = w->options.form != ORT_WEIGHTS_QDQ ? 0 : w->options.bits == 2 ? 25 : 21;
+    ort_findings *found = NULL;
+    int reach = 0;
+    if (ort_model_opset(w->model, "") >= needs)
+        return ORT_OK;
+    ORT_TRY(ort_findings_new(&found, err));
+    ort_status status = ort_model_convert_opset(w->model, w->env->registry, needs, false, found,
+                                                &reach, err);
+    ort_findings_free(found);
+    return status;
+}
+
+ort_status ort_low_bits_make(ort_env *env, const ort_model *model,
+                            const ort_weights_options *options, ort_weights **weights,
+                            ort_error *err)
+{
+    ORT_TRY(check_options(options, err));
+    ort_weights *w = calloc(1, sizeof *w);
+    if (!w)
+        return ort_error_memory(err, sizeof *w);
+    w->env = env;
+    w->options = *options;
+    w->spool = (ort_spool)ORT_SPOOL_INIT;
+    ort_status status = ort_model_clone(model, &w->model, err);
+    if (status == ORT_OK)
+        status = raise_opset(w, err);
+    if (status == ORT_OK)
+        status = ort_graph_infer(w->model->graph, env->registry, NULL, err);
+    if (status == ORT_OK)
+        status = ort_low_bits_find(w, err);
+    if (status == ORT_OK)
+        *weights = w;
+    else
+        ort_low_bits_release(w);
+    return status;
+}
+
+void ort_low_bits_release(ort_weights *w)
+{
+    if (!w)
+        return;
+    ort_spool_close(&w->spool);
+    ort_vec_release(&w->weights);
+    ort_vec_release(&w->readers);
+    ort_arena_release(&w->arena);
+    ort_model_free(w->model);
+    free(w);
+}
+
+/* ---- codes */
+
+typedef struct filling {
+    ort_block_store *codes;
+    int64_t stride;
+    bool refine;
+    bool failed, infinite; /* set by any task */
+} filling;
+
+static void fill_lanes(filling *f, int64_t n, float *x, uint8_t *codes)
+{
+    const ort_block_matrix *s = &f->codes->shape;
+    const ort_block_form *form = &f->codes->form;
+    if (!ort_block_columns(s, n, x)) {
+        __atomic_store_n(&f->infinite, true, __ATOMIC_RELAXED);
+        return;
+    }
+    for (int64_t b = 0; b < s->blocks; b++) {
+        const float *at = x + b * s->block * ORT_BLOCK_LANES;
+        const int64_t left = s->k - b * s->block, count = left < s->block ? left : s->block;
+        ort_block_grid grid;
+        ort_block_fit(form, at, NULL, count, &grid);
+        if (f->refine)
+            ort_block_refine(form, at, count, &grid);
+        ort_block_codes(form, &grid, at, count, codes);
+        ort_block_store_put(f->codes, n, b, &grid, codes);
+    }
+}
+
+static void fill_task(void *arg, size_t task, int thread)
+{
+    filling *f = arg;
+    const ort_block_matrix *s = &f->codes->shape;
+    const int64_t first = (int64_t)task * f->stride, end = first + f->stride;
+    float *x = malloc((size_t)(s->k * ORT_BLOCK_LANES) * sizeof *x);
+    uint8_t *codes = malloc((size_t)(s->block * ORT_BLOCK_LANES));
+    (void)thread;
+    if (!x || !codes)
+        __atomic_store_n(&f->failed, true, __ATOMIC_RELAXED);
+    for (int64_t n = first; x && codes && n < end && n < s->n; n += ORT_BLOCK_LANES)
+        fill_lanes(f, n, x, codes);
+    free(x);
+    free(codes);
+}
+
+static ort_status fill(const ort_weights *w, ort_block_store *codes, bool *infinite,
+                       ort_error *err)
+{
+    filling f = {.codes = codes, .stride = ort_block_store_stride(codes),
+                 .refine = w->options.method == ORT_WEIGHTS_HQQ};
+    const int64_t n = codes->shape.n;
+    ort_pool_run(w->env->pool, (size_t)((n + f.stride - 1) / f.stride), fill_task, &f);
+    *infinite = f.infinite;
+    return f.failed ? ort_error_memory(err, (size_t)codes->shape.k * sizeof(float)) : ORT_OK;
+}
+
+/* ---- constants */
+
+static ort_status keep(ort_weights *w, const ort_weight *weight, const char *what,
+                       ort_dtype dtype, const ort_shape *shape, const void *data, ort_id *id,
+                       ort_error *err)
+{
+    char name[512];
+    ort_tensor t = {.dtype = dtype, .shape = *shape};
+    const void *at;
+    snprintf(name, sizeof name, "%.480s_%s", weight->graph->values.data[weight->id]->name, what);
+    if (w->spool.fd < 0) {
+        ORT_TRY(ort_edit_new_constant(weight->graph, name, dtype, shape, &t, id, err));
+        memcpy(t.data, data, ort_tensor_bytes(&t));
+        return ORT_OK;
+    }
+    ORT_TRY(ort_spool_put(&w->spool, data, ort_tensor_bytes(&t), &at, err));
+    t.data = (void *)(uintptr_t)at;
+    *id = ort_graph_add_constant(weight->graph, name, &t);
+    return *id == ORT_ID_NONE ? ort_error_memory(err, sizeof t) : ORT_OK;
+}
+
+static ort_dtype code_type(const ort_weights *w)
+{
+    const bool is_signed = !w->options.asymmetric;
+    if (w->options.form == ORT_WEIGHTS_NBITS)
+        return ORT_DTYPE_UINT8;
+    return w->options.bits == 2   ? is_signed ? ORT_DTYPE_INT2 : ORT_DTYPE_UINT2
+           : w->options.bits == 4 ? is_signed ? ORT_DTYPE_INT4 : ORT_DTYPE_UINT4
+           : is_signed            ? ORT_DTYPE_INT8 : ORT_DTYPE_UINT8;
+}
+
+static ort_status keep_all(ort_weights *w, ort_weight *weight, const ort_block_store *c,
+                           ort_error *err)
+{
+    const ort_block_matrix *s = &c->shape;
+    const int bits = w->options.bits;
+    const bool rows = c->by_columns || s->turned;
+    ort_shape codes = s->from->shape, scales, zeros;
+    scales = ort_shape_make(2, (const int64_t[]){rows ? s->n : s->blocks,
+                                                 rows ? s->blocks : s->n});
+    zeros = scales;
+    if (c->by_columns) {
+        const int64_t blob = s->block * bits / 8;
+        codes = weight->has_product
+                    ? ort_shape_make(3, (const int64_t[]){s->n, s->blocks, blob})
+                    : ort_shape_make(2, (const int64_t[]){s->n, s->blocks * blob});
+        zeros.dim[1] = (s->blocks * bits + 7) / 8;
+    }
+    ORT_TRY(keep(w, weight, "codes", code_type(w), &codes, c->codes, &weight->codes, err));
+    ORT_TRY(keep(w, weight, "scales", c->form.scale, &scales, c->scales, &weight->scales, err));
+    if (c->zeros)
+        ORT_TRY(keep(w, weight, "zeros", code_type(w), &zeros, c->zeros, &weight->zeros, err));
+    weight->made_bytes = c->code_bytes + c->scale_bytes + c->zero_bytes;
+    weight->done = true;
+    return ORT_OK;
+}
+
+static ort_block_store codes_of(const ort_weights *w, const ort_weight *weight)
+{
+    const ort_block_form form = {.bits = w->options.bits, .symmetric = !w->options.asymmetric,
+                                 .scale = weight->shape.from->dtype};
+    return ort_block_store_of(&weight->shape, &form, w->options.form == ORT_WEIGHTS_NBITS);
+}
+
+static bool is_wanted(const ort_weights *w, size_t weight)
+{
+    for (size_t i = 0; i < w->readers.count; i++)
+        if (w->readers.data[i].weight == weight && !w->readers.data[i].why)
+            return true;
+    return false;
+}
+
+static void leave(ort_weights *w, size_t weight, const char *why)
+{
+    for (size_t i = 0; i < w->readers.count; i++)
+        if (w->readers.data[i].weight == weight && !w->readers.data[i].why)
+            w->readers.data[i].why = why;
+}
+
+static ort_status quantize(ort_weights *w, size_t at, ort_error *err)
+{
+    ort_weight *weight = &w->weights.data[at];
+    ort_block_store codes = codes_of(w, weight);
+    bool infinite = false;
+    ORT_TRY(ort_block_store_alloc(&codes, err));
+    ort_status status = fill(w, &codes, &infinite, err);
+    ort_model_forget(w->model, weight->shape.from->data, ort_tensor_bytes(weight->shape.from));
+    if (status == ORT_OK && infinite)
+        leave(w, at, "its weights aren't all finite numbers");
+    else if (status == ORT_OK)
+        status = keep_all(w, weight, &codes, err);
+    ort_block_store_release(&codes);
+    return status;
+}
+
+/* Results that memory shouldn't hold go to the folder. */
+static ort_status open_spool(ort_weights *w, ort_error *err)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < w->weights.count; i++) {
+        const ort_block_store c = codes_of(w, &w->weights.data[i]);
+        if (is_wanted(w, i))
+            bytes += ort_spool_room(c.code_bytes) + ort_spool_room(c.scale_bytes) +
+                     ort_spool_room(c.zero_bytes);
+    }
+    return w->options.folder && bytes >= SPOOLED_BYTES
+               ? ort_spool_open(&w->spool, w->options.folder, bytes, w->model, err)
+               : ORT_OK;
+}
+
+ort_status ort_low_bits_write(ort_weights *w, ort_model **model, ort_error *err)
+{
+    if (!w->model)
+        return ort_error_set(err, ORT_ERROR_USAGE, "ort_weights_apply was called before");
+    ORT_TRY(open_spool(w, err));
+    for (size_t i = 0; i < w->weights.count; i++)
+        if (is_wanted(w, i))
+            ORT_TRY(quantize(w, i, err));
+    ORT_TRY(ort_low_bits_edit(w, err));
+    ort_spool_close(&w->spool);
+    *model = w->model;
+    w->model = NULL;
+    return ORT_OK;
+}
