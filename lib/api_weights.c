@@ -19,6 +19,14 @@ void ort_weights_free(ort_weights *weights)
     ort_low_bits_release(weights);
 }
 
+ort_status ort_weights_observe(ort_weights *weights, ort_value *const *inputs, size_t input_count,
+                               ort_error *err)
+{
+    if (!weights || (input_count && !inputs))
+        return ort_error_null(err, __func__);
+    return ort_low_bits_observe(weights, inputs, input_count, err);
+}
+
 ort_status ort_weights_apply(ort_weights *weights, ort_model **model, ort_error *err)
 {
     if (!weights || !model)

@@ -449,10 +449,13 @@ const char *ort_did_you_mean(const char *word, const char *const *names, size_t 
  * is multiplied by them stays float. Matrices of MatMul and Gemm, and tables of Gather.
  *
  * How codes are chosen: NEAREST takes the grid of least squared error; HQQ goes on to a small
- * sum of |error|^(3/4) (Badri & Shaji 2023). */
+ * sum of |error|^(3/4) (Badri & Shaji 2023); GPTQ takes samples and makes up for the error of each
+ * row of a matrix in those that follow (Frantar et al. 2022). Tables, and products that no sample
+ * reaches, have the nearest codes then. */
 typedef enum ort_weights_method {
     ORT_WEIGHTS_NEAREST,
     ORT_WEIGHTS_HQQ,
+    ORT_WEIGHTS_GPTQ,
 } ort_weights_method;
 
 /* Nodes that read codes: MatMulNBits and GatherBlockQuantized of com.microsoft; or
@@ -475,10 +478,13 @@ typedef struct ort_weights_options {
     const char *const *include, *const *exclude; /* patterns of node names, or operators, that end
                                                   * with NULL; or NULL */
     const char *folder;  /* where results too large for memory are kept meanwhile; NULL: memory */
+    double damping;      /* GPTQ: added to the diagonal of the moments, in means of it */
+    bool ordered;        /* GPTQ: rows by falling moments, not as they lie */
+    int threads;         /* of samples' runs and GPTQ; 0: as an environment's */
 } ort_weights_options;
 #define ORT_WEIGHTS_OPTIONS_INIT \
     {sizeof(ort_weights_options), 4, 32, false, ORT_WEIGHTS_NEAREST, ORT_WEIGHTS_NBITS, 0, false, \
-     NULL, NULL, NULL}
+     NULL, NULL, NULL, 0.01, false, 0}
 ORT_INIT_(ort_weights_options, ORT_WEIGHTS_OPTIONS_INIT)
 
 /* The model is borrowed as long as the object and what it makes; it is not changed. */
@@ -486,6 +492,9 @@ ORT_WARN_UNUSED ort_status ort_weights_new(ort_env *env, const ort_model *model,
                                            const ort_weights_options *options,
                                            ort_weights **weights, ort_error *err);
 void ort_weights_free(ort_weights *weights);
+/* One sample for GPTQ: all inputs of the model, in order (NULL: its default). */
+ORT_WARN_UNUSED ort_status ort_weights_observe(ort_weights *weights, ort_value *const *inputs,
+                                               size_t input_count, ort_error *err);
 /* The model on codes, once; the caller frees it. */
 ORT_WARN_UNUSED ort_status ort_weights_apply(ort_weights *weights, ort_model **model,
                                              ort_error *err);

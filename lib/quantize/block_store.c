@@ -73,7 +73,7 @@ static int64_t whole_bytes(int64_t codes, int bits)
 ort_block_store ort_block_store_of(const ort_block_matrix *shape, const ort_block_form *form,
                                      bool by_columns)
 {
-    ort_block_store c = {.shape = *shape, .form = *form, .by_columns = by_columns};
+    ort_block_store c = {.matrix = *shape, .form = *form, .by_columns = by_columns};
     const int64_t grids = shape->n * shape->blocks;
     const int bits = form->bits;
     c.code_bytes = (size_t)(by_columns ? grids * (shape->block * bits / 8)
@@ -108,8 +108,8 @@ void ort_block_store_release(ort_block_store *c)
 
 int64_t ort_block_store_stride(const ort_block_store *c)
 {
-    const bool apart = c->by_columns || c->shape.turned || c->shape.n * c->form.bits % 8 == 0;
-    return apart ? COLUMNS : (c->shape.n + LANES - 1) / LANES * LANES;
+    const bool apart = c->by_columns || c->matrix.turned || c->matrix.n * c->form.bits % 8 == 0;
+    return apart ? COLUMNS : (c->matrix.n + LANES - 1) / LANES * LANES;
 }
 
 static void put_code(uint8_t *to, int64_t index, int bits, unsigned code)
@@ -136,7 +136,7 @@ static unsigned flip_of(const ort_block_store *c)
 static void put_column(ort_block_store *c, int64_t n, int64_t b, unsigned zero,
                        const uint8_t *codes)
 {
-    const ort_block_matrix *s = &c->shape;
+    const ort_block_matrix *s = &c->matrix;
     const int64_t first = b * s->block, count = s->k - first < s->block ? s->k - first : s->block;
     const int bits = c->form.bits;
     const unsigned flip = flip_of(c);
@@ -156,7 +156,7 @@ static void put_column(ort_block_store *c, int64_t n, int64_t b, unsigned zero,
 void ort_block_store_put(ort_block_store *c, int64_t n, int64_t b, const ort_block_grid *grid,
                           const uint8_t *codes)
 {
-    const ort_block_matrix *s = &c->shape;
+    const ort_block_matrix *s = &c->matrix;
     const int64_t row = whole_bytes(s->blocks, c->form.bits);
     for (int64_t l = 0; l < LANES && n + l < s->n; l++) {
         const unsigned zero = (unsigned)grid->zero[l];

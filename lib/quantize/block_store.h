@@ -28,7 +28,7 @@ ort_block_matrix ort_block_matrix_of(const ort_tensor *t, bool turned, int64_t b
 bool ort_block_columns(const ort_block_matrix *w, int64_t n, float *out);
 
 typedef struct ort_block_store {
-    ort_block_matrix shape;
+    ort_block_matrix matrix;
     ort_block_form form;
     bool by_columns;
     uint8_t *codes, *zeros; /* zeroed at first; zeros NULL: symmetric */

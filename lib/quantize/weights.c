@@ -8,6 +8,7 @@
 #include "base/findings.h"
 #include "op/edit.h"
 #include "opset/opset.h"
+#include "quantize/gptq.h"
 #include "quantize/stamp.h"
 
 enum { SPOOLED_BYTES = 32 << 20 }; /* results below it stay in memory */
@@ -30,9 +31,12 @@ static ort_status check_options(const ort_weights_options *o, ort_error *err)
     if (o->accuracy_level < 0 || o->accuracy_level > 4)
         return ort_error_set(err, ORT_ERROR_USAGE, "accuracy_level is 0 to 4, not %d",
                              o->accuracy_level);
-    if ((unsigned)o->method > ORT_WEIGHTS_HQQ || (unsigned)o->form > ORT_WEIGHTS_QDQ)
+    if ((unsigned)o->method > ORT_WEIGHTS_GPTQ || (unsigned)o->form > ORT_WEIGHTS_QDQ)
         return ort_error_set(err, ORT_ERROR_USAGE, "no such method or form of weights");
-    return ORT_OK;
+    return o->damping > 0 && o->damping <= 100
+               ? ORT_OK
+               : ort_error_set(err, ORT_ERROR_USAGE, "damping is above 0 and at most 100, not %g",
+                               o->damping);
 }
 
 /* DequantizeLinear by blocks came with opset 21, integers of 2 bits with 25. */
@@ -80,11 +84,39 @@ void ort_low_bits_release(ort_weights *w)
     if (!w)
         return;
     ort_spool_close(&w->spool);
+    ort_moments_release(&w->moments);
     ort_vec_release(&w->weights);
     ort_vec_release(&w->readers);
     ort_arena_release(&w->arena);
     ort_model_free(w->model);
     free(w);
+}
+
+/* ---- samples */
+
+/* Of products in the main graph: runs show no values of bodies. */
+static ort_status watch(ort_weights *w, ort_error *err)
+{
+    ORT_TRY(ort_moments_open(&w->moments, w->options.threads, err));
+    for (size_t i = 0; i < w->weights.count; i++) {
+        ort_weight *weight = &w->weights.data[i];
+        if (weight->graph == w->model->graph && weight->has_product)
+            ORT_TRY(ort_moments_add(&w->moments, weight->graph->values.data[weight->input]->name,
+                                    weight->shape.k, &weight->moments, err));
+    }
+    return ORT_OK;
+}
+
+ort_status ort_low_bits_observe(ort_weights *w, ort_value *const *inputs, size_t count,
+                                ort_error *err)
+{
+    if (w->options.method != ORT_WEIGHTS_GPTQ || !w->model)
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             w->model ? "this method takes no samples: GPTQ does"
+                                      : "ort_weights_apply was called before");
+    if (!w->moments.env)
+        ORT_TRY(watch(w, err));
+    return ort_moments_observe(&w->moments, w->model, inputs, count, err);
 }
 
 /* ---- codes */
@@ -98,7 +130,7 @@ typedef struct filling {
 
 static void fill_lanes(filling *f, int64_t n, float *x, uint8_t *codes)
 {
-    const ort_block_matrix *s = &f->codes->shape;
+    const ort_block_matrix *s = &f->codes->matrix;
     const ort_block_form *form = &f->codes->form;
     if (!ort_block_columns(s, n, x)) {
         __atomic_store_n(&f->infinite, true, __ATOMIC_RELAXED);
@@ -119,7 +151,7 @@ static void fill_lanes(filling *f, int64_t n, float *x, uint8_t *codes)
 static void fill_task(void *arg, size_t task, int thread)
 {
     filling *f = arg;
-    const ort_block_matrix *s = &f->codes->shape;
+    const ort_block_matrix *s = &f->codes->matrix;
     const int64_t first = (int64_t)task * f->stride, end = first + f->stride;
     float *x = malloc((size_t)(s->k * ORT_BLOCK_LANES) * sizeof *x);
     uint8_t *codes = malloc((size_t)(s->block * ORT_BLOCK_LANES));
@@ -137,10 +169,10 @@ static ort_status fill(const ort_weights *w, ort_block_store *codes, bool *infin
 {
     filling f = {.codes = codes, .stride = ort_block_store_stride(codes),
                  .refine = w->options.method == ORT_WEIGHTS_HQQ};
-    const int64_t n = codes->shape.n;
+    const int64_t n = codes->matrix.n;
     ort_pool_run(w->env->pool, (size_t)((n + f.stride - 1) / f.stride), fill_task, &f);
     *infinite = f.infinite;
-    return f.failed ? ort_error_memory(err, (size_t)codes->shape.k * sizeof(float)) : ORT_OK;
+    return f.failed ? ort_error_memory(err, (size_t)codes->matrix.k * sizeof(float)) : ORT_OK;
 }
 
 /* ---- constants */
@@ -177,7 +209,7 @@ static ort_dtype code_type(const ort_weights *w)
 static ort_status keep_all(ort_weights *w, ort_weight *weight, const ort_block_store *c,
                            ort_error *err)
 {
-    const ort_block_matrix *s = &c->shape;
+    const ort_block_matrix *s = &c->matrix;
     const int bits = w->options.bits;
     const bool rows = c->by_columns || s->turned;
     ort_shape codes = s->from->shape, scales, zeros;
@@ -222,13 +254,29 @@ static void leave(ort_weights *w, size_t weight, const char *why)
             w->readers.data[i].why = why;
 }
 
+/* Moments that samples gave, as their factor; NULL: none. */
+static ort_status factor_of(ort_weights *w, const ort_weight *weight, ort_moment **moment,
+                            ort_error *err)
+{
+    *moment = weight->moments == SIZE_MAX ? NULL : &w->moments.list.data[weight->moments];
+    if (!*moment || (*moment)->rows == 0)
+        *moment = NULL;
+    return !*moment || (*moment)->factored
+               ? ORT_OK
+               : ort_gptq_factor(w->moments.env, *moment, w->options.damping, w->options.ordered,
+                                 err);
+}
+
 static ort_status quantize(ort_weights *w, size_t at, ort_error *err)
 {
     ort_weight *weight = &w->weights.data[at];
     ort_block_store codes = codes_of(w, weight);
     bool infinite = false;
+    ort_moment *moment;
+    ORT_TRY(factor_of(w, weight, &moment, err));
     ORT_TRY(ort_block_store_alloc(&codes, err));
-    ort_status status = fill(w, &codes, &infinite, err);
+    ort_status status = moment ? ort_gptq_quantize(w->moments.env, moment, &codes, &infinite, err)
+                               : fill(w, &codes, &infinite, err);
     ort_model_forget(w->model, weight->shape.from->data, ort_tensor_bytes(weight->shape.from));
     if (status == ORT_OK && infinite)
         leave(w, at, "its weights aren't all finite numbers");
@@ -257,6 +305,9 @@ ort_status ort_low_bits_write(ort_weights *w, ort_model **model, ort_error *err)
 {
     if (!w->model)
         return ort_error_set(err, ORT_ERROR_USAGE, "ort_weights_apply was called before");
+    if (w->options.method == ORT_WEIGHTS_GPTQ && w->moments.samples == 0)
+        return ort_error_set(err, ORT_ERROR_USAGE, "GPTQ takes samples, and saw none");
+    ort_moments_close_session(&w->moments);
     ORT_TRY(open_spool(w, err));
     for (size_t i = 0; i < w->weights.count; i++)
         if (is_wanted(w, i))

@@ -10,6 +10,7 @@
 
 #include "exec/env.h"
 #include "exec/session.h"
+#include "quantize/moments.h"
 #include "quantize/spool.h"
 #include "quantize/block_store.h"
 
@@ -43,11 +44,14 @@ struct ort_weights {
     ORT_VEC(ort_weight) weights;
     ORT_VEC(ort_weight_reader) readers;
     ort_spool spool;
+    ort_moments moments; /* of GPTQ */
 };
 
 ort_status ort_low_bits_make(ort_env *env, const ort_model *model,
                             const ort_weights_options *options, ort_weights **weights,
                             ort_error *err);
+ort_status ort_low_bits_observe(ort_weights *w, ort_value *const *inputs, size_t count,
+                                ort_error *err);
 ort_status ort_low_bits_write(ort_weights *w, ort_model **model, ort_error *err);
 void ort_low_bits_release(ort_weights *w);
 

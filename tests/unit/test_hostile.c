@@ -732,6 +732,9 @@ static void weights(test_state *test)
     CHECK_REFUSED(ort_weights_node_at(kept, 0, NULL, NULL));
     CHECK_REFUSED(ort_weights_node_at(kept, 0, &no_node, NULL));
     CHECK_REFUSED(ort_weights_node_at(kept, ort_weights_node_count(kept), &node, NULL));
+    CHECK_REFUSED(ort_weights_observe(NULL, &t.x, 1, NULL));
+    CHECK_REFUSED(ort_weights_observe(kept, NULL, 1, NULL));
+    CHECK_REFUSED(ort_weights_observe(kept, &t.x, 1, NULL)); /* of a method without samples */
     CHECK_REFUSED(ort_weights_apply(NULL, &m, NULL));
     CHECK_REFUSED(ort_weights_apply(kept, NULL, NULL));
     ort_weights_free(kept);
