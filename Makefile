@@ -10,6 +10,7 @@
 #   make bench-optimize  the optimizer beside the simplifiers and onnxruntime's own files
 #   make bench-quant  what quantized models compute beside those of onnxruntime.quantization
 #   make bench-agreement  how often quantized classifiers answer as their float models do
+#   make bench-weights  4-bit weights of a language model beside onnxruntime's
 #   make bench-pack  start-up with and without pack files beside onnxruntime's own files
 #   make bench-shared  two threads against one where processors are shared
 #   make bench-kernels  kernels beside the machine's peak, goals and OpenBLAS
@@ -307,6 +308,10 @@ bench-program: $(OBJ)/tests/bench/bench
 # ort-optimize beside onnxslim, onnxsim and onnxruntime's offline files: BENCH_OPTIMIZE="--only GLOB"
 bench-optimize: all $(OBJ)/tests/bench/bench
 	@sh tests/tools/run_bench_optimize.sh $(OBJ)/tests/bench/bench $(MODELS) $(BENCH_OPTIMIZE)
+# 4-bit weights beside onnxruntime's, on a language model of bytes.
+.PHONY: bench-weights
+bench-weights: all
+	@sh tests/tools/run_bench_weights.sh $(MODELS)
 # SQNR of ort-quantize static beside onnxruntime.quantization: BENCH_QUANT="--only GLOB --effort --nncf"
 .PHONY: bench-quant
 bench-quant: all

@@ -23,6 +23,7 @@ static const struct {
     {"dynamic", verb_dynamic},
     {"static", verb_static},
     {"calibrate", verb_calibrate},
+    {"weights", verb_weights},
     {"evaluate", verb_evaluate},
     {"suggest", verb_suggest},
 };
@@ -31,6 +32,7 @@ static const option_verb verb_rows[] = {
     {"dynamic", "products on bytes whose range is found in each run: no samples"},
     {"static", "products and what lies between them on codes, by ranges seen on samples"},
     {"calibrate", "ranges of values as JSON, which static takes and --merge adds up"},
+    {"weights", "weights in 2, 4 or 8 bits by blocks, what they multiply in float"},
     {"evaluate", "a quantized model beside its float one: accuracy, size, time"},
     {"suggest", "tells which of these suits the model, and why"},
     {0},

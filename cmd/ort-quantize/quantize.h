@@ -48,6 +48,7 @@ bool gates_asked(const quantize_options *o);
 int verb_dynamic(quantizing *q);
 int verb_static(quantizing *q);
 int verb_calibrate(quantizing *q);
+int verb_weights(quantizing *q);
 int verb_evaluate(quantizing *q);
 int verb_suggest(quantizing *q);
 

@@ -92,6 +92,8 @@ static int quantize(quantizing *q, const chosen *c)
 int verb_static(quantizing *q)
 {
     chosen c = {0};
+    if (q->options.form && !strcmp(q->options.form, "nbits"))
+        return tool_usage("static has the forms qdq and qoperator; nbits is one of weights");
     if (q->options.inputs.count == 0 && !q->options.random && q->options.ranges.count == 0)
         return tool_usage("static quantization takes samples: -i FILE, or --random SEED for "
                           "made-up ones; or what calibrate wrote: --ranges FILE");

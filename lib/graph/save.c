@@ -12,7 +12,7 @@
 #include "io/out_file.h"
 #include "io/reach.h"
 
-enum { DEFAULT_THRESHOLD_BYTES = 1024, PIECE_BYTES = 16 << 20 };
+enum { DEFAULT_THRESHOLD_BYTES = 1024, PIECE_BYTES = 16 << 20, FORGET_BYTES = 1 << 20 };
 
 typedef struct sink {
     FILE *stream;
@@ -32,7 +32,7 @@ static ort_status to_stream(void *arg, const void *bytes, size_t count, ort_erro
                        ? ort_error_set(err, ORT_ERROR_IO, "%s: can't write %zu bytes", to->label,
                                        count)
                        : ORT_ERROR_IO;
-        if (size == PIECE_BYTES)
+        if (size >= FORGET_BYTES)
             ort_model_forget(to->model, piece, size);
         at += size;
     }

@@ -301,6 +301,32 @@ static ort_status open_spool(ort_weights *w, ort_error *err)
                : ORT_OK;
 }
 
+/* What differs from the defaults, as ort-quantize names it. */
+static ort_status stamp(const ort_weights *w, ort_error *err)
+{
+    static const char *const methods[] = {"", " --method hqq", " --method gptq"};
+    const ort_weights_options *o = &w->options;
+    char text[256] = "", block[32] = "", samples[64], level[32] = "", damping[32] = "";
+    const bool sampled = o->method == ORT_WEIGHTS_GPTQ;
+    if (o->block_size != 32)
+        snprintf(block, sizeof block, o->block_size ? " --block-size %d" : " --block-size column",
+                 (int)o->block_size);
+    if (o->accuracy_level)
+        snprintf(level, sizeof level, " --accuracy-level %d", o->accuracy_level);
+    if (sampled && o->damping != 0.01)
+        snprintf(damping, sizeof damping, " --damping %g", o->damping);
+    snprintf(samples, sizeof samples, "%lld samples", (long long)w->moments.samples);
+    snprintf(text, sizeof text, "--bits %d%s%s%s%s%s%s%s%s%s", o->bits, block, level, damping,
+             o->asymmetric ? " --asymmetric-weights" : "", methods[o->method],
+             o->form == ORT_WEIGHTS_QDQ ? " --form qdq" : "", o->tables ? " --tables" : "",
+             sampled && o->ordered ? " --ordered" : "",
+             o->include || o->exclude ? " nodes left out" : "");
+    const ort_quantize_stamp how = {.verb = "weights", .options = text,
+                                    .samples = sampled ? samples : NULL,
+                                    .tier = sampled ? w->moments.env->k->isa : NULL};
+    return ort_quantize_stamp_model(w->model, &how, err);
+}
+
 ort_status ort_low_bits_write(ort_weights *w, ort_model **model, ort_error *err)
 {
     if (!w->model)
@@ -313,6 +339,7 @@ ort_status ort_low_bits_write(ort_weights *w, ort_model **model, ort_error *err)
         if (is_wanted(w, i))
             ORT_TRY(quantize(w, i, err));
     ORT_TRY(ort_low_bits_edit(w, err));
+    ORT_TRY(stamp(w, err));
     ort_spool_close(&w->spool);
     *model = w->model;
     w->model = NULL;

@@ -654,6 +654,35 @@ static void quantizing_dynamically(test_state *test)
     ort_quantize_notes_free(NULL);
 }
 
+static void weights(test_state *test)
+{
+    ort_weights *w = (ort_weights *)&t, *kept = NULL;
+    ort_model *m = (ort_model *)&t;
+    ort_weights_options no_size = {0}, odd = ORT_WEIGHTS_OPTIONS_INIT;
+    ort_weights_node node = {.size = sizeof node}, no_node = {0};
+    odd.bits = 3;
+    CHECK_REFUSED(ort_weights_new(NULL, t.model, NULL, &w, NULL));
+    CHECK_REFUSED(ort_weights_new(t.env, NULL, NULL, &w, NULL));
+    CHECK_REFUSED(ort_weights_new(t.env, t.model, NULL, NULL, NULL));
+    CHECK_REFUSED(ort_weights_new(t.env, t.model, &no_size, &w, NULL));
+    CHECK(!w);
+    CHECK_REFUSED(ort_weights_new(t.env, t.model, &odd, &w, NULL));
+    CHECK(!w);
+    CHECK(!ort_weights_new(t.env, t.model, NULL, &kept, NULL));
+    CHECK(ort_weights_node_count(NULL) == 0);
+    CHECK_REFUSED(ort_weights_node_at(NULL, 0, &node, NULL));
+    CHECK_REFUSED(ort_weights_node_at(kept, 0, NULL, NULL));
+    CHECK_REFUSED(ort_weights_node_at(kept, 0, &no_node, NULL));
+    CHECK_REFUSED(ort_weights_node_at(kept, ort_weights_node_count(kept), &node, NULL));
+    CHECK_REFUSED(ort_weights_observe(NULL, &t.x, 1, NULL));
+    CHECK_REFUSED(ort_weights_observe(kept, NULL, 1, NULL));
+    CHECK_REFUSED(ort_weights_observe(kept, &t.x, 1, NULL)); /* of a method without samples */
+    CHECK_REFUSED(ort_weights_apply(NULL, &m, NULL));
+    CHECK_REFUSED(ort_weights_apply(kept, NULL, NULL));
+    ort_weights_free(kept);
+    ort_weights_free(NULL);
+}
+
 static void quantizing(test_state *test)
 {
     ort_quantizer *q = (ort_quantizer *)&t, *kept = NULL;
@@ -712,35 +741,6 @@ static void quantizing(test_state *test)
     ort_quantizer_free(NULL);
 }
 
-static void weights(test_state *test)
-{
-    ort_weights *w = (ort_weights *)&t, *kept = NULL;
-    ort_model *m = (ort_model *)&t;
-    ort_weights_options no_size = {0}, odd = ORT_WEIGHTS_OPTIONS_INIT;
-    ort_weights_node node = {.size = sizeof node}, no_node = {0};
-    odd.bits = 3;
-    CHECK_REFUSED(ort_weights_new(NULL, t.model, NULL, &w, NULL));
-    CHECK_REFUSED(ort_weights_new(t.env, NULL, NULL, &w, NULL));
-    CHECK_REFUSED(ort_weights_new(t.env, t.model, NULL, NULL, NULL));
-    CHECK_REFUSED(ort_weights_new(t.env, t.model, &no_size, &w, NULL));
-    CHECK(!w);
-    CHECK_REFUSED(ort_weights_new(t.env, t.model, &odd, &w, NULL));
-    CHECK(!w);
-    CHECK(!ort_weights_new(t.env, t.model, NULL, &kept, NULL));
-    CHECK(ort_weights_node_count(NULL) == 0);
-    CHECK_REFUSED(ort_weights_node_at(NULL, 0, &node, NULL));
-    CHECK_REFUSED(ort_weights_node_at(kept, 0, NULL, NULL));
-    CHECK_REFUSED(ort_weights_node_at(kept, 0, &no_node, NULL));
-    CHECK_REFUSED(ort_weights_node_at(kept, ort_weights_node_count(kept), &node, NULL));
-    CHECK_REFUSED(ort_weights_observe(NULL, &t.x, 1, NULL));
-    CHECK_REFUSED(ort_weights_observe(kept, NULL, 1, NULL));
-    CHECK_REFUSED(ort_weights_observe(kept, &t.x, 1, NULL)); /* of a method without samples */
-    CHECK_REFUSED(ort_weights_apply(NULL, &m, NULL));
-    CHECK_REFUSED(ort_weights_apply(kept, NULL, NULL));
-    ort_weights_free(kept);
-    ort_weights_free(NULL);
-}
-
 int main(void)
 {
     test_state test = {.failures = 0};
@@ -768,9 +768,9 @@ int main(void)
     RUN(&test, reports);
     RUN(&test, single_operators);
     RUN(&test, comparing);
+    RUN(&test, weights);
     RUN(&test, quantizing);
     RUN(&test, quantizing_dynamically);
-    RUN(&test, weights);
     tear_down();
     return test.failures != 0;
 }

@@ -1,0 +1,109 @@
+/* verb_weights.c - ort-quantize weights: matrices and tables in 2, 4 or 8 bits by blocks.
+ */
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chosen.h"
+#include "quantize.h"
+
+static bool is(const char *given, const char *word)
+{
+    return given && !strcmp(given, word);
+}
+
+static void weights_options(const quantizing *q, const chosen *c, const char *folder,
+                            ort_weights_options *options)
+{
+    const quantize_options *o = &q->options;
+    ort_weights_options_init(options);
+    if (o->bits)
+        options->bits = (int)o->bits;
+    if (o->block_size) /* "column": 0 */
+        options->block_size = strtol(o->block_size, NULL, 10);
+    options->asymmetric = o->asymmetric_weights;
+    options->method = is(o->method, "gptq")  ? ORT_WEIGHTS_GPTQ
+                      : is(o->method, "hqq") ? ORT_WEIGHTS_HQQ
+                                             : ORT_WEIGHTS_NEAREST;
+    options->form = is(o->form, "qdq") ? ORT_WEIGHTS_QDQ : ORT_WEIGHTS_NBITS;
+    options->accuracy_level = (int)o->accuracy_level;
+    options->tables = o->tables;
+    options->include = o->include.items;
+    options->exclude = c->exclude.items;
+    options->folder = folder;
+    if (o->damping > 0)
+        options->damping = o->damping;
+    options->ordered = o->ordered;
+    options->threads = o->settings.thread_count;
+}
+
+static ort_status observe_one(void *arg, ort_value *const *inputs, size_t count, ort_error *err)
+{
+    return ort_weights_observe(arg, inputs, count, err);
+}
+
+/* With -v each node that reads matrices or tables and stays as it is; without, how many have codes
+ * already. */
+static void tell(const quantizing *q, const ort_weights *w)
+{
+    size_t coded = 0;
+    for (size_t i = 0; i < ort_weights_node_count(w); i++) {
+        ort_weights_node node = {.size = sizeof node};
+        if (ort_weights_node_at(w, i, &node, NULL) != ORT_OK || !node.why)
+            continue;
+        coded += strstr(node.why, "quantized already") != NULL;
+        if (q->options.settings.verbose)
+            fprintf(stderr, "%s '%s' stays: %s\n", node.op_type, node.name, node.why);
+    }
+    const char *output = q->options.output;
+    if (coded && !q->options.settings.json && !is(output, "-"))
+        printf("left as they are: %zu nodes whose weights are quantized already\n", coded);
+}
+
+static int quantize(quantizing *q, const chosen *c, const char *folder)
+{
+    ort_weights_options options;
+    ort_weights *w = NULL;
+    ort_error err = {0};
+    weights_options(q, c, folder, &options);
+    if (ort_weights_new(q->env, q->original, &options, &w, &err) != ORT_OK)
+        return tool_fail_in(q->path, &err);
+    int status = options.method == ORT_WEIGHTS_GPTQ ? each_sample(q, "calibrating", observe_one, w)
+                                                    : 0;
+    if (status == 0 && ort_weights_apply(w, &q->made, &err) != ORT_OK)
+        status = tool_fail_in(q->path, &err);
+    if (status == 0)
+        tell(q, w);
+    ort_weights_free(w);
+    return status;
+}
+
+static int check(const quantize_options *o)
+{
+    if (is(o->form, "qoperator"))
+        return tool_usage("weights has the forms nbits and qdq; qoperator is one of static");
+    if (is(o->block_size, "column") && !is(o->form, "qdq"))
+        return tool_usage("--block-size column needs --form qdq: MatMulNBits has blocks of at most "
+                          "256 weights");
+    if (is(o->method, "gptq") && o->inputs.count == 0 && !o->random)
+        return tool_usage("--method gptq takes samples: -i FILE, or --random SEED for made-up "
+                          "ones");
+    return 0;
+}
+
+int verb_weights(quantizing *q)
+{
+    chosen c = {0};
+    const char *output = q->options.output;
+    char *path = tool_strdup(output && !is(output, "-") ? output : "/tmp/-");
+    int status = check(&q->options);
+    if (status == 0)
+        status = chosen_read(&c, &q->options);
+    if (status == 0)
+        status = load_original(q, LOAD_ALL);
+    if (status == 0)
+        status = quantize(q, &c, dirname(path));
+    chosen_release(&c);
+    free(path);
+    return status == 0 ? closing_save(q) : status;
+}

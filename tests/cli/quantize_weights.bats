@@ -1,0 +1,41 @@
+# ort-quantize weights: methods, forms, what is left, what is refused.
+load helper
+
+@test "digits in 4 bits answers as before, smaller, the same bytes everywhere" {
+    works ort-quantize weights "$MODELS_DIR/digits.onnx" -o a.onnx --min-sqnr 10
+    works ort-quantize weights "$MODELS_DIR/digits.onnx" -o b.onnx --threads 1 --isa scalar
+    cmp a.onnx b.onnx
+    ort-inspect a.onnx --nodes >nodes.txt
+    grep -q MatMulNBits nodes.txt
+    works ort-inspect a.onnx --metadata
+}
+
+@test "each method, each form" {
+    for method in nearest hqq gptq; do
+        for form in nbits qdq; do
+            works ort-quantize weights "$MODELS_DIR/digits.onnx" --random 1 --method $method --form $form \
+                --asymmetric-weights -o q.onnx
+            works ort-run q.onnx --random 1
+        done
+    done
+}
+
+@test "with samples, the same bytes for any number of threads" {
+    works ort-quantize weights "$MODELS_DIR/digits.onnx" --random 1 --method gptq -o a.onnx
+    works ort-quantize weights "$MODELS_DIR/digits.onnx" --random 1 --method gptq -o b.onnx --threads 1
+    cmp a.onnx b.onnx
+}
+
+@test "what is quantized already is left, and said" {
+    works ort-quantize weights "$MODELS_DIR/digits.onnx" -o a.onnx
+    works ort-quantize weights a.onnx -o b.onnx
+    has "quantized already"
+}
+
+@test "what is refused" {
+    fails 2 "takes samples" ort-quantize weights "$MODELS_DIR/digits.onnx" --method gptq
+    fails 2 "needs --form qdq" ort-quantize weights "$MODELS_DIR/digits.onnx" --block-size column
+    fails 2 "2, 4 or 8 bits, not 3" ort-quantize weights "$MODELS_DIR/digits.onnx" --bits 3
+    fails 2 "one of static" ort-quantize weights "$MODELS_DIR/digits.onnx" --form qoperator
+    fails 2 "one of weights" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --form nbits
+}
