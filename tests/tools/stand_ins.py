@@ -96,5 +96,6 @@ speech()
 language()
 for name in ("x", "a", "b"):
     (folder / f"{name}.npy").write_bytes(f.npy([i % 7 for i in range(192)], [1, 3, 8, 8]))
+(folder / "test_labels.npy").write_bytes(f.npy([4], [1], "<i8"))
 (folder / "names.txt").write_text("".join(f"class {i}\n" for i in range(5)))
 (folder / "coco.txt").write_text("".join(f"class {i}\n" for i in range(80)))
