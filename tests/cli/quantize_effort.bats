@@ -6,7 +6,12 @@ load helper
     works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --effort -o effort.onnx
     works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --bias-correction --adaround \
         -o both.onnx
-    cmp effort.onnx both.onnx
+    python3 - <<'PY'
+a, b = (open(p, "rb").read() for p in ("effort.onnx", "both.onnx"))
+end = lambda d: d.index(b"ort.quantize.") # the stamp, whose options differ
+cut = lambda d: d[:d.rindex(b"r", 0, end(d))]
+assert cut(a) == cut(b) and len(cut(a)) > 30000
+PY
     ! cmp -s plain.onnx effort.onnx
     ort-inspect plain.onnx --nodes >a.txt
     ort-inspect effort.onnx --nodes >b.txt
