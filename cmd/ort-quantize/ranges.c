@@ -56,24 +56,29 @@ static char *read_all(FILE *f, size_t *size)
     return text;
 }
 
-static int load_one(const char *path, ort_ranges *ranges)
+int ranges_read(FILE *f, const char *name, ort_ranges *ranges)
 {
     ort_error err = {0};
-    bool piped = !strcmp(path, "-");
-    FILE *f = piped ? stdin : fopen(path, "rb");
-    if (f == NULL)
-        return tool_error(ORT_ERROR_IO, "%s: can't be read: %s", path, strerror(errno));
     size_t size;
     char *text = read_all(f, &size);
-    int failed = ferror(f) ? errno : 0;
-    if (!piped)
-        fclose(f);
     int status = 0;
-    if (failed != 0)
-        status = tool_error(ORT_ERROR_IO, "%s: can't be read: %s", path, strerror(failed));
-    else if (ort_ranges_read(ranges, text, size, piped ? "stdin" : path, &err) != ORT_OK)
+    if (ferror(f))
+        status = tool_error(ORT_ERROR_IO, "%s: can't be read: %s", name, strerror(errno));
+    else if (ort_ranges_read(ranges, text, size, name, &err) != ORT_OK)
         status = tool_fail(&err);
     free(text);
+    return status;
+}
+
+static int load_one(const char *path, ort_ranges *ranges)
+{
+    if (!strcmp(path, "-"))
+        return ranges_read(stdin, "stdin", ranges);
+    FILE *f = fopen(path, "rb");
+    if (f == NULL)
+        return tool_error(ORT_ERROR_IO, "%s: can't be read: %s", path, strerror(errno));
+    int status = ranges_read(f, path, ranges);
+    fclose(f);
     return status;
 }
 

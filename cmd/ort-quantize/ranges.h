@@ -2,6 +2,8 @@
 #ifndef ORT_QUANTIZE_TOOL_RANGES_H
 #define ORT_QUANTIZE_TOOL_RANGES_H
 
+#include <stdio.h>
+
 #include "quantize.h"
 
 /* The observers of the library, as words of --observer. */
@@ -10,6 +12,8 @@ ort_observer observer_named(const char *word, ort_observer otherwise); /* word m
 
 /* Files of ranges, merged. 0 or an exit status; free *ranges either way. */
 int ranges_load(const string_list *files, ort_ranges **ranges);
+/* One such text, merged into `ranges`; messages call it `name`. */
+int ranges_read(FILE *f, const char *name, ort_ranges *ranges);
 /* The quantizer sees all samples, or takes on the ranges of --ranges instead. */
 int ranges_learn(quantizing *q, ort_quantizer *quantizer);
 

@@ -225,13 +225,28 @@ static void look_at(samples *s)
 }
 
 /* Once, also where a process made of this one goes through the samples again. */
+static bool warned_of_odd;
+
 static void warn_of_odd(const samples *s)
 {
-    static bool warned;
-    if (s->odd > 0 && !warned)
+    if (s->odd > 0 && !warned_of_odd)
         tool_warn("%zu of %zu samples hold NaN or infinity, the first is %s", s->odd, s->at,
                   s->odd_place);
-    warned = warned || s->odd > 0;
+    warned_of_odd = warned_of_odd || s->odd > 0;
+}
+
+void samples_write(const samples *s, FILE *file)
+{
+    fprintf(file, "%zu %d %s\n", s->at, warned_of_odd, s->digest);
+}
+
+bool samples_read(samples *s, FILE *file)
+{
+    int warned;
+    if (fscanf(file, "%zu %d %16[0-9a-f]", &s->at, &warned, s->digest) != 3)
+        return false;
+    warned_of_odd = warned_of_odd || warned;
+    return true;
 }
 
 /* Behind the last sample. */

@@ -3,6 +3,8 @@
 #ifndef ORT_QUANTIZE_SAMPLES_H
 #define ORT_QUANTIZE_SAMPLES_H
 
+#include <stdio.h>
+
 #include "common/feed.h"
 #include "rows.h"
 
@@ -50,6 +52,10 @@ int samples_fail(const samples *s, const char *path, ort_error *err);
 double samples_share(const samples *s);
 /* Of types, shapes and bytes of all samples, after a pass: 16 hexadecimal digits; else NULL. */
 const char *samples_digest(const samples *s);
+/* What a pass found (number, digest, whether it warned), from the process that made it to the one
+ * that goes on. False: it isn't there. */
+void samples_write(const samples *s, FILE *file);
+bool samples_read(samples *s, FILE *file);
 void samples_close(samples *s);
 
 #endif

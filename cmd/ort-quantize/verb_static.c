@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "automatic.h"
+#include "calibration.h"
 #include "chosen.h"
-#include "ranges.h"
 #include "sensitivity.h"
 
 static void quantizer_options(const quantizing *q, const chosen *c, ort_quantize_options *options)
@@ -70,22 +70,49 @@ static int search(quantizing *q, ort_quantize_options *options, ort_quantizer *q
     return status;
 }
 
-static int quantize(quantizing *q, const chosen *c)
+/* What makes the model asks for more than ranges, or it has them already. */
+static bool runs_again(const quantize_options *o)
 {
-    ort_quantize_options options;
+    return o->effort || o->bias_correction || o->adaround || o->sensitivity || o->automatic ||
+           o->ranges.count > 0;
+}
+
+static int learn(quantizing *q, ort_quantizer *quantizer, const ort_ranges *seen)
+{
+    ort_error err = {0};
+    if (seen == NULL)
+        return ranges_learn(q, quantizer);
+    return ort_quantizer_use_ranges(quantizer, seen, NULL, &err) == ORT_OK
+               ? 0
+               : tool_fail_in(q->path, &err);
+}
+
+static int make(quantizing *q, ort_quantize_options *options, const ort_ranges *seen)
+{
     ort_quantizer *quantizer = NULL;
     ort_error err = {0};
-    quantizer_options(q, c, &options);
-    if (ort_quantizer_new(q->env, q->original, &options, &quantizer, &err) != ORT_OK)
+    if (ort_quantizer_new(q->env, q->original, options, &quantizer, &err) != ORT_OK)
         return tool_fail_in(q->path, &err);
-    int status = ranges_learn(q, quantizer);
+    int status = learn(q, quantizer, seen);
     if (status == 0 && q->options.sensitivity)
         status = sensitivity(q, quantizer, q->samples.at);
     else if (status == 0 && q->options.automatic)
-        status = search(q, &options, quantizer);
+        status = search(q, options, quantizer);
     else if (status == 0 && ort_quantizer_apply(quantizer, &q->made, &err) != ORT_OK)
         status = tool_fail_in(q->path, &err);
     ort_quantizer_free(quantizer);
+    return status;
+}
+
+static int quantize(quantizing *q, const chosen *c)
+{
+    ort_quantize_options options;
+    ort_ranges *seen = NULL;
+    quantizer_options(q, c, &options);
+    int status = runs_again(&q->options) ? 0 : calibration_apart(q, &options, &seen);
+    if (status == 0)
+        status = make(q, &options, seen);
+    ort_ranges_free(seen);
     return status;
 }
 

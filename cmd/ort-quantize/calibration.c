@@ -1,0 +1,87 @@
+/* calibration.c - a child runs the samples and hands over their ranges as the text that calibrate
+ * writes, which gives the same bits again; before it stand the number of samples and their digest.
+ */
+#include "calibration.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/apart.h"
+#include "common/spool.h"
+
+typedef struct seeing {
+    quantizing *q;
+    const ort_quantize_options *options;
+} seeing;
+
+static int hand_over(const quantizing *q, const ort_quantizer *quantizer, FILE *result)
+{
+    ort_ranges *ranges = NULL;
+    ort_error err = {0};
+    char *text = NULL;
+    int status = 0;
+    if (ort_ranges_new(&ranges, &err) != ORT_OK ||
+        ort_quantizer_ranges(quantizer, ranges, &err) != ORT_OK ||
+        ort_ranges_write(ranges, &text, &err) != ORT_OK)
+        status = tool_fail_in(q->path, &err);
+    else
+        samples_write(&q->samples, result);
+    if (status == 0 && fputs(text, result) == EOF)
+        status = tool_error(ORT_ERROR_IO, "ranges can't be handed over");
+    ort_text_free(text);
+    ort_ranges_free(ranges);
+    return status;
+}
+
+static int see(void *arg, FILE *result)
+{
+    const seeing *s = arg;
+    quantizing *q = s->q;
+    ort_quantizer *quantizer = NULL;
+    ort_error err = {0};
+    int status = settings_new_env(&q->options.settings, &q->env);
+    if (status != 0)
+        return status;
+    if (ort_quantizer_new(q->env, q->original, s->options, &quantizer, &err) != ORT_OK)
+        return tool_fail_in(q->path, &err);
+    status = ranges_learn(q, quantizer);
+    return status == 0 ? hand_over(q, quantizer, result) : status;
+}
+
+/* What a child reads of standard input, nobody reads again. */
+static int spool_inputs(const string_list *inputs)
+{
+    int status = 0;
+    for (size_t i = 0; i < inputs->count && status == 0; i++) {
+        const char *copy, *equals = strchr(inputs->items[i], '=');
+        const char *path = equals != NULL ? equals + 1 : inputs->items[i];
+        if (spool_is_needed(path))
+            status = spool_file(path, &copy);
+    }
+    return status;
+}
+
+static int take_over(quantizing *q, FILE *result, ort_ranges **ranges)
+{
+    ort_error err = {0};
+    if (!samples_read(&q->samples, result))
+        return tool_error(ORT_ERROR_RUN, "calibration handed over nothing");
+    q->samples.random = q->options.random != NULL;
+    if (ort_ranges_new(ranges, &err) != ORT_OK)
+        return tool_fail(&err);
+    return ranges_read(result, "calibration", *ranges);
+}
+
+int calibration_apart(quantizing *q, const ort_quantize_options *options, ort_ranges **ranges)
+{
+    FILE *result = NULL;
+    *ranges = NULL;
+    int status = spool_inputs(&q->options.inputs);
+    if (status == 0)
+        status = apart("calibration", see, &(seeing){q, options}, &result);
+    if (status == 0)
+        status = take_over(q, result, ranges);
+    if (result != NULL)
+        fclose(result);
+    return status;
+}

@@ -1,0 +1,11 @@
+/* calibration.h - ranges seen in a process of its own. */
+#ifndef ORT_QUANTIZE_CALIBRATION_H
+#define ORT_QUANTIZE_CALIBRATION_H
+
+#include "ranges.h"
+
+/* What a quantizer with these options sees of all samples. The memory of its runs is gone when this
+ * returns. 0 or an exit status; free *ranges either way. */
+int calibration_apart(quantizing *q, const ort_quantize_options *options, ort_ranges **ranges);
+
+#endif
