@@ -70,6 +70,17 @@ static int search(quantizing *q, ort_quantize_options *options, ort_quantizer *q
     return status;
 }
 
+/* Valid ONNX that few runtimes have: onnxruntime 1.31 refuses files in which such codes go through
+ * anything but plain convolutions and products. */
+static void warn_of_rare(const quantize_options *o)
+{
+    static const char *const rare[] = {"int4", "uint4", "int2", "uint2", "float8e4m3fn"};
+    for (size_t i = 0; i < sizeof rare / sizeof *rare && o->activation_type != NULL; i++)
+        if (!strcmp(o->activation_type, rare[i]))
+            tool_warn("--activation-type %s: other runtimes refuse many files of such codes; 8 or "
+                      "16 bits run everywhere", rare[i]);
+}
+
 /* What makes the model asks for more than ranges, or it has them already. */
 static bool runs_again(const quantize_options *o)
 {
@@ -109,6 +120,7 @@ static int quantize(quantizing *q, const chosen *c)
     ort_quantize_options options;
     ort_ranges *seen = NULL;
     quantizer_options(q, c, &options);
+    warn_of_rare(&q->options);
     int status = runs_again(&q->options) ? 0 : calibration_apart(q, &options, &seen);
     if (status == 0)
         status = make(q, &options, seen);

@@ -3,8 +3,13 @@ load helper
 
 @test "each type of codes is written, with the opset that has it" {
     for t in uint8 int8 uint16 int16 uint4 int4 uint2 int2 float8e4m3fn; do
-        works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --activation-type $t \
-            --weight-type $t -o $t.onnx
+        run --separate-stderr ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
+            --activation-type $t --weight-type $t -o $t.onnx
+        [ "$status" -eq 0 ]
+        case $t in
+        *8 | *16) [ -z "$stderr" ] ;;
+        *) [[ $stderr == *"other runtimes refuse many files"* ]] ;;
+        esac
         ort-inspect $t.onnx --initializers >weights.txt
         grep -q "$t" weights.txt
     done
