@@ -169,10 +169,7 @@ void ort_code_plan_release(ort_code_plan *plan)
 
 const char *ort_code_plan_float(const ort_code_plan *plan, const ort_node *node)
 {
-    ort_dtype type = plan->nodes[node->id].type;
-    if (type == ORT_DTYPE_FLOAT16)
-        return "an override: it computes in float16";
-    if (type == ORT_DTYPE_FLOAT)
+    if (plan->nodes[node->id].type == ORT_DTYPE_FLOAT)
         return "an override: it stays float";
     for (int i = 0; i < node->input_count; i++)
         if (node->inputs[i] != ORT_ID_NONE &&

@@ -13,8 +13,7 @@
  * any text and any letter. Later ones prevail, member by member; what a value says prevails over
  * its readers.
  *
- *     type               of what such nodes read, or of the value; "float" (it stays), "float16"
- *                        (nodes alone: computed in 16 bits)
+ *     type               of what such nodes read, or of the value; "float": it stays
  *     weights            type of the weights of such nodes
  *     symmetric          the zero point is the middle of the codes
  *     symmetric_weights, per_channel, reduce_range
