@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LONG_BASE = 1000, LONG_HELP = LONG_BASE - 1, DOC_COLUMN = 32, LEAST_ROOM = 20 };
 
@@ -174,10 +175,27 @@ static const char *verb_of(const option_table *table, const char *word)
     return NULL;
 }
 
+/* A first word that is neither verb nor file, before others. */
+static int unknown_verb(const option_table *table, const char *word)
+{
+    const char *names[16];
+    size_t count = 0;
+    char meant[300], list[300] = "";
+    for (; table->verbs[count].name != NULL && count < 16; count++) {
+        names[count] = table->verbs[count].name;
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", count > 0 ? ", " : "",
+                 names[count]);
+    }
+    return tool_usage("'%s' is no verb%s; there are %s", word,
+                      ort_did_you_mean(word, names, count, meant, sizeof meant), list);
+}
+
 /* The verb at the head of the other words, taken out of them. */
 static int take_verb(const option_table *table, const parser *p, void *target, string_list *rest)
 {
     const char *verb = rest->count > 0 ? verb_of(table, rest->items[0]) : NULL;
+    if (verb == NULL && rest->count > 1 && access(rest->items[0], F_OK) != 0)
+        return unknown_verb(table, rest->items[0]);
     if (verb != NULL) {
         free((char *)(uintptr_t)rest->items[0]);
         memmove(rest->items, rest->items + 1, rest->count * sizeof *rest->items);

@@ -46,3 +46,7 @@ load helper
         awk 'length($0) > 80 { exit 1 }' <<<"$output"
     done
 }
+
+@test "a mistyped verb is met by those that there are" {
+    fails 2 "'staic' is no verb .did you mean 'static'.*there are .*dynamic" ort-quantize staic "$MODELS_DIR/digits.onnx"
+}
