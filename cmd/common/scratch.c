@@ -84,6 +84,9 @@ int scratch_open(scratch *s, const char *output)
 static int copy_out(const scratch *s)
 {
     enum { PIECE = 1 << 16 };
+    if (access(s->data, F_OK) == 0)
+        return tool_error(ORT_ERROR_IO, "%s: its weights need a file beside the model: -o FILE",
+                          !strcmp(s->output, "-") ? "standard output" : s->output);
     FILE *from = fopen(s->model, "rb");
     ort_out_file *to = NULL;
     if (from == NULL)
