@@ -33,6 +33,9 @@ struct ort_quantizer {
     ort_env *env; /* of the calibration tier */
     ort_kernels kernels; /* its, but for sums that depend on the number of rows */
     ort_session *session;
+    const char **inputs; /* [input_count] of the model as it was given: passes may take weights out
+                          * of them; in the model's arena */
+    size_t input_count;
     ort_ranges *ranges;  /* of what holds the numbers of roots of grids */
     size_t *observed_at; /* [values of the graph]: one more than the number among these, or 0 */
     const char **watched;
@@ -139,6 +142,18 @@ static ort_status map_values(ort_quantizer *q, ort_error *err)
     return ok ? ORT_OK : ort_error_memory(err, count * sizeof *at);
 }
 
+static ort_status note_inputs(ort_quantizer *q, ort_error *err)
+{
+    const ort_graph *graph = q->model->graph;
+    q->input_count = graph->inputs.count;
+    q->inputs = ort_arena_array(&q->model->arena, q->input_count + 1, sizeof *q->inputs);
+    if (!q->inputs)
+        return ort_error_memory(err, q->input_count * sizeof *q->inputs);
+    for (size_t i = 0; i < q->input_count; i++)
+        q->inputs[i] = graph->values.data[graph->inputs.data[i]]->name;
+    return ORT_OK;
+}
+
 ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
                               const ort_quantize_options *options, ort_quantizer **quantizer,
                               ort_error *err)
@@ -150,6 +165,8 @@ ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
     q->registry = env->registry;
     q->log = env->log;
     ort_status status = ort_model_clone(model, &q->model, err);
+    if (status == ORT_OK)
+        status = note_inputs(q, err);
     if (status == ORT_OK)
         status = ort_design_make(&q->design, q->model, env->registry, &env->log, options, err);
     if (status == ORT_OK)
@@ -192,16 +209,12 @@ static void observe(void *arg, const char *name, const ort_value *value)
         ort_ranges_observe(q->ranges, observed, &value->tensor, q->env->pool);
 }
 
-ort_status ort_quantizer_observe(ort_quantizer *q, ort_value *const *inputs, size_t count,
-                                 ort_error *err)
+/* A sample run; own: of the session's inputs. */
+static ort_status run_sample(ort_quantizer *q, ort_value *const *own, ort_error *err)
 {
+    const size_t count = (size_t)q->session->input_count;
+    const size_t outputs = (size_t)q->session->output_count;
     ort_run_options run = ORT_RUN_OPTIONS_INIT;
-    if (!q->session)
-        ORT_TRY(open_session(q, err));
-    size_t outputs = (size_t)q->session->output_count;
-    if (count != (size_t)q->session->input_count)
-        return ort_error_set(err, ORT_ERROR_USAGE, "%zu inputs given, the model has %d", count,
-                             q->session->input_count);
     const char **names = calloc(count + outputs + 1, sizeof *names);
     ort_value **results = calloc(outputs + 1, sizeof *results);
     run.on_value = observe;
@@ -209,24 +222,51 @@ ort_status ort_quantizer_observe(ort_quantizer *q, ort_value *const *inputs, siz
     ort_status status = names && results ? ORT_OK : ort_error_memory(err, sizeof *names);
     for (size_t i = 0; i < count && status == ORT_OK; i++) {
         names[i] = q->session->inputs[i].name;
-        if (inputs[i])
-            observe(q, names[i], inputs[i]);
+        if (own[i])
+            observe(q, names[i], own[i]);
     }
     for (size_t i = 0; i < outputs && status == ORT_OK; i++)
         names[count + i] = q->session->outputs[i].name;
     if (status == ORT_OK)
-        status = ort_session_run(q->session, names, inputs, count, names + count, results, outputs,
+        status = ort_session_run(q->session, names, own, count, names + count, results, outputs,
                                  &run, err);
     for (size_t i = 0; i < outputs && results; i++)
         ort_value_free(results[i]);
     free(names);
     free(results);
+    return status;
+}
+
+/* Of the model's inputs those that the session has. */
+static void pick_inputs(const ort_quantizer *q, ort_value *const *inputs, ort_value **own)
+{
+    for (int s = 0; s < q->session->input_count; s++)
+        for (size_t i = 0; i < q->input_count && !own[s]; i++)
+            if (!strcmp(q->inputs[i], q->session->inputs[s].name))
+                own[s] = inputs[i];
+}
+
+ort_status ort_quantizer_observe(ort_quantizer *q, ort_value *const *inputs, size_t count,
+                                 ort_error *err)
+{
+    if (!q->session)
+        ORT_TRY(open_session(q, err));
+    if (count != q->input_count)
+        return ort_error_set(err, ORT_ERROR_USAGE, "%zu inputs given, the model has %zu", count,
+                             q->input_count);
+    const size_t own_count = (size_t)q->session->input_count;
+    ort_value **own = calloc(own_count + 1, sizeof *own);
+    if (!own)
+        return ort_error_memory(err, own_count * sizeof *own);
+    pick_inputs(q, inputs, own);
+    ort_status status = run_sample(q, own, err);
     if (status == ORT_OK) {
         q->ranges->samples++;
         q->ranges->tier = q->env->k->isa;
     }
     if (status == ORT_OK && (q->options.correct_biases || q->options.adaptive_rounding))
-        status = ort_keep_sample(&q->kept, inputs, count, err);
+        status = ort_keep_sample(&q->kept, own, own_count, err);
+    free(own);
     return status;
 }
 

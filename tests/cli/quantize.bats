@@ -55,3 +55,16 @@ load helper
         works ort-run "$net.int8.onnx" --random 1 --hash
     done
 }
+
+@test "weights that are listed as inputs, as exporters did, are no samples" {
+    PYTHONPATH=$ROOT/tests/tools python3 - <<'PY'
+import fixtures as f
+open("old.onnx", "wb").write(f.model(
+    [f.node("Conv", ["x", "w"], ["y"])], [f.value_info("x", [1, 3, 8, 8]), f.value_info("w", [8, 3, 3, 3])],
+    [f.value_info("y", [1, 8, 6, 6])],
+    [f.initializer("w", [8, 3, 3, 3], [i % 11 - 5 for i in range(216)])], opset=11))
+PY
+    works ort-quantize static old.onnx --random 1 -o q.onnx
+    has "products  1 of 1 on integers"
+    works ort-quantize static old.onnx --random 1 --effort -o effort.onnx
+}
