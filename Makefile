@@ -9,6 +9,7 @@
 #   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
 #   make bench-optimize  the optimizer beside the simplifiers and onnxruntime's own files
 #   make bench-quant  what quantized models compute beside those of onnxruntime.quantization
+#   make bench-calibrate  time and memory of calibration beside onnxruntime.quantization
 #   make bench-agreement  how often quantized classifiers answer as their float models do
 #   make bench-weights  4-bit weights of a language model beside onnxruntime's
 #   make bench-pack  start-up with and without pack files beside onnxruntime's own files
@@ -316,6 +317,10 @@ bench-weights: all
 .PHONY: bench-quant
 bench-quant: all
 	@sh tests/tools/run_bench_quant.sh $(MODELS) $(BENCH_QUANT)
+# Time and memory of calibration beside onnxruntime.quantization: BENCH_CALIBRATE="--only GLOB"
+.PHONY: bench-calibrate
+bench-calibrate: all
+	@sh tests/tools/run_bench_calibrate.sh $(MODELS) $(BENCH_CALIBRATE)
 # Quantized classifiers beside their float models: BENCH_AGREEMENT="--only GLOB --options ..."
 .PHONY: bench-agreement
 bench-agreement: all
