@@ -13,9 +13,10 @@ cut = lambda d: d[:d.rindex(b"r", 0, end(d))]
 assert cut(a) == cut(b) and len(cut(a)) > 30000
 PY
     ! cmp -s plain.onnx effort.onnx
-    ort-inspect plain.onnx --nodes >a.txt
-    ort-inspect effort.onnx --nodes >b.txt
-    [ "$(wc -l <a.txt)" = "$(wc -l <b.txt)" ]
+    ort-inspect plain.onnx --nodes | grep "^#" >a.txt # number, operator, name
+    ort-inspect effort.onnx --nodes | grep "^#" >b.txt
+    [ "$(wc -l <a.txt)" -gt 20 ]
+    cmp a.txt b.txt
 }
 
 @test "the same bytes for every number of threads and tier" {
