@@ -85,8 +85,9 @@ static bool read_activation(const ort_node *conv, coded_conv *c)
 }
 
 /* Why a convolution of codes stays float; NULL: it needn't. */
-static const char *read_conv(const ort_graph *graph, ort_node *conv, coded_conv *c)
+static const char *read_conv(const ort_graph *graph, ort_node *conv, void *found)
 {
+    coded_conv *c = found;
     *c = (coded_conv){.conv = conv, .x = dequantizer(graph, conv, 0),
                       .w = dequantizer(graph, conv, 1), .b = dequantizer(graph, conv, 2)};
     const ort_tensor *w = ort_edit_constant(graph, c->w, 0);
@@ -158,8 +159,9 @@ static ort_status add_activation(ort_layout *l, const coded_conv *c, const ort_n
     return ort_edit_add_node(l->graph, &spec, NULL, err);
 }
 
-static ort_status replace(ort_layout *l, const coded_conv *c, ort_error *err)
+static ort_status replace(ort_layout *l, void *found, ort_error *err)
 {
+    const coded_conv *c = found;
     ort_graph *graph = l->graph;
     const ort_id out = c->conv->outputs[0];
     ort_float_conv made = {.inputs = {c->x->inputs[0], c->w->inputs[0], ORT_ID_NONE, ORT_ID_NONE,
@@ -182,33 +184,17 @@ static ort_status replace(ort_layout *l, const coded_conv *c, ort_error *err)
     return add_activation(l, c, &like, between, out, err);
 }
 
+static bool concerns(const ort_graph *graph, const ort_node *node)
+{
+    return ort_edit_is_any(node, "Conv|ms.FusedConv") && dequantizer(graph, node, 0) &&
+           dequantizer(graph, node, 1);
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
-    const size_t nodes = c->graph->nodes.count;
-    ort_arena scratch = {0};
-    ort_layout l;
-    if (!c->target || c->portable)
-        return ORT_OK;
-    ort_status status = ort_layout_begin(&l, c->graph, ORT_BYTES_BLOCK, &scratch, err);
-    ort_node *node;
-    ORT_PASS_EACH_NODE(c->graph, node)
-    {
-        coded_conv found;
-        if (status != ORT_OK || node->id >= nodes) /* made here */
-            break;
-        if (!ort_edit_is_any(node, "Conv|ms.FusedConv") || !dequantizer(c->graph, node, 0) ||
-            !dequantizer(c->graph, node, 1))
-            continue;
-        const char *why = read_conv(c->graph, node, &found);
-        if (why) {
-            ort_pass_note(c, node, "%s", why);
-            continue;
-        }
-        status = replace(&l, &found, err);
-        ++*changes;
-    }
-    ort_arena_release(&scratch);
-    return status;
+    static const ort_float_convs kind = {concerns, read_conv, replace};
+    coded_conv found;
+    return ort_float_convs_apply(c, &kind, &found, changes, err);
 }
 
 const ort_pass ort_pass_coded_convs = {

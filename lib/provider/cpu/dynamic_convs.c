@@ -94,8 +94,9 @@ static const char *read_steps(const ort_graph *graph, dynamic_conv *d, int64_t m
 }
 
 /* Why a ConvInteger stays; NULL: it can go. */
-static const char *read_conv(const ort_graph *graph, ort_node *conv, dynamic_conv *d)
+static const char *read_conv(const ort_graph *graph, ort_node *conv, void *found)
 {
+    dynamic_conv *d = found;
     const ort_type *x = ort_fact_type(graph, conv->inputs[0]);
     const ort_tensor *w = ort_edit_constant(graph, conv, 1);
     const ort_tensor *zero = ort_edit_constant(graph, conv, 3);
@@ -108,8 +109,9 @@ static const char *read_conv(const ort_graph *graph, ort_node *conv, dynamic_con
     return read_steps(graph, d, w->shape.dim[0]);
 }
 
-static ort_status replace(ort_layout *l, dynamic_conv *d, ort_error *err)
+static ort_status replace(ort_layout *l, void *found, ort_error *err)
 {
+    dynamic_conv *d = found;
     ort_graph *graph = l->graph;
     ort_node *conv = d->steps[0], *last = d->steps[d->count - 1];
     const ort_float_conv made = {
@@ -125,32 +127,16 @@ static ort_status replace(ort_layout *l, dynamic_conv *d, ort_error *err)
     return ort_float_conv_add(l, &merged, &made, out, err);
 }
 
+static bool concerns(const ort_graph *graph, const ort_node *node)
+{
+    return ort_edit_is(node, ONNX, "ConvInteger");
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
-    const size_t nodes = c->graph->nodes.count;
-    ort_arena scratch = {0};
-    ort_layout l;
-    if (!c->target || c->portable)
-        return ORT_OK;
-    ort_status status = ort_layout_begin(&l, c->graph, ORT_BYTES_BLOCK, &scratch, err);
-    ort_node *node;
-    ORT_PASS_EACH_NODE(c->graph, node)
-    {
-        dynamic_conv d;
-        if (status != ORT_OK || node->id >= nodes) /* made here */
-            break;
-        if (!ort_edit_is(node, ONNX, "ConvInteger"))
-            continue;
-        const char *why = read_conv(c->graph, node, &d);
-        if (why) {
-            ort_pass_note(c, node, "%s", why);
-            continue;
-        }
-        status = replace(&l, &d, err);
-        ++*changes;
-    }
-    ort_arena_release(&scratch);
-    return status;
+    static const ort_float_convs kind = {concerns, read_conv, replace};
+    dynamic_conv found;
+    return ort_float_convs_apply(c, &kind, &found, changes, err);
 }
 
 const ort_pass ort_pass_dynamic_convs = {

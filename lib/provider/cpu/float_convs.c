@@ -38,3 +38,31 @@ ort_status ort_float_conv_add(ort_layout *l, const ort_node *conv, const ort_flo
         ORT_TRY(ort_layout_input(l, inputs[0], "BlockBytes", &inputs[0], err));
     return ort_layout_node(l, conv, "BytesConvFloat", inputs, 7, out, bounds, 2, err);
 }
+
+ort_status ort_float_convs_apply(ort_pass_context *c, const ort_float_convs *kind, void *found,
+                                 int *changes, ort_error *err)
+{
+    const size_t nodes = c->graph->nodes.count;
+    ort_arena scratch = {0};
+    ort_layout l;
+    if (!c->target || c->portable)
+        return ORT_OK;
+    ort_status status = ort_layout_begin(&l, c->graph, ORT_BYTES_BLOCK, &scratch, err);
+    ort_node *node;
+    ORT_PASS_EACH_NODE(c->graph, node)
+    {
+        if (status != ORT_OK || node->id >= nodes) /* made here */
+            break;
+        if (!kind->concerns(c->graph, node))
+            continue;
+        const char *why = kind->read(c->graph, node, found);
+        if (why) {
+            ort_pass_note(c, node, "%s", why);
+            continue;
+        }
+        status = kind->replace(&l, found, err);
+        ++*changes;
+    }
+    ort_arena_release(&scratch);
+    return status;
+}

@@ -20,4 +20,16 @@ const char *ort_float_conv_stays(const ort_node *conv, const ort_type *x, const 
 ort_status ort_float_conv_add(ort_layout *l, const ort_node *conv, const ort_float_conv *made,
                               ort_id out, ort_error *err);
 
+/* What the two passes differ in: which nodes they look at, what they find there (why not; NULL: it
+ * is in `found`), and what becomes of it. */
+typedef struct ort_float_convs {
+    bool (*concerns)(const ort_graph *graph, const ort_node *node);
+    const char *(*read)(const ort_graph *graph, ort_node *node, void *found);
+    ort_status (*replace)(ort_layout *l, void *found, ort_error *err);
+} ort_float_convs;
+
+/* ort_pass.apply of both. */
+ort_status ort_float_convs_apply(ort_pass_context *c, const ort_float_convs *kind, void *found,
+                                 int *changes, ort_error *err);
+
 #endif
