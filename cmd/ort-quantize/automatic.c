@@ -16,7 +16,14 @@
 #include "frontier.h"
 #include "sensitivity.h"
 
-typedef enum level { LEVEL_INT4, LEVEL_INT8, LEVEL_INT16, LEVEL_FLOAT, LEVELS } level;
+typedef enum level {
+    LEVEL_INT4,
+    LEVEL_INT8,
+    LEVEL_INT16,
+    LEVEL_FLOAT16,
+    LEVEL_FLOAT,
+    LEVELS
+} level;
 
 static const struct {
     const char *name, *key, *value; /* the rule; NULL: what the options say */
@@ -24,6 +31,7 @@ static const struct {
     {"int4 weights", "weights", "int4"},
     {"int8", NULL, NULL},
     {"int16", "type", "uint16"},
+    {"float16", "type", "float16"},
     {"float", "type", "float"},
 };
 
@@ -48,6 +56,7 @@ typedef struct search {
     move *moves;
     size_t move_count;
     frontier *found;
+    progress models; /* around that of the samples of each */
 } search;
 
 /* ---- assignments */
@@ -272,8 +281,8 @@ static void drop_slow(search *s)
         for (level l = LEVEL_INT4; l < LEVELS; l++)
             sums[l] += s->nodes[i].cost[l];
     finer = sums[LEVEL_FLOAT];
-    for (int l = LEVEL_INT16; l >= LEVEL_INT4; l--) {
-        for (size_t i = 0; i < s->count && sums[l] >= finer * 0.97; i++)
+    for (int l = LEVEL_FLOAT16; l >= LEVEL_INT4; l--) {
+        for (size_t i = 0; i < s->count && sums[l] >= finer * 0.9; i++)
             s->nodes[i].noise[l] = INFINITY;
         finer = fmin(finer, sums[l]);
     }
@@ -340,7 +349,7 @@ static int holds_at(search *s, size_t moves, bool *holds)
     char *what, *overrides = assignment(s, moves, &what);
     int status = make(s, overrides, &model);
     if (status == 0)
-        status = trial_run(&s->trial, model, &near);
+        status = trial_judge(&s->trial, model, &near);
     *holds = status == 0 && frontier_holds(s->q, &near);
     ort_model_free(model);
     free(what);
@@ -391,7 +400,7 @@ static int measure_way(search *s)
     enum { POINTS = 6 };
     size_t first = 0;
     int status = first_that_holds(s, &first);
-    progress_begin(&s->q->progress, "models", is_quiet(s->q));
+    progress_begin(&s->models, "models", is_quiet(s->q));
     for (size_t i = 0; i <= POINTS + 3 && status == 0; i++) {
         /* the ends and what lies evenly between; the first that holds, and what is near it */
         size_t at = i <= POINTS         ? i * s->move_count / POINTS
@@ -400,11 +409,11 @@ static int measure_way(search *s)
                                         : first + (s->move_count - first) / 4;
         char *what, *overrides = assignment(s, at, &what);
         status = add_point(s, overrides, what);
-        progress_step(&s->q->progress, i + 1, POINTS + 5);
+        progress_step(&s->models, i + 1, POINTS + 5);
     }
     if (status == 0) /* what the options alone give */
         status = add_point(s, all_at(LEVEL_INT8), tool_printf("%zu int8", s->count));
-    progress_end(&s->q->progress);
+    progress_end(&s->models);
     return status;
 }
 
@@ -461,7 +470,8 @@ static int save_assignment(const char *path, const char *overrides)
 
 int automatic(quantizing *q, ort_quantizer *quantizer, size_t total, char **overrides)
 {
-    frontier found = {.chosen = -1, .by_size = !strcmp(q->options.automatic, "size")};
+    frontier found = {.chosen = -1, .by_size = !strcmp(q->options.automatic, "size"),
+                      .gate_db = q->options.min_sqnr};
     search s = {.q = q, .quantizer = quantizer, .found = &found};
     int status = run_search(&s, total);
     if (status == 0) {

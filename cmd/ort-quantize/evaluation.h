@@ -64,6 +64,13 @@ typedef struct evaluation {
 int evaluate_file(quantizing *q, const char *path, const char *name);
 
 /* ---- labels.c */
+/* path NULL: none. 0 or an exit status; free what is read. */
+int labels_read(const char *path, ort_tensors **labels);
+/* How many classes a row of a result tells: scores of each along the last axis, or 1: their
+ * numbers; 0: neither. */
+int64_t labels_classes(const ort_value *v);
+/* What a row says: its number where rows are numbers, the best class where they are scores. */
+int64_t labels_said(const ort_value *v, int64_t row, int64_t classes);
 int labels_open(evaluation *e);
 /* The present sample's rows beside the next labels. */
 ort_status labels_judge(evaluation *e, ort_error *err);

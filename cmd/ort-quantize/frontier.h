@@ -19,6 +19,7 @@ typedef struct frontier {
     size_t count;
     int chosen;   /* -1: none */
     bool by_size; /* what is to be low */
+    double gate_db; /* --min-sqnr; negative: none */
 } frontier;
 
 /* Measures the model, which was made by these overrides (both texts are taken), and adds it. */
@@ -28,7 +29,13 @@ bool frontier_holds(const quantizing *q, const nearness_to_float *near);
 void frontier_choose(frontier *f);
 void frontier_text(const frontier *f, FILE *out);
 json_object *frontier_json(const frontier *f);
+
+/* ---- frontier_plot.c */
+/* '*' the chosen one, '+' one that holds the gates, 'o' one that doesn't. */
+char frontier_mark(const frontier *f, size_t point);
+void frontier_characters(const frontier *f, FILE *out);
 int frontier_plot(const frontier *f, const char *path); /* SVG */
+
 void frontier_release(frontier *f);
 
 #endif

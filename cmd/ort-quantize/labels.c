@@ -8,16 +8,15 @@
 
 enum { NO_CLASS = -1 };
 
-int labels_open(evaluation *e)
+int labels_read(const char *path, ort_tensors **all)
 {
-    const char *path = e->q->options.labels;
     ort_error err = {0};
     ort_read_options read = ORT_READ_OPTIONS_INIT;
     if (path == NULL)
         return 0;
-    if (ort_tensors_load(path, &read, &e->labels, &err) != ORT_OK)
+    if (ort_tensors_load(path, &read, all, &err) != ORT_OK)
         return tool_fail(&err);
-    const ort_value *labels = ort_tensors_value(e->labels, 0);
+    const ort_value *labels = ort_tensors_value(*all, 0);
     if (labels == NULL || ort_value_get_kind(labels) != ORT_VALUE_TENSOR ||
         ort_value_dtype(labels) == ORT_DTYPE_STRING || ort_value_count(labels) == 0)
         return tool_error(ORT_ERROR_DATA, "%s: holds no labels (numbers of classes)", path);
@@ -30,8 +29,12 @@ int labels_open(evaluation *e)
     return 0;
 }
 
-/* What a row says: its number where rows are numbers, the best class where they are scores. */
-static int64_t said(const ort_value *v, int64_t row, int64_t classes)
+int labels_open(evaluation *e)
+{
+    return labels_read(e->q->options.labels, &e->labels);
+}
+
+int64_t labels_said(const ort_value *v, int64_t row, int64_t classes)
 {
     int64_t best = 0;
     if (classes == 1)
@@ -46,8 +49,7 @@ static int64_t said(const ort_value *v, int64_t row, int64_t classes)
     return best;
 }
 
-/* Classes as numbers, or scores of each along the last axis; 0: neither. */
-static int64_t classes_of(const ort_value *v)
+int64_t labels_classes(const ort_value *v)
 {
     if (v == NULL || ort_value_get_kind(v) != ORT_VALUE_TENSOR)
         return 0;
@@ -72,7 +74,7 @@ ort_status labels_judge(evaluation *e, ort_error *err)
     const ort_value *labels = e->labels ? ort_tensors_value(e->labels, 0) : NULL;
     const char *path = e->q->options.labels;
     size_t k = 0;
-    while (k < e->count && classes_of(e->sides[FLOAT_SIDE].out[k]) == 0)
+    while (k < e->count && labels_classes(e->sides[FLOAT_SIDE].out[k]) == 0)
         k++;
     if (labels == NULL)
         return ORT_OK;
@@ -80,15 +82,15 @@ ort_status labels_judge(evaluation *e, ort_error *err)
         return refuse(err, "--labels %s: no output tells classes", path);
     const ort_value *out[] = {e->sides[FLOAT_SIDE].out[k],
                               e->sides[INTEGER_SIDE].out[e->measured[k].place]};
-    int64_t classes = classes_of(out[0]), rows = ort_value_count(out[0]) / classes;
-    if (classes_of(out[1]) != classes || ort_value_count(out[1]) != ort_value_count(out[0]))
+    int64_t classes = labels_classes(out[0]), rows = ort_value_count(out[0]) / classes;
+    if (labels_classes(out[1]) != classes || ort_value_count(out[1]) != ort_value_count(out[0]))
         return refuse(err, "--labels %s: the two models give other shapes", path);
     for (int64_t r = 0; r < rows; r++, e->labelled++) {
         if (e->labelled >= ort_value_count(labels))
             return refuse(err, "%s: there are more rows than labels", path);
         double label = ort_value_get_double(labels, e->labelled);
         for (int s = 0; s < SIDES; s++)
-            e->sides[s].correct += (double)said(out[s], r, classes) == label;
+            e->sides[s].correct += (double)labels_said(out[s], r, classes) == label;
     }
     return ORT_OK;
 }

@@ -46,7 +46,7 @@ static int run_sample(const trial *t, const ort_session *session, size_t sample,
                : tool_fail_in(t->q->path, &err);
 }
 
-static int open_session(const trial *t, ort_model *model, ort_session **session)
+int trial_session(const trial *t, ort_model *model, ort_session **session)
 {
     ort_session_options options = ORT_SESSION_OPTIONS_INIT;
     ort_error err = {0};
@@ -59,7 +59,7 @@ static int open_session(const trial *t, ort_model *model, ort_session **session)
 static int run_float(trial *t)
 {
     ort_session *session = NULL;
-    int status = open_session(t, t->q->original, &session);
+    int status = trial_session(t, t->q->original, &session);
     if (status == 0)
         t->outputs = ort_session_output_count(session);
     for (size_t i = 0; i < t->samples && status == 0; i++) {
@@ -80,44 +80,81 @@ int trial_open(trial *t, quantizing *q, size_t total)
     return status == 0 ? run_float(t) : status;
 }
 
-/* Outputs of one number a sample say as much as others; text, and what has no SQNR, nothing. */
-static void take_worst(nearness_to_float *near, const ort_distance *d)
+trial_tally *trial_tallies(const trial *t)
 {
-    double sqnr = ort_distance_sqnr_db(d), cosine = ort_distance_cosine(d);
-    double top1 = ort_distance_top1(d);
-    if (sqnr < near->sqnr_db)
-        near->sqnr_db = sqnr;
-    if (cosine < near->cosine)
-        near->cosine = cosine;
-    if (top1 < near->top1)
-        near->top1 = top1;
+    trial_tally *tallies = tool_alloc((t->outputs + 1) * sizeof *tallies);
+    for (size_t k = 0; k < t->outputs; k++) {
+        tallies[k] = (trial_tally){.distance = ORT_DISTANCE_INIT};
+        if (t->q->options.margin >= 0)
+            tallies[k].distance.margin = t->q->options.margin;
+    }
+    return tallies;
+}
+
+static bool is_class(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_INT64 || dtype == ORT_DTYPE_INT32;
+}
+
+/* Text, and what is no tensor, says nothing. */
+int trial_add(const trial *t, trial_tally *tallies, ort_value *const *floats,
+              ort_value *const *others)
+{
+    ort_error err = {0};
+    for (size_t k = 0; k < t->outputs; k++) {
+        const ort_value *a = floats[k], *b = others[k];
+        if (a == NULL || b == NULL || ort_value_get_kind(b) != ORT_VALUE_TENSOR ||
+            ort_value_dtype(b) == ORT_DTYPE_STRING)
+            continue;
+        if (is_class(ort_value_dtype(b)) && ort_value_count(a) == ort_value_count(b)) {
+            tallies[k].classes += ort_value_count(a);
+            for (int64_t i = 0; i < ort_value_count(a); i++)
+                tallies[k].alike += ort_value_get_double(a, i) == ort_value_get_double(b, i);
+        } else if (ort_distance_add(&tallies[k].distance, a, b, &err) != ORT_OK) {
+            return tool_fail_in(t->q->path, &err);
+        }
+    }
+    return 0;
+}
+
+/* Outputs of one number a sample say as much as others; what has no SQNR says nothing. */
+void trial_worst(const trial *t, const trial_tally *tallies, nearness_to_float *near)
+{
+    *near = (nearness_to_float){INFINITY, 1, 1, NAN};
+    for (size_t k = 0; k < t->outputs; k++) {
+        const ort_distance *d = &tallies[k].distance;
+        double top1 = t->q->options.margin >= 0 ? ort_distance_clear_top1(d)
+                                                : ort_distance_top1(d);
+        if (tallies[k].classes > 0)
+            top1 = (double)tallies[k].alike / (double)tallies[k].classes;
+        if (top1 < near->top1)
+            near->top1 = top1;
+        if (ort_distance_sqnr_db(d) < near->sqnr_db)
+            near->sqnr_db = ort_distance_sqnr_db(d);
+        if (d->odd_unlike > 0)
+            near->cosine = -1;
+        else if (ort_distance_cosine(d) < near->cosine)
+            near->cosine = ort_distance_cosine(d);
+    }
 }
 
 int trial_run(const trial *t, ort_model *model, nearness_to_float *near)
 {
     ort_session *session = NULL;
-    ort_error err = {0};
-    ort_distance *distances = tool_alloc((t->outputs + 1) * sizeof *distances);
+    trial_tally *tallies = trial_tallies(t);
     ort_value **out = tool_alloc((t->outputs + 1) * sizeof *out);
-    int status = open_session(t, model, &session);
-    for (size_t k = 0; k < t->outputs; k++)
-        distances[k] = (ort_distance)ORT_DISTANCE_INIT;
+    int status = trial_session(t, model, &session);
     for (size_t i = 0; i < t->samples && status == 0; i++) {
         memset(out, 0, t->outputs * sizeof *out);
         status = run_sample(t, session, i, out);
-        for (size_t k = 0; k < t->outputs; k++) {
-            if (status == 0 && out[k] && ort_value_get_kind(out[k]) == ORT_VALUE_TENSOR &&
-                ort_value_dtype(out[k]) != ORT_DTYPE_STRING &&
-                ort_distance_add(&distances[k], t->out[i][k], out[k], &err) != ORT_OK)
-                status = tool_fail_in(t->q->path, &err);
+        if (status == 0)
+            status = trial_add(t, tallies, t->out[i], out);
+        for (size_t k = 0; k < t->outputs; k++)
             ort_value_free(out[k]);
-        }
     }
-    *near = (nearness_to_float){INFINITY, 1, 1};
-    for (size_t k = 0; k < t->outputs; k++)
-        take_worst(near, &distances[k]);
+    trial_worst(t, tallies, near);
     ort_session_free(session);
-    free(distances);
+    free(tallies);
     free(out);
     return status;
 }

@@ -20,12 +20,30 @@ typedef struct trial {
 
 typedef struct nearness_to_float { /* the worst of all outputs */
     double sqnr_db, cosine, top1;
+    double drop; /* of the accuracy on --labels; NaN: none were given */
 } nearness_to_float;
 
 /* Of `total` samples that a pass before has counted. 0 or an exit status. */
 int trial_open(trial *t, quantizing *q, size_t total);
 /* Made in q->env. */
 int trial_run(const trial *t, ort_model *model, nearness_to_float *near);
+/* The same on all samples, and with --labels: what gates are judged on. */
+int trial_judge(const trial *t, ort_model *model, nearness_to_float *near);
 void trial_close(trial *t);
+
+/* ---- for trial_judge.c */
+
+/* What of one output was compared so far. Classes, as integers, are counted where they are equal:
+ * their difference is no noise. */
+typedef struct trial_tally {
+    ort_distance distance;
+    int64_t classes, alike;
+} trial_tally;
+
+int trial_session(const trial *t, ort_model *model, ort_session **session);
+trial_tally *trial_tallies(const trial *t);
+int trial_add(const trial *t, trial_tally *tallies, ort_value *const *floats,
+              ort_value *const *others);
+void trial_worst(const trial *t, const trial_tally *tallies, nearness_to_float *near);
 
 #endif

@@ -167,10 +167,17 @@ void ort_code_plan_release(ort_code_plan *plan)
     ort_vec_release(&plan->forms);
 }
 
+bool ort_code_plan_half(const ort_code_plan *plan, const ort_node *node)
+{
+    return node->id < plan->node_count && plan->nodes[node->id].type == ORT_DTYPE_FLOAT16;
+}
+
 const char *ort_code_plan_float(const ort_code_plan *plan, const ort_node *node)
 {
     if (plan->nodes[node->id].type == ORT_DTYPE_FLOAT)
         return "an override: it stays float";
+    if (ort_code_plan_half(plan, node))
+        return "an override: it computes in float16";
     for (int i = 0; i < node->input_count; i++)
         if (node->inputs[i] != ORT_ID_NONE &&
             plan->values[node->inputs[i]].type == ORT_DTYPE_FLOAT)

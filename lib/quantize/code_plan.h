@@ -50,6 +50,8 @@ void ort_code_plan_release(ort_code_plan *plan);
 /* Does a rule say that the node, or a value that it reads or gives, stays float? The reason, or
  * NULL. */
 const char *ort_code_plan_float(const ort_code_plan *plan, const ort_node *node);
+/* Is it to compute in float16? */
+bool ort_code_plan_half(const ort_code_plan *plan, const ort_node *node);
 /* Of input `slot`, an index of plan->forms. */
 int ort_code_plan_form(const ort_code_plan *plan, const ort_node *node, int slot);
 ort_weight_form ort_code_plan_weights(const ort_code_plan *plan, const ort_node *node);

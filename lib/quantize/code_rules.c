@@ -44,8 +44,9 @@ static ort_status read_type(const place *at, json_node *node, bool floats, ort_d
     const char *text = json_object_get_string(node);
     ort_dtype dtype = text && json_object_is_type(node, json_type_string)
                           ? ort_dtype_parse(text) : ORT_DTYPE_UNDEFINED;
-    if (!ort_codes_opset(dtype) && !(floats && dtype == ORT_DTYPE_FLOAT))
-        return refuse(at, node, floats ? ORT_CODE_TYPES ", float" : ORT_CODE_TYPES, err);
+    if (!ort_codes_opset(dtype) &&
+        !(floats && (dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_FLOAT16)))
+        return refuse(at, node, floats ? ORT_CODE_TYPES ", float16, float" : ORT_CODE_TYPES, err);
     *type = dtype;
     return ORT_OK;
 }
@@ -177,6 +178,9 @@ static ort_status check_rule(const ort_code_rule *rule, size_t index, ort_error 
         (s->weights || s->per_channel >= 0 || s->symmetric_weights >= 0))
         return ort_error_set(err, ORT_ERROR_USAGE, "overrides[%zu]: \"weights\", \"per_channel\" "
                              "and \"symmetric_weights\" are of nodes, not of values", index);
+    if (rule->of == ORT_RULE_VALUE && s->type == ORT_DTYPE_FLOAT16)
+        return ort_error_set(err, ORT_ERROR_USAGE, "overrides[%zu]: \"float16\" is what nodes "
+                             "compute in, not what values are", index);
     return ORT_OK;
 }
 

@@ -13,7 +13,8 @@
  * any text and any letter. Later ones prevail, member by member; what a value says prevails over
  * its readers.
  *
- *     type               of what such nodes read, or of the value; "float": it stays
+ *     type               of what such nodes read, or of the value; "float": it stays; "float16":
+ *                        such nodes compute in that, with weights of it
  *     weights            type of the weights of such nodes
  *     symmetric          the zero point is the middle of the codes
  *     symmetric_weights, per_channel, reduce_range

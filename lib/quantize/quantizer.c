@@ -14,6 +14,7 @@
 #include "exec/session.h"
 #include "op/edit.h"
 #include "op/op.h"
+#include "pass/numbers/narrow.h"
 #include "quantize/design.h"
 #include "quantize/model_mark.h"
 #include "quantize/qdq.h"
@@ -328,11 +329,42 @@ static ort_status refine(ort_quantizer *q, ort_model *model, ort_error *err)
     return ort_refine(&r, model, err);
 }
 
-/* Of the whole placement, or of one node alone, which nothing is refined for. */
-static ort_status write_placed(ort_quantizer *q, const ort_placement *place, ort_model **model,
+/* Which nodes are to be float16: those of rules, all or one of them. */
+typedef struct halves {
+    const ort_code_plan *plan;
+    const ort_node *only;
+} halves;
+
+static bool is_half(void *arg, const ort_node *node)
+{
+    const halves *h = arg;
+    return (!h->only || node->id == h->only->id) && ort_code_plan_half(h->plan, node);
+}
+
+/* Nodes keep their numbers in the copy until they are rebuilt. */
+static ort_status write_halves(const ort_quantizer *q, ort_model *copy, const ort_node *only,
                                ort_error *err)
 {
-    const bool whole = place == &q->design.place;
+    const ort_narrow_options options = ORT_NARROW_OPTIONS_INIT;
+    halves h = {&q->design.plan, only};
+    char label[256];
+    ort_node *node;
+    ORT_TRY(ort_graph_narrow_nodes(copy->graph, &options, is_half, &h, err));
+    ORT_EACH_NODE(copy->graph, node)
+    {
+        if (node->id < q->model->graph->nodes.count && is_half(&h, node))
+            ort_log_write(&q->log, ORT_LOG_INFO, "%s stays float: its operator has no float16 "
+                          "form, or it reads neither a weight nor a result in float16",
+                          ort_node_label(node, label, sizeof label));
+    }
+    return ORT_OK;
+}
+
+/* Of the whole placement, or of one node alone, which nothing is refined for. */
+static ort_status write_placed(ort_quantizer *q, const ort_placement *place, const ort_node *only,
+                               ort_model **model, ort_error *err)
+{
+    const bool whole = only == NULL;
     ort_model *copy = NULL;
     if (q->ranges->samples == 0)
         return ort_error_set(err, ORT_ERROR_USAGE,
@@ -346,6 +378,8 @@ static ort_status write_placed(ort_quantizer *q, const ort_placement *place, ort
         status = ort_qdq_write(copy->graph, place, &options, err);
     if (status == ORT_OK && whole)
         status = refine(q, copy, err);
+    if (status == ORT_OK)
+        status = write_halves(q, copy, only, err);
     if (status == ORT_OK && whole && q->options.qoperator)
         status = ort_qoperator_fold(copy, q->registry, &q->log, err);
     if (status == ORT_OK)
@@ -357,7 +391,7 @@ static ort_status write_placed(ort_quantizer *q, const ort_placement *place, ort
 
 ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *err)
 {
-    return write_placed(q, &q->design.place, model, err);
+    return write_placed(q, &q->design.place, NULL, model, err);
 }
 
 /* ---- what becomes of it */
@@ -422,8 +456,10 @@ ort_status ort_quantizer_write_alone(ort_quantizer *q, size_t index, ort_model *
         return ort_error_set(err, ORT_ERROR_USAGE, "node '%s' (%s) can't compute on codes: %s",
                              node->name, node->op_type, d->widest.nodes[node->id].why);
     ORT_TRY(ort_place_alone(q->model->graph, &d->widest, node, &alone, err));
+    if (ort_code_plan_half(&d->plan, node))
+        alone.nodes[node->id].part = ORT_PART_FLOAT;
     ORT_TRY(ort_code_plan_settle(&d->plan, &alone, err));
-    ort_status status = write_placed(q, &alone, model, err);
+    ort_status status = write_placed(q, &alone, node, model, err);
     ORT_TRY(ort_code_plan_settle(&d->plan, &d->place, status == ORT_OK ? err : NULL));
     return status;
 }

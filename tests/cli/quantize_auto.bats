@@ -139,7 +139,7 @@ a = json.load(open(goal + ".json"))
 assert a["schema"] == "ort-overrides/1", a
 if goal == "size":
     assert [r for r in a["overrides"] if r["node"] == "fc2" and
-            (r.get("type") in ("float", "uint16"))], a
+            (r.get("type") in ("float", "float16", "uint16"))], a
 circles = [e for e in xml.parse(goal + ".svg").iter() if e.tag.endswith("circle")]
 assert len(circles) >= 2, circles
 PY

@@ -23,6 +23,8 @@
 typedef struct narrowing {
     ort_graph *graph;
     const ort_narrow_options *options;
+    ort_narrow_wanted *wanted; /* or NULL: all that suit */
+    void *arg;
     ort_twins twins; /* the 16-bit forms of float values */
 } narrowing;
 
@@ -137,6 +139,8 @@ static bool begins_or_continues(const narrowing *n, const ort_node *node)
 static bool suits(const narrowing *n, const ort_node *node)
 {
     ort_schema schema;
+    if (n->wanted && !n->wanted(n->arg, node))
+        return false;
     if (node->domain[0] || !ort_twins_follow(&n->twins, node, &schema) ||
         !inputs_suit(n, node, &schema) || !begins_or_continues(n, node))
         return false;
@@ -226,14 +230,22 @@ static ort_status narrow_nodes(narrowing *n, ort_error *err)
     return ort_edit_finish(graph, err);
 }
 
+ort_status ort_graph_narrow_nodes(ort_graph *graph, const ort_narrow_options *options,
+                                  ort_narrow_wanted *wanted, void *arg, ort_error *err)
+{
+    narrowing n = {.graph = graph,
+                   .options = options,
+                   .wanted = wanted,
+                   .arg = arg,
+                   .twins = {.graph = graph, .from = ORT_DTYPE_FLOAT, .to = options->dtype}};
+    ort_status status = narrow_nodes(&n, err);
+    ort_twins_release(&n.twins);
+    return status;
+}
+
 ort_status ort_graph_narrow(ort_model *model, const ort_registry *registry,
                             const ort_narrow_options *options, ort_error *err)
 {
-    narrowing n = {.graph = model->graph,
-                   .options = options,
-                   .twins = {.graph = model->graph,
-                             .from = ORT_DTYPE_FLOAT,
-                             .to = options->dtype}};
     int64_t opset = ort_model_opset(model, ONNX);
     if (options->dtype != ORT_DTYPE_FLOAT16 && options->dtype != ORT_DTYPE_BFLOAT16)
         return ort_error_set(err, ORT_ERROR_USAGE, "a model is narrowed to float16 or bfloat16");
@@ -242,7 +254,5 @@ ort_status ort_graph_narrow(ort_model *model, const ort_registry *registry,
                              "bfloat16 needs opset 13, the model has %lld", (long long)opset);
     ORT_TRY(check_keep(model->graph, registry, options->keep, err));
     ORT_TRY(ort_graph_infer(model->graph, registry, NULL, err));
-    ort_status status = narrow_nodes(&n, err);
-    ort_twins_release(&n.twins);
-    return status;
+    return ort_graph_narrow_nodes(model->graph, options, NULL, NULL, err);
 }
