@@ -30,6 +30,7 @@ import onnxruntime  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from onnxruntime import quantization  # noqa: E402
 from onnxruntime.quantization import QuantFormat, QuantType  # noqa: E402
+from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry  # noqa: E402
 
 U8, S8, S4 = QuantType.QUInt8, QuantType.QInt8, QuantType.QInt4
 F32 = np.float32
@@ -127,7 +128,26 @@ def encoder():
     return n, n.op("Add", n.linear(f, 64, width), a), [2, 12, width], {"LayerNormalization"}
 
 
-NETS = {"residual": residual, "mobile": mobile, "segments": segments, "encoder": encoder}
+def recurrent(op, gates, **attributes):
+    """Two layers, of two directions and of one; onnxruntime's writer has no rule for them, and
+    puts pairs around all that they read and give."""
+    n, hidden = Net(), 96
+
+    def layer(x, width, directions):
+        rows = gates * hidden
+        return n.op(op, x, n.weight(directions, rows, width), n.weight(directions, rows, hidden),
+                    n.weight(directions, 2 * rows), hidden_size=hidden,
+                    direction="bidirectional" if directions == 2 else "forward", **attributes)
+    a = n.op("Transpose", layer("x", 32, 2), perm=[0, 2, 1, 3])
+    a = layer(n.op("Reshape", a, n.constant(np.int64([0, 0, -1]))), 2 * hidden, 1)
+    a = n.op("Squeeze", a, n.constant(np.int64([1])))
+    return n, n.linear(a, hidden, 10), [6, 2, 32], set()
+
+
+NETS = {"residual": residual, "mobile": mobile, "segments": segments, "encoder": encoder,
+        "lstm": lambda: recurrent("LSTM", 4), "gru": lambda: recurrent("GRU", 3),
+        "gru_linear": lambda: recurrent("GRU", 3, linear_before_reset=1)}
+RECURRENT = ["LSTM", "GRU"]  # not quantized unless they are asked for
 
 
 # ---- forms: arguments of quantize_static; of which nets, and at which opset
@@ -136,6 +156,7 @@ def form(activations, weights, nets=tuple(NETS), opset=17, qdq=True, per_channel
          **options):
     arguments = {"activation_type": activations, "weight_type": weights,
                  "per_channel": per_channel, "extra_options": options,
+                 "op_types_to_quantize": [*{*QDQRegistry, *QLinearOpsRegistry, *RECURRENT}],
                  "quant_format": QuantFormat.QDQ if qdq else QuantFormat.QOperator}
     return nets, opset, arguments
 

@@ -94,8 +94,8 @@ NET_STATIC ort_dtype net_type_called(const char *text, ort_dtype otherwise)
         ort_dtype dtype;
     } types[] = {{".i64", ORT_DTYPE_INT64}, {".i32", ORT_DTYPE_INT32}, {".f16", ORT_DTYPE_FLOAT16},
                  {".f32", ORT_DTYPE_FLOAT}, {".bool", ORT_DTYPE_BOOL}, {".u8", ORT_DTYPE_UINT8},
-                 {".i8", ORT_DTYPE_INT8},   {".u4", ORT_DTYPE_UINT4},
-                 {".i4", ORT_DTYPE_INT4}};
+                 {".i16", ORT_DTYPE_INT16}, {".u16", ORT_DTYPE_UINT16}, {".i8", ORT_DTYPE_INT8},
+                 {".u4", ORT_DTYPE_UINT4},  {".i4", ORT_DTYPE_INT4}};
     const char *word = text + strcspn(text, ". ");
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (!strncmp(word, types[i].name, strlen(types[i].name)))

@@ -1,30 +1,19 @@
-/* rnn.c - LSTM, GRU and RNN, and DynamicQuantizeLSTM of com.microsoft (whose products are those of
- * bytes, rnn_bytes.c): shapes, prepared weights, and the way to the typed cores.
+/* rnn.c - LSTM, GRU and RNN, with weights of 8 bits too (rnn_coded.c), and DynamicQuantizeLSTM of
+ * com.microsoft (whose products are those of bytes, rnn_bytes.c): shapes, and the way from prepared
+ * weights (rnn_prepare.c) to the typed cores.
  *
  * float, float16 and bfloat16 compute in float (16-bit tensors are converted at the borders),
  * double in double. Constant weights are packed once; others are packed into the workspace of each
  * run. The workspace is laid out by `shape` and addressed by offsets.
  */
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/checked.h"
-#include "op/sequence/rnn_common.h"
-
-/* Slots of the initial cell and peepholes exist for LSTM only. */
-enum { IN_X, IN_W, IN_R, IN_B, IN_LENS, IN_H, IN_C, IN_P };
-
-enum { LSTM, GRU, RNN, QUANTIZED_LSTM };
+#include "op/sequence/rnn_prepare.h"
 
 static bool is_quantized(const ort_op *op)
 {
-    return op->variant == QUANTIZED_LSTM;
-}
-
-static ort_rnn_kind kind_of(const ort_op *op)
-{
-    return op->variant == GRU ? ORT_RNN_GRU : op->variant == RNN ? ORT_RNN_PLAIN : ORT_RNN_LSTM;
+    return op->variant == ORT_RNN_DYNAMIC_LSTM;
 }
 
 static int directions_of(const ort_node *node)
@@ -40,8 +29,8 @@ ort_status ort_rnn_infer(ort_infer *x, ort_error *err)
     int64_t hidden = ort_node_attr_int(x->node, "hidden_size");
     ort_dim D = ort_dim_of(directions_of(x->node)), H = ort_dim_unknown();
     ort_dim T = ort_dim_unknown(), B = ort_dim_unknown();
-    const ort_fact *in = ort_infer_in(x, IN_X);
-    if (ort_infer_in_ranked(x, IN_X)) {
+    const ort_fact *in = ort_infer_in(x, ORT_RNN_X);
+    if (ort_infer_in_ranked(x, ORT_RNN_X)) {
         T = in->type.dim[batch_first ? 1 : 0];
         B = in->type.dim[batch_first ? 0 : 1];
     }
@@ -50,8 +39,8 @@ ort_status ort_rnn_infer(ort_infer *x, ort_error *err)
                               (long long)hidden);
     if (hidden > 0)
         H = ort_dim_of(hidden);
-    if (ort_infer_in_ranked(x, IN_R)) {
-        ort_dim given = x->in[IN_R]->type.dim[is_quantized(x->op) ? 1 : 2];
+    if (ort_infer_in_ranked(x, ORT_RNN_R)) {
+        ort_dim given = x->in[ORT_RNN_R]->type.dim[is_quantized(x->op) ? 1 : 2];
         if (hidden > 0 && ort_dim_differ(given, H))
             return ort_infer_fail(x, err, "hidden_size is %lld, R has another", (long long)hidden);
         H = hidden > 0 ? H : given;
@@ -70,216 +59,18 @@ ort_status ort_rnn_infer(ort_infer *x, ort_error *err)
 
 static void rnn_cost(const ort_infer *x, ort_cost *cost)
 {
-    double macs = (double)kind_of(x->op) * directions_of(x->node);
-    if (!ort_infer_in_ranked(x, IN_X) || !ort_infer_in_ranked(x, IN_R))
+    double macs = (double)ort_rnn_kind_of(x->op) * directions_of(x->node);
+    if (!ort_infer_in_ranked(x, ORT_RNN_X) || !ort_infer_in_ranked(x, ORT_RNN_R))
         return;
-    const ort_dim *in = x->in[IN_X]->type.dim;
-    const ort_dim hidden = x->in[IN_R]->type.dim[is_quantized(x->op) ? 1 : 2];
+    const ort_dim *in = x->in[ORT_RNN_X]->type.dim;
+    const ort_dim hidden = x->in[ORT_RNN_R]->type.dim[is_quantized(x->op) ? 1 : 2];
     if (!ort_dim_known(in[0]) || !ort_dim_known(in[1]) || !ort_dim_known(in[2]) ||
         !ort_dim_known(hidden))
         return;
     macs *= (double)in[0].size * (double)in[1].size * (double)hidden.size;
     cost->macs = macs * (double)(in[2].size + hidden.size);
     cost->flops = macs * 10;
-    cost->of_bytes = is_quantized(x->op);
-}
-
-/* ---- prepare */
-
-static const struct activation_row {
-    const char *name;
-    ort_unary function;
-    float alpha, beta;
-    int parameters; /* 1: alpha, 2: alpha and beta */
-} activations[] = {
-    {"Relu", ORT_UNARY_RELU, 0, 0, 0},
-    {"Tanh", ORT_UNARY_TANH, 0, 0, 0},
-    {"Sigmoid", ORT_UNARY_SIGMOID, 0, 0, 0},
-    {"Affine", ORT_UNARY_LINEAR, 1, 0, 2},
-    {"LeakyRelu", ORT_UNARY_LEAKY_RELU, 0.01f, 0, 1},
-    {"ThresholdedRelu", ORT_UNARY_THRESHOLDED_RELU, 1, 0, 1},
-    {"ScaledTanh", ORT_UNARY_SCALED_TANH, 1, 1, 2},
-    {"HardSigmoid", ORT_UNARY_HARD_SIGMOID, 0.2f, 0.5f, 2},
-    {"Elu", ORT_UNARY_ELU, 1, 0, 1},
-    {"Softsign", ORT_UNARY_SOFTSIGN, 0, 0, 0},
-    {"Softplus", ORT_UNARY_SOFTPLUS, 0, 0, 0},
-};
-
-static const struct activation_row *find_activation(const char *name, size_t length)
-{
-    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
-        if (strlen(activations[i].name) == length &&
-            !strncasecmp(activations[i].name, name, length))
-            return &activations[i];
-    return NULL;
-}
-
-/* Alphas and betas are consumed in order by those functions that have them. */
-static ort_status read_activations(const ort_prep *p, ort_rnn *rnn, ort_error *err)
-{
-    size_t names = rnn->names.count, alpha = 0, beta = 0;
-    const ort_string *name = rnn->names.ptr;
-    int each = rnn->kind == ORT_RNN_LSTM ? 3 : rnn->kind == ORT_RNN_GRU ? 2 : 1;
-    size_t total = (size_t)(each * rnn->directions);
-    if (names > 0 && names < total)
-        return ort_prep_fail(p, err, "activations names %zu functions, needs %zu", names, total);
-    for (size_t i = 0; i < total; i++) {
-        bool gate = i % (size_t)each == 0 && rnn->kind != ORT_RNN_PLAIN;
-        const struct activation_row *row =
-            names > 0 ? find_activation(name[i].ptr, name[i].length)
-                      : find_activation(gate ? "Sigmoid" : "Tanh", gate ? 7 : 4);
-        if (!row)
-            return ort_prep_fail(p, err, "activation '%.*s' is unknown",
-                                 (int)(name[i].length < 40 ? name[i].length : 40), name[i].ptr);
-        ort_rnn_activation *act = &rnn->act[i / (size_t)each][i % (size_t)each];
-        *act = (ort_rnn_activation){row->function, row->alpha, row->beta};
-        if (row->parameters >= 1 && alpha < rnn->alphas.count)
-            act->alpha = rnn->alphas.ptr[alpha++];
-        if (row->parameters == 2 && beta < rnn->betas.count)
-            act->beta = rnn->betas.ptr[beta++];
-    }
-    return ORT_OK;
-}
-
-static bool has_shape(const ort_tensor *t, int rank, int64_t a, int64_t b, int64_t c)
-{
-    return !t || (t->shape.rank == rank && t->shape.dim[0] == a && t->shape.dim[1] == b &&
-                  (rank < 3 || t->shape.dim[2] == c));
-}
-
-/* I, H and the rest from W and R; which of the weights has a wrong shape: its slot, or -1. */
-static int weight_sizes(const ort_rnn *rnn, const ort_rnn_source *w, ort_rnn_sizes *s)
-{
-    s->G = (int)rnn->kind;
-    s->D = rnn->directions;
-    if (w->R->shape.rank != 3)
-        return IN_R;
-    if (w->W->shape.rank != 3)
-        return IN_W;
-    s->I = w->W->shape.dim[2];
-    s->H = w->R->shape.dim[2];
-    if (!has_shape(w->R, 3, s->D, s->G * s->H, s->H))
-        return IN_R;
-    if (!has_shape(w->W, 3, s->D, s->G * s->H, s->I))
-        return IN_W;
-    if (!has_shape(w->B, 2, s->D, 2 * s->G * s->H, 0))
-        return IN_B;
-    return has_shape(w->P, 2, s->D, 3 * s->H, 0) ? -1 : IN_P;
-}
-
-static ort_status pack_weights(ort_prep *p, ort_rnn *rnn, const ort_rnn_source *w, ort_error *err)
-{
-    size_t bytes = 0, scratch_bytes = 0;
-    void *scratch = NULL;
-    bool fill;
-    int wrong = weight_sizes(rnn, w, &rnn->sizes);
-    if (wrong >= 0)
-        return ort_prep_fail(p, err, "input %d has a shape that doesn't fit W, R and the direction",
-                             wrong);
-    if (!rnn->core->weights_bytes(p->k, &rnn->sizes, &bytes, &scratch_bytes))
-        return ort_prep_fail(p, err, "its weights are too large");
-    void *memory = ort_prep_pack(p, "weights", ort_prep_constants(p), bytes, &fill);
-    if (memory && fill)
-        scratch = malloc(scratch_bytes + 1);
-    if (!memory || (fill && !scratch))
-        return ort_error_memory(err, bytes);
-    rnn->core->weights_fill(p->k, rnn, &rnn->sizes, w, memory, scratch, rnn->weights);
-    free(scratch);
-    rnn->constant = true;
-    ort_prep_absorb(p, IN_W);
-    ort_prep_absorb(p, IN_R);
-    if (rnn->late)
-        return ORT_OK;
-    ort_prep_absorb(p, IN_B);
-    ort_prep_absorb(p, IN_P);
-    return ORT_OK;
-}
-
-/* 8-bit weights [D][depth][G*H], with the shape [D][G*H][depth] that floats have, and whether scale
- * and zero point hold one number per direction, or one per direction and column. */
-static ort_status find_bytes(ort_prep *p, int input, ort_tensor *out, const ort_tensor **scale,
-                             const ort_tensor **zero, ort_error *err)
-{
-    const ort_tensor *q = ort_prep_constant(p, input);
-    int scale_input = input == IN_W ? 8 : 10;
-    *scale = ort_prep_constant(p, scale_input);
-    *zero = ort_prep_constant(p, scale_input + 1);
-    if (!q || !*scale || !*zero)
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "weights, scales and zero points that "
-                             "aren't constant aren't implemented");
-    int64_t D = q->shape.dim[0], depth = q->shape.dim[1], columns = q->shape.dim[2];
-    int64_t scales = ort_tensor_count(*scale);
-    if (q->shape.rank != 3 || (scales != D && scales != D * columns) ||
-        ort_tensor_count(*zero) != scales)
-        return ort_prep_fail(p, err, "input %d or its scale has a wrong shape", input);
-    *out = (ort_tensor){.dtype = q->dtype, .shape = {3, {D, columns, depth}}, .data = q->data};
-    return ORT_OK;
-}
-
-static ort_status prepare_quantized(ort_prep *p, ort_rnn *rnn, ort_error *err)
-{
-    ort_tensor W = {0}, R = {0};
-    ort_rnn_source w = {.W = &W, .R = &R, .B = ort_prep_constant(p, IN_B),
-                        .P = ort_prep_constant(p, IN_P)};
-    bool b_given = p->in_count > IN_B && p->in[IN_B], p_given = p->in_count > IN_P && p->in[IN_P];
-    rnn->late = (b_given && !w.B) || (p_given && !w.P);
-    if (rnn->late)
-        w.B = w.P = NULL;
-    ORT_TRY(find_bytes(p, IN_W, &W, &w.w_scale, &w.w_zero, err));
-    ORT_TRY(find_bytes(p, IN_R, &R, &w.r_scale, &w.r_zero, err));
-    return pack_weights(p, rnn, &w, err);
-}
-
-static ort_status prepare_weights(ort_prep *p, ort_rnn *rnn, ort_error *err)
-{
-    bool lstm = rnn->kind == ORT_RNN_LSTM;
-    ort_rnn_source w = {.W = ort_prep_constant(p, IN_W), .R = ort_prep_constant(p, IN_R),
-                        .B = ort_prep_constant(p, IN_B),
-                        .P = lstm ? ort_prep_constant(p, IN_P) : NULL};
-    bool b_given = p->in_count > IN_B && p->in[IN_B];
-    bool p_given = lstm && p->in_count > IN_P && p->in[IN_P];
-    if (!w.W || !w.R || (b_given && !w.B) || (p_given && !w.P))
-        return ORT_OK;
-    return pack_weights(p, rnn, &w, err);
-}
-
-const ort_bind ort_rnn_bind[] = {
-    ORT_BIND(ort_rnn, direction, ORT_WORDS("forward reverse bidirectional")),
-    ORT_BIND_AS(ort_rnn, names, "activations"), ORT_BIND_AS(ort_rnn, alphas, "activation_alpha"),
-    ORT_BIND_AS(ort_rnn, betas, "activation_beta"),
-    ORT_BIND_AS(ort_rnn, batch_first, "layout", ORT_MAYBE),
-    ORT_BIND_AS(ort_rnn, coupled, "input_forget", ORT_MAYBE),
-    ORT_BIND(ort_rnn, linear_before_reset, ORT_MAYBE), ORT_BIND(ort_rnn, clip, ORT_MAYBE), {0}};
-
-ort_status ort_rnn_settle(const ort_prep *p, ort_rnn *rnn, ort_error *err)
-{
-    rnn->directions = rnn->direction == ORT_RNN_BOTH ? 2 : 1;
-    rnn->reverse = rnn->direction == ORT_RNN_REVERSE;
-    return read_activations(p, rnn, err);
-}
-
-static ort_status rnn_prepare(ort_prep *p, ort_error *err)
-{
-    ort_rnn *rnn = p->state;
-    rnn->kind = kind_of(p->op);
-    ORT_TRY(ort_rnn_settle(p, rnn, err));
-    rnn->dtype = ort_prep_dtype(p, IN_X);
-    switch (rnn->dtype) {
-    case ORT_DTYPE_FLOAT:
-    case ORT_DTYPE_FLOAT16:
-    case ORT_DTYPE_BFLOAT16:
-        rnn->core = &ort_rnn_core_f32;
-        break;
-    case ORT_DTYPE_DOUBLE:
-        rnn->core = &ort_rnn_core_f64;
-        break;
-    default:
-        return ort_prep_unsupported_dtype(p, IN_X, err);
-    }
-    rnn->quantized = is_quantized(p->op);
-    if (rnn->quantized)
-        rnn->core = &ort_rnn_core_bytes;
-    return rnn->quantized ? prepare_quantized(p, rnn, err) : prepare_weights(p, rnn, err);
+    cost->of_bytes = is_quantized(x->op) || !strcmp(x->op->domain, ORT_INTERNAL);
 }
 
 /* ---- shape */
@@ -318,26 +109,26 @@ static bool outputs_fit(const ort_shaping *s, const ort_rnn_sizes *z)
 static ort_status check_inputs(ort_shaping *s, const ort_rnn *rnn, ort_rnn_sizes *z, ort_error *err)
 {
     bool lstm = rnn->kind == ORT_RNN_LSTM;
-    const ort_tensor *x = input_of(s, IN_X), *lens = input_of(s, IN_LENS);
-    ort_rnn_source w = {input_of(s, IN_W), input_of(s, IN_R), input_of(s, IN_B),
-                        lstm ? input_of(s, IN_P) : NULL};
-    int wrong = !w.W || !w.R ? IN_W : -1;
+    const ort_tensor *x = input_of(s, ORT_RNN_X), *lens = input_of(s, ORT_RNN_LENS);
+    ort_rnn_source w = {input_of(s, ORT_RNN_W), input_of(s, ORT_RNN_R), input_of(s, ORT_RNN_B),
+                        lstm ? input_of(s, ORT_RNN_P) : NULL};
+    int wrong = !w.W || !w.R ? ORT_RNN_W : -1;
     if (rnn->quantized) {
         *z = rnn->sizes;
-        wrong = !has_shape(w.B, 2, z->D, 2 * z->G * z->H, 0) ? IN_B
-                : !has_shape(w.P, 2, z->D, 3 * z->H, 0)      ? IN_P : -1;
+        wrong = !ort_rnn_has_shape(w.B, 2, z->D, 2 * z->G * z->H, 0) ? ORT_RNN_B
+                : !ort_rnn_has_shape(w.P, 2, z->D, 3 * z->H, 0)      ? ORT_RNN_P : -1;
     } else if (wrong < 0)
-        wrong = weight_sizes(rnn, &w, z);
+        wrong = ort_rnn_weight_sizes(rnn, &w, z);
     if (wrong < 0 && (!x || x->shape.rank != 3 || x->shape.dim[2] != z->I))
-        wrong = IN_X;
+        wrong = ORT_RNN_X;
     if (wrong >= 0)
         return ort_error_set(err, ORT_ERROR_RUN, "input %d has a shape that doesn't fit the others",
                              wrong);
     z->T = x->shape.dim[rnn->batch_first ? 1 : 0];
     z->B = x->shape.dim[rnn->batch_first ? 0 : 1];
     int64_t first = rnn->batch_first ? z->B : z->D, second = rnn->batch_first ? z->D : z->B;
-    if (!has_shape(input_of(s, IN_H), 3, first, second, z->H) ||
-        (lstm && !has_shape(input_of(s, IN_C), 3, first, second, z->H)))
+    if (!ort_rnn_has_shape(input_of(s, ORT_RNN_H), 3, first, second, z->H) ||
+        (lstm && !ort_rnn_has_shape(input_of(s, ORT_RNN_C), 3, first, second, z->H)))
         return ort_error_set(err, ORT_ERROR_RUN, "an initial state has a shape that doesn't fit "
                              "%lld batch rows of %lld hidden units", (long long)z->B,
                              (long long)z->H);
@@ -450,18 +241,18 @@ static ort_status rnn_compute(ort_call *call, ort_error *err)
     char *space = call->workspace;
     ort_rnn_weights own[2];
     ort_tensor *y = ort_call_out(call, 0);
-    const ort_tensor *x = ort_call_in(call, IN_X);
+    const ort_tensor *x = ort_call_in(call, ORT_RNN_X);
     ort_rnn_run run = {.call = call, .rnn = rnn, .weights = rnn->weights, .s = *s,
-                       .x = x->data, .lens = ort_call_in(call, IN_LENS),
+                       .x = x->data, .lens = ort_call_in(call, ORT_RNN_LENS),
                        .gates = space + plan->gates, .h = space + plan->h, .c = space + plan->c,
                        .spare = space + plan->spare, .y = y ? y->data : NULL};
     ORT_TRY(check_lens(call, run.lens, s->T, err));
     if (plan->codes != SIZE_MAX)
         run.codes = space + plan->codes;
     if (!rnn->constant || rnn->late) {
-        ort_rnn_source w = {.W = ort_call_in(call, IN_W), .R = ort_call_in(call, IN_R),
-                            .B = ort_call_in(call, IN_B),
-                            .P = lstm ? ort_call_in(call, IN_P) : NULL};
+        ort_rnn_source w = {.W = ort_call_in(call, ORT_RNN_W), .R = ort_call_in(call, ORT_RNN_R),
+                            .B = ort_call_in(call, ORT_RNN_B),
+                            .P = lstm ? ort_call_in(call, ORT_RNN_P) : NULL};
         memcpy(own, rnn->weights, sizeof own);
         if (rnn->late)
             rnn->core->late_fill(rnn, s, &w, space + plan->weights, own);
@@ -479,8 +270,8 @@ static ort_status rnn_compute(ort_call *call, ort_error *err)
     size_t outputs = (size_t)(s->T * s->B * s->D * s->H);
     if (run.y && run.lens)
         memset(run.y, 0, outputs * rnn->core->real_bytes);
-    load_state(rnn, s, ort_call_in(call, IN_H), run.h);
-    load_state(rnn, s, lstm ? ort_call_in(call, IN_C) : NULL, run.c);
+    load_state(rnn, s, ort_call_in(call, ORT_RNN_H), run.h);
+    load_state(rnn, s, lstm ? ort_call_in(call, ORT_RNN_C) : NULL, run.c);
     rnn->core->run(&run);
     if (plan->y != SIZE_MAX && y)
         ort_tensor_from_f32((const float *)run.y, y, 0, (int64_t)outputs);
@@ -492,47 +283,67 @@ static ort_status rnn_compute(ort_call *call, ort_error *err)
 static const ort_op_impl rnn_impl = {
     .state = sizeof(ort_rnn), .bind = ort_rnn_bind,
     .rule = "[_,_,_] [_,_,_] [_,_,_]",
-    .infer = ort_rnn_infer, .prepare = rnn_prepare, .shape = rnn_shape, .run = rnn_compute,
+    .infer = ort_rnn_infer, .prepare = ort_rnn_prepare, .shape = rnn_shape, .run = rnn_compute,
     .cost = rnn_cost,
 };
 
 /* ---- rows */
+
+/* Of com.microsoft's DynamicQuantizeLSTM, and what X is quantized by. */
+#define CODED_INPUTS                                                                               \
+    "X:T,W:T1,R:T2,B?:f32,sequence_lens?:i32,initial_h?:f32,initial_c?:f32,P?:f32,W_scale:f32,"    \
+    "W_zero_point?:T1,R_scale:f32,R_zero_point?:T2,X_scale?:f32,X_zero_point?:T"
+#define CODED_TYPES "T:f32,u8,i8 T1:u8,i8 T2:u8,i8"
 
 const ort_op ort_ops_rnn[] = {
     {ONNX, "LSTM", 1,
      "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T -> Y?:T,Y_h?:T,Y_c?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
-     "hidden_size:i input_forget:i=0 output_sequence:i=0", 0, &rnn_impl, .variant = LSTM},
+     "hidden_size:i input_forget:i=0 output_sequence:i=0", 0, &rnn_impl,
+     .variant = ORT_RNN_OP_LSTM},
     {ONNX, "LSTM", 7,
      "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T -> Y?:T,Y_h?:T,Y_c?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
      "hidden_size:i input_forget:i=0", 0, &rnn_impl,
-     .variant = LSTM, .history = "14:+layout:i=0 22:T+bf16"},
+     .variant = ORT_RNN_OP_LSTM, .history = "14:+layout:i=0 22:T+bf16"},
     {ONNX, "GRU", 3, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
-     "hidden_size:i linear_before_reset:i=0 output_sequence:i=0", 0, &rnn_impl, .variant = GRU},
+     "hidden_size:i linear_before_reset:i=0 output_sequence:i=0", 0, &rnn_impl,
+     .variant = ORT_RNN_OP_GRU},
     {ONNX, "GRU", 7, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
      "hidden_size:i linear_before_reset:i=0", 0, &rnn_impl,
-     .variant = GRU, .history = "14:+layout:i=0 22:T+bf16"},
+     .variant = ORT_RNN_OP_GRU, .history = "14:+layout:i=0 22:T+bf16"},
     {ONNX, "RNN", 1, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss=[Tanh Tanh] clip:f "
-     "direction:s=forward hidden_size:i output_sequence:i=0", 0, &rnn_impl, .variant = RNN},
+     "direction:s=forward hidden_size:i output_sequence:i=0", 0, &rnn_impl,
+     .variant = ORT_RNN_OP_RNN},
     {ONNX, "RNN", 7, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss=[Tanh Tanh] clip:f "
      "direction:s=forward hidden_size:i", 0, &rnn_impl,
-     .variant = RNN, .history = "14:+layout:i=0 22:T+bf16"},
+     .variant = ORT_RNN_OP_RNN, .history = "14:+layout:i=0 22:T+bf16"},
+    {ORT_INTERNAL, "CodedLSTM", 1, CODED_INPUTS " -> Y?:f32,Y_h?:f32,Y_c?:f32", CODED_TYPES,
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
+     "hidden_size:i input_forget:i=0 layout:i=0", 0, &rnn_impl, .variant = ORT_RNN_CODED_LSTM},
+    {ORT_INTERNAL, "CodedGRU", 1, CODED_INPUTS " -> Y?:f32,Y_h?:f32", CODED_TYPES,
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
+     "hidden_size:i linear_before_reset:i=0 layout:i=0", 0, &rnn_impl,
+     .variant = ORT_RNN_CODED_GRU},
+    {ORT_INTERNAL, "CodedRNN", 1, CODED_INPUTS " -> Y?:f32,Y_h?:f32", CODED_TYPES,
+     "activation_alpha:fs activation_beta:fs activations:ss=[Tanh Tanh] clip:f "
+     "direction:s=forward hidden_size:i layout:i=0", 0, &rnn_impl,
+     .variant = ORT_RNN_CODED_RNN},
     {MS, "DynamicQuantizeLSTM", 1,
      "X:T,W:T2,R:T2,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T,W_scale:T,"
      "W_zero_point:T2,R_scale:T,R_zero_point:T2 -> Y?:T,Y_h?:T,Y_c?:T",
      "T:f32 T1:i32 T2:i8,u8",
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
-     "hidden_size:i input_forget:i=0", 0, &rnn_impl, .variant = QUANTIZED_LSTM},
+     "hidden_size:i input_forget:i=0", 0, &rnn_impl, .variant = ORT_RNN_DYNAMIC_LSTM},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };

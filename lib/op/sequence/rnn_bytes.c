@@ -8,8 +8,8 @@
 #include "base/checked.h"
 #include "op/sequence/rnn_common.h"
 #include "op/sequence/rnn_float.h"
+#include "op/sequence/rnn_sums.h"
 #include "op/shared/dynamic_range.h"
-#include "op/shared/integer.h"
 
 typedef struct byte_product {
     int64_t m, n, depth;
@@ -77,47 +77,28 @@ static const void *pack_rows(const ort_kernels *k, const ort_rnn_source *source,
     return packed;
 }
 
-typedef struct scaling {
-    const ort_kernels *k;
-    const byte_product *p;
-    const float *bias; /* per column; NULL: what c holds, if `add` */
-    float scale;       /* of a */
-    bool add;
-} scaling;
-
-static void scale_sums(void *arg, const ort_integer_tile *t)
-{
-    const scaling *s = arg;
-    const float *own = (const float *)s->p->packed + t->column;
-    float scale[ORT_INTEGER_COLUMNS];
-    for (int64_t j = 0; j < t->n; j++)
-        scale[j] = s->scale * own[j];
-    for (int64_t i = 0; i < t->m; i++) {
-        float *c = s->p->c + (t->row + i) * s->p->ldc + t->column;
-        s->k->gemm.scale_i32(t->n, t->sums + i * t->ld, scale,
-                             s->bias ? s->bias + t->column : s->add ? c : NULL, c);
-    }
-}
-
-static void quantized_product(const ort_call *call, byte_product *p, scaling *s, void *codes)
+static void quantized_product(const ort_call *call, byte_product *p, ort_rnn_scaling *s,
+                              void *codes)
 {
     float low = 0.0f, high = 0.0f;
     if (p->depth > 0)
         call->k->math.min_max(p->a, (size_t)(p->m * p->depth), &low, &high);
     uint8_t zero = (uint8_t)ort_dynamic_range(low, high, &s->scale);
     s->k = call->k;
-    s->p = p;
+    s->columns = p->packed;
+    s->c = p->c;
+    s->ldc = p->ldc;
     ort_integer_product q = {.m = p->m, .n = p->n, .depth = p->depth, .floats = p->a,
                              .scale = s->scale, .a_zero = {&zero, false, 1},
                              .packed = (const char *)p->packed + scale_bytes(p->n),
-                             .space = codes, .finish = scale_sums, .arg = s};
+                             .space = codes, .finish = ort_rnn_scale_sums, .arg = s};
     ort_integer_multiply(call, &q);
 }
 
 /* The codes of the state lie behind the first thread's own scratch. */
 static void multiply(const ort_call *call, bool pooled, byte_product *p, bool add)
 {
-    scaling s = {.add = add};
+    ort_rnn_scaling s = {.add = add};
     (void)pooled; /* otherwise the call has no pool */
     quantized_product(call, p, &s,
                       (char *)ort_call_scratch(call, 0) + ort_integer_thread_bytes(call->k));
@@ -125,7 +106,7 @@ static void multiply(const ort_call *call, bool pooled, byte_product *p, bool ad
 
 static void input_product(const ort_rnn_run *run, byte_product *p, const float *bias)
 {
-    scaling s = {.bias = bias};
+    ort_rnn_scaling s = {.bias = bias};
     quantized_product(run->call, p, &s, run->codes);
 }
 

@@ -49,15 +49,21 @@ typedef struct ort_rnn { /* prepared state */
     ort_rnn_sizes sizes; /* I, H, G, D of the constant weights */
     bool constant;       /* weights[] are filled */
     bool late;           /* quantized, but bias or peephole come with each run */
-    bool quantized;      /* DynamicQuantizeLSTM: W and R were [D][I][G*H] of 8 bits, constant */
+    bool quantized;      /* W and R are constants of 8 bits; DynamicQuantizeLSTM's [D][I][G*H] */
+    bool x_coded;        /* X is codes with this scale and zero point */
+    bool x_signed;
+    uint8_t x_zero;      /* or the bits of an int8 */
+    float x_scale;
     ort_rnn_weights weights[2];
 } ort_rnn;
 
 /* The tensors that weights are made of; B and P may be NULL. */
 typedef struct ort_rnn_source {
     const ort_tensor *W, *R, *B, *P;
-    /* Of bytes, which lie as [D][depth][G*H]: one number per direction, or per column of each. */
+    /* Of DynamicQuantizeLSTM's bytes, [D][depth][G*H]: one number per direction, or per column of
+     * each. Of codes that lie as floats do: floats [D][G*H], and zero points or NULL. */
     const ort_tensor *w_scale, *w_zero, *r_scale, *r_zero;
+    bool x_coded;
 } ort_rnn_source;
 
 enum { ORT_RNN_CHUNK = 8 }; /* batch rows that walk through time together */
@@ -109,5 +115,6 @@ ort_status ort_rnn_settle(const ort_prep *p, ort_rnn *rnn, ort_error *err);
 extern const ort_rnn_core ort_rnn_core_f32;
 extern const ort_rnn_core ort_rnn_core_f64;
 extern const ort_rnn_core ort_rnn_core_bytes; /* float, but for products with 8-bit weights */
+extern const ort_rnn_core ort_rnn_core_coded; /* float, of weights that stay in 8 bits */
 
 #endif

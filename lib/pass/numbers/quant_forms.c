@@ -83,17 +83,20 @@ static ort_status transpose_codes(ort_pass_context *c, ort_node *node, int *chan
 
 /* ---- weights of few bits */
 
-/* Does a product read these numbers together with codes of bytes? */
+/* Does a product read these numbers together with codes of bytes, or a recurrence as weights? */
 static bool multiplies(const ort_graph *graph, ort_id numbers)
 {
     ort_readers readers = ort_readers_of(graph, numbers);
     ort_node *node;
     ort_quant q;
     while ((node = ort_readers_next(&readers)))
-        if (ort_edit_is_any(node, "Conv|ConvTranspose|MatMul|Gemm") && node->inputs[1] == numbers &&
-            ort_quant_read(graph, ort_edit_producer(graph, node->inputs[0]), "DequantizeLinear",
-                           &q) &&
-            ort_quant_is_byte(q.dtype))
+        if (ort_edit_is_any(node, "LSTM|GRU|RNN")
+                ? node->inputs[1] == numbers || node->inputs[2] == numbers
+                : ort_edit_is_any(node, "Conv|ConvTranspose|MatMul|Gemm") &&
+                      node->inputs[1] == numbers &&
+                      ort_quant_read(graph, ort_edit_producer(graph, node->inputs[0]),
+                                     "DequantizeLinear", &q) &&
+                      ort_quant_is_byte(q.dtype))
             return true;
     return false;
 }

@@ -1,6 +1,7 @@
 /* quant_reach.c - DequantizeLinear goes behind moves before a product of codes, in a session.
  *
  *     DequantizeLinear, MaxPool, Conv     MaxPool on the codes, DequantizeLinear, Conv
+ *     DequantizeLinear, Concat, LSTM      the same, of its weights or its input
  *
  * NNCF and PyTorch quantize before a product alone, and have no pair behind a pool, a Concat or a
  * head that is transposed. As quant_sink.c, but before quant_units.c, which then finds the product
@@ -20,9 +21,20 @@ enum {
 static bool is_coded(const ort_graph *graph, ort_id id)
 {
     const ort_node *node = ort_edit_producer(graph, id);
-    for (int i = 0; i < DEPTH && ort_quant_moved(node) == 1; i++)
+    for (int i = 0; i < DEPTH && ort_quant_moved(node) > 0; i++)
         node = ort_edit_producer(graph, node->inputs[0]);
     return ort_edit_is(node, ONNX, "DequantizeLinear");
+}
+
+/* The slot of the other factor that a product or a recurrence has beside this value; -1: it is
+ * neither, or reads the value elsewhere. */
+static int other_factor(const ort_node *node, ort_id id)
+{
+    if (ort_edit_is_any(node, "Conv|ConvTranspose|MatMul|Gemm"))
+        return node->inputs[0] == id;
+    if (!ort_edit_is_any(node, "LSTM|GRU|RNN"))
+        return -1;
+    return node->inputs[2] == id ? 1 : node->inputs[0] == id || node->inputs[1] == id ? 2 : -1;
 }
 
 /* Does a product of codes read this value, moves alone in between? left: readers to ask. */
@@ -30,12 +42,13 @@ static bool is_multiplied(const ort_graph *graph, ort_id id, int depth, int *lef
 {
     ort_readers readers = ort_readers_of(graph, id);
     ort_node *node;
-    while ((node = ort_readers_next(&readers)) && --*left > 0)
-        if (ort_edit_is_any(node, "Conv|ConvTranspose|MatMul|Gemm")
-                ? is_coded(graph, node->inputs[node->inputs[0] == id])
-                : depth > 0 && ort_quant_moved(node) && node->output_count == 1 &&
-                      is_multiplied(graph, node->outputs[0], depth - 1, left))
+    while ((node = ort_readers_next(&readers)) && --*left > 0) {
+        const int other = other_factor(node, id);
+        if (other >= 0 ? is_coded(graph, node->inputs[other])
+                       : depth > 0 && ort_quant_moved(node) && node->output_count == 1 &&
+                             is_multiplied(graph, node->outputs[0], depth - 1, left))
             return true;
+    }
     return false;
 }
 
