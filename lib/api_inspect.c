@@ -10,7 +10,7 @@
 #include "graph/extract.h"
 #include "io/source.h"
 #include "op/types.h"
-#include "provider/provider.h"
+#include "provider/partition.h"
 #include "report/memory_report.h"
 #include "report/pack_report.h"
 #include "report/report.h"
@@ -72,6 +72,16 @@ const char *ort_provider_name(int index)
 {
     const ort_provider *provider = ort_provider_at(index);
     return provider ? provider->name : NULL;
+}
+
+const char *ort_provider_foreign_name(int index)
+{
+    return ort_partition_foreign(index);
+}
+
+ort_status ort_providers_check(const char *list, ort_error *err)
+{
+    return ort_partition_check_list(ort_provider_table(), list, err);
 }
 
 ort_status ort_supports_report(const ort_env *env, char **json, ort_error *err)

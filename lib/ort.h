@@ -696,7 +696,11 @@ typedef struct ort_session_options {
     size_t size;
     int level;                /* 0 none, 1 basic, 2 extended, 3 layout; -1: default (3) */
     const char *const *disable; /* names of passes to leave out, NULL-terminated; or NULL */
-    const char *providers;    /* names (ort_provider_name) with commas; NULL: the first */
+    /* In order of preference, with commas, each with its options behind colons:
+     * "opencl:device=0:fp16=1,cpu"; names as of ort_provider_name. The first of the table runs what
+     * the others don't. NULL: it alone. A device that is missing is an error where the list names
+     * nobody else, and a warning otherwise. */
+    const char *providers;
     bool strict;              /* an unsupported provider request is an error */
     const char *const *extra_outputs; /* names of intermediate values to keep, or NULL */
     bool keep_all;            /* keep every value (dumping): no node is fused; slower */
@@ -722,6 +726,11 @@ ORT_WARN_UNUSED ort_status ort_session_load(ort_env *env, const char *path,
                                             ort_session **session, ort_error *err);
 /* The providers of this build, first the one that runs where none is named; NULL past the end. */
 const char *ort_provider_name(int index);
+/* Those of other runtimes that this build lacks ("cuda"), so that a message can say so. */
+const char *ort_provider_foreign_name(int index);
+/* Is the list in order: names of this build, each with its options? ORT_ERROR_USAGE says what
+ * isn't. Opens no device. */
+ORT_WARN_UNUSED ort_status ort_providers_check(const char *list, ort_error *err);
 /* The model is borrowed and must outlive the session (its weights are used where they lie); it is
  * not changed: passes work on a copy of the graph. */
 ORT_WARN_UNUSED ort_status ort_session_new(ort_env *env, ort_model *model,

@@ -39,6 +39,9 @@ static bool is_provider(const char *text, size_t length)
     for (int i = 0; (name = ort_provider_name(i)) != NULL; i++)
         if (strlen(name) == length && !strncmp(name, text, length))
             return true;
+    for (int i = 0; (name = ort_provider_foreign_name(i)) != NULL; i++)
+        if (strlen(name) == length && !strncmp(name, text, length))
+            return true; /* check_providers says that this build lacks it */
     return false;
 }
 
@@ -46,7 +49,7 @@ static bool are_providers(const char *list)
 {
     for (;;) {
         size_t length = strcspn(list, ",");
-        if (!is_provider(list, length))
+        if (!is_provider(list, strcspn(list, ",:")))
             return false;
         if (list[length] == '\0')
             return true;
@@ -55,6 +58,15 @@ static bool are_providers(const char *list)
 }
 
 const option_words settings_providers = {list_providers, are_providers};
+
+/* Their options, and names that this build lacks. */
+static int check_providers(const char *list)
+{
+    ort_error err = ORT_ERROR_INIT;
+    return list == NULL || ort_providers_check(list, &err) == ORT_OK
+               ? 0
+               : tool_usage("%s", err.message);
+}
 
 const char *settings_provider(const settings *s)
 {
@@ -248,7 +260,7 @@ int settings_resolve(settings *s)
     const char *log = getenv("ORT_LOG");
     log = log != NULL && log[0] != '\0' ? log : NULL;
     if ((status = check_passes(&s->disable)) != 0 || (status = take_variables(s)) != 0 ||
-        (status = check_log(log)) != 0)
+        (status = check_log(log)) != 0 || (status = check_providers(s->provider)) != 0)
         return status;
     if (log != NULL && s->verbose == 0)
         s->verbose = !strcmp(log, "debug") ? 2 : !strcmp(log, "info") ? 1 : 0;

@@ -276,7 +276,7 @@ static void put_functions(json_object *r, FILE *stream)
 static const char *who_runs(json_object *o)
 {
     bool foreign = json_object_get_boolean(member(o, "foreign"));
-    if (json_object_get_boolean(member(o, "cpu")))
+    if (json_object_get_boolean(member(o, ort_provider_name(0))))
         return *text_of(o, "library") ? text_of(o, "library") : "yes";
     if (!json_object_get_boolean(member(o, "known")))
         return foreign ? "UNKNOWN DOMAIN" : "UNKNOWN";
@@ -285,7 +285,8 @@ static const char *who_runs(json_object *o)
 
 static void put_ops(json_object *r, FILE *stream)
 {
-    static const char *const heads[] = {"operator", ">opset", ">since", ">nodes", "cpu", "", NULL};
+    const char *const heads[] = {"operator", ">opset", ">since", ">nodes", ort_provider_name(0), "",
+                                 NULL};
     json_object *list = member(r, "operators");
     bool foreign = false;
     table *t = table_new(heads);

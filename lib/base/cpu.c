@@ -330,3 +330,29 @@ unsigned ort_cpu_set_flush(bool flush)
     return 0;
 }
 #endif
+
+/* ---- for reports */
+
+char *ort_cpu_name(char *text, size_t size)
+{
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    snprintf(text, size, "processor");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *name = strchr(line, ':');
+        if (strncmp(line, "model name", 10) || !name)
+            continue;
+        name += 1 + strspn(name + 1, " ");
+        snprintf(text, size, "%.*s", (int)strcspn(name, "\n"), name);
+        break;
+    }
+    if (file)
+        fclose(file);
+    return text;
+}
+
+uint64_t ort_cpu_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : 0;
+}

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct ort_cpu {
     bool avx2;        /* AVX2, FMA and F16C, enabled by the system */
@@ -35,6 +36,11 @@ int ort_cpu_count_whole(void);
 /* Threads of the whole machine that run or are ready to, this one included; 0 when unknown. Takes
  * some microseconds, allocates nothing. */
 int ort_cpu_count_running(void);
+
+/* What the processor calls itself, and the bytes of the machine's memory: for reports. Returns
+ * `text`. */
+char *ort_cpu_name(char *text, size_t size);
+uint64_t ort_cpu_memory(void);
 
 /* Set flush-to-zero and denormals-are-zero for this thread (`flush`) or clear both; returns the
  * previous control word for ort_cpu_restore_fp. */

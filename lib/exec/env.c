@@ -12,6 +12,7 @@
 #include "base/cpu.h"
 #include "base/options.h"
 #include "base/strbuf.h"
+#include "provider/provider.h"
 
 #define MAX_THREADS 1024
 
@@ -58,6 +59,7 @@ ort_status ort_env_new(const ort_env_options *options, ort_env **env, ort_error 
     if (!e)
         return ort_error_memory(err, sizeof *e);
     e->options = *options;
+    e->providers = ort_provider_table();
     e->limits.memory_bytes = e->options.max_memory_bytes;
     e->log = (ort_log){e->options.log, e->options.log_arg, e->options.log_level};
     e->spin_us = e->options.spin_us < 0 ? ORT_DEFAULT_SPIN_US : e->options.spin_us;

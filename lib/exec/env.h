@@ -18,6 +18,7 @@ struct ort_env {
     ort_limits limits; /* of calls that load, check, rewrite or prepare a model */
     int threads;
     int spin_us;
+    const struct ort_provider *const *providers; /* the table, ended by NULL */
     ORT_VEC(void *) libraries; /* handles of dlopen */
 };
 

@@ -14,7 +14,7 @@
 #include "exec/env.h"
 #include "io/blob.h"
 #include "op/op.h"
-#include "provider/provider.h"
+#include "provider/partition.h"
 
 typedef struct ort_program ort_program;
 typedef struct ort_plan ort_plan;

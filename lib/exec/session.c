@@ -310,6 +310,58 @@ static ort_status simplify(creation *c, ort_error *err)
     return ORT_OK;
 }
 
+static ort_status open_providers(creation *c, ort_error *err)
+{
+    const ort_partition_setup setup = {.table = c->env->providers,
+                                       .list = c->options->providers,
+                                       .strict = c->options->strict,
+                                       .threads = c->env->threads,
+                                       .log = &c->env->log};
+    return ort_partition_open(&c->session->partition, &setup, err);
+}
+
+typedef struct refusals { /* of a provider that should have run all */
+    const ort_partition *partition;
+    int count;
+    char first[300];
+} refusals;
+
+static void note_refusal(void *arg, const ort_node *node, const ort_provider *by, const char *why)
+{
+    refusals *r = arg;
+    char label[200];
+    if (!ort_partition_idles(r->partition, node) && !r->count++)
+        snprintf(r->first, sizeof r->first, "%s: %s", ort_node_label(node, label, sizeof label),
+                 why);
+}
+
+/* Who runs which node, and one line that says it. */
+static ort_status divide(creation *c, ort_error *err)
+{
+    ort_partition *p = &c->session->partition;
+    refusals refused = {.partition = p};
+    ort_tally tally;
+    char line[300];
+    bool asks = p->count > 1;
+    ORT_TRY(ort_partition_assign(p, c->graph, c->findings, asks ? note_refusal : NULL, &refused,
+                                 err));
+    if (!asks)
+        return ORT_OK;
+    ORT_TRY(ort_partition_order(p, c->graph, err));
+    ORT_TRY(ort_partition_tally(p, c->graph, &tally, err));
+    ort_log_write(&c->env->log, ORT_LOG_INFO, "%s",
+                  ort_partition_line(p, &tally, line, sizeof line));
+    int left = tally.nodes[p->count - 1];
+    if (p->host_named || !left)
+        return ORT_OK;
+    if (c->options->strict)
+        return ort_error_set(err, ORT_ERROR_GATE, "provider '%s' doesn't run %d nodes; first %s",
+                             p->list[0].row->name, left, refused.first);
+    ort_log_write(&c->env->log, ORT_LOG_WARNING, "%d nodes run on %s; first %s", left,
+                  ort_partition_host(p)->name, refused.first);
+    return ORT_OK;
+}
+
 /* Each provider's own forms, inside of its part. */
 static ort_status lower(creation *c, ort_error *err)
 {
@@ -353,8 +405,7 @@ static ort_status prepare(creation *c, ort_error *err)
 static ort_status create(creation *c, ort_error *err)
 {
     ORT_TRY(ort_findings_new(&c->findings, err));
-    ORT_TRY(ort_partition_open(&c->session->partition, c->options->providers, c->options->strict,
-                               &c->env->log, err));
+    ORT_TRY(open_providers(c, err));
     ORT_TRY(ort_graph_inline_functions(c->graph, err));
     ORT_TRY(settle_inputs(c, err));
     ORT_TRY(check(c, err));
@@ -366,9 +417,10 @@ static ort_status create(creation *c, ort_error *err)
     ORT_TRY(add_extra_outputs(c, err));
     if (!from_pack(c)) /* whose graph is lowered already */
         ORT_TRY(simplify(c, err));
-    ORT_TRY(ort_partition_assign(&c->session->partition, c->graph, c->findings, err));
+    ORT_TRY(divide(c, err));
     if (!from_pack(c))
         ORT_TRY(lower(c, err));
+    ORT_TRY(ort_partition_order(&c->session->partition, c->graph, err));
     ORT_TRY(describe_outputs(c, err));
     return prepare(c, err);
 }

@@ -8,7 +8,7 @@
 #include "exec/spares.h"
 #include "exec/state.h"
 #include "io/source.h"
-#include "provider/provider.h"
+#include "provider/partition.h"
 
 typedef struct ort_port { /* an input or output as callers see it */
     const char *name;

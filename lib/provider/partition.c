@@ -1,13 +1,34 @@
-/* partition.c - the table of providers, opening a list of them, and giving nodes to them. */
+/* partition.c - the table of providers, and opening those that a user's list names. */
+#include "provider/partition.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/findings.h"
-#include "provider/provider.h"
 
-static const ort_provider *const providers[] = {&ort_provider_cpu, NULL};
+#define X(name) extern const ort_provider ort_provider_##name;
+#include "provider/providers.def"
+#undef X
+
+static const ort_provider *const providers[] = {
+#define X(name) &ort_provider_##name,
+#include "provider/providers.def"
+#undef X
+    NULL,
+};
+
+/* What users of other runtimes ask for. A name that a build has is found before this list is. */
+static const char *const foreign[] = {
+    "acl", "azure", "cann", "coreml", "cuda", "directml", "dml", "dnnl", "js", "migraphx", "nnapi",
+    "nv_tensorrt_rtx", "opencl", "openvino", "qnn", "rknpu", "rocm", "tensorrt", "tvm", "vitisai",
+    "vsinpu", "vulkan", "webgpu", "webnn", "xnnpack", NULL,
+};
+
+const ort_provider *const *ort_provider_table(void)
+{
+    return providers;
+}
 
 const ort_provider *ort_provider_at(int index)
 {
@@ -15,154 +36,244 @@ const ort_provider *ort_provider_at(int index)
     return index >= 0 && index < count ? providers[index] : NULL;
 }
 
-static const ort_provider *find(const char *name, size_t length)
+const char *ort_partition_foreign(int index)
 {
-    for (int i = 0; providers[i]; i++)
-        if (strlen(providers[i]->name) == length && !memcmp(providers[i]->name, name, length))
-            return providers[i];
+    int count = (int)(sizeof foreign / sizeof *foreign) - 1;
+    return index >= 0 && index < count ? foreign[index] : NULL;
+}
+
+/* ---- the table */
+
+/* Either all of what only devices have, or none of it. */
+static bool is_whole(const ort_provider *p)
+{
+    bool moves = p->copy_cost && p->plan && p->plan_free && p->frame && p->frame_free &&
+                 p->copy_in && p->run && p->copy_out && p->sync;
+    bool any = p->copy_cost || p->plan || p->plan_free || p->frame || p->frame_free ||
+               p->copy_in || p->run || p->copy_out || p->sync;
+    return p->size == sizeof *p && p->name && *p->name && p->doc && p->open && p->close &&
+           p->devices && p->claim && p->supports && p->cost && (p->host ? !any : moves);
+}
+
+/* What the syntax of lists takes for itself can't be part of a name. */
+static bool is_name(const char *text)
+{
+    return !text[strcspn(text, ",:= ")];
+}
+
+ort_status ort_provider_table_check(const ort_provider *const *table, ort_error *err)
+{
+    for (int i = 0; table[i]; i++) {
+        const ort_provider *p = table[i];
+        if (!is_whole(p) || !is_name(p->name))
+            return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s' isn't whole",
+                                 p->name ? p->name : "");
+        if (p->host != (i == 0))
+            return ort_error_set(err, ORT_ERROR_USAGE,
+                                 "provider '%s': the first row is the host, and no other",
+                                 p->name);
+        for (int k = 0; k < i; k++)
+            if (!strcmp(p->name, table[k]->name))
+                return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s' is there twice", p->name);
+    }
+    return table[0] ? ORT_OK : ort_error_set(err, ORT_ERROR_USAGE, "there is no provider");
+}
+
+/* ---- a list "name:key=value:key=value,name" */
+
+typedef struct wanted { /* one of the list */
+    const ort_provider *row;
+    ort_provider_setup setup;
+    int cost; /* on 1, off -1, not said 0 */
+    char text[512]; /* that options point into */
+} wanted;
+
+static const ort_provider *find(const ort_provider *const *table, const char *name)
+{
+    for (int i = 0; table[i]; i++)
+        if (!strcmp(table[i]->name, name))
+            return table[i];
     return NULL;
 }
 
-static ort_status unknown(const char *name, size_t length, ort_error *err)
+static ort_status unknown(const ort_provider *const *table, const char *name, ort_error *err)
 {
     char list[256] = "";
-    for (int i = 0; providers[i]; i++) {
+    bool known = false;
+    for (int i = 0; table[i]; i++) {
         size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", providers[i]->name);
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", table[i]->name);
     }
-    return ort_error_set(err, ORT_ERROR_USAGE, "provider '%.*s' is unknown; this build has: %s",
-                         (int)length, name, list);
+    for (int i = 0; foreign[i]; i++)
+        known = known || !strcmp(foreign[i], name);
+    return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s' is %s; this build has: %s", name,
+                         known ? "not in this build" : "unknown", list);
 }
 
-static ort_status open_one(ort_partition *p, const ort_provider *provider, bool last, bool strict,
-                           const ort_log *log, ort_error *err)
+static ort_status unknown_option(const ort_provider *row, const char *key, ort_error *err)
+{
+    char list[256] = "cost=on|off";
+    if (row->host)
+        return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s' has no options", row->name);
+    for (int i = 0; row->options && row->options[i]; i++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, ", %s", row->options[i]);
+    }
+    return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s' has no option '%s'; it has: %s",
+                         row->name, key, list);
+}
+
+static bool has_option(const ort_provider *row, const char *key)
+{
+    size_t length = strlen(key);
+    for (int i = 0; row->options && row->options[i]; i++)
+        if (!strncmp(row->options[i], key, length) && row->options[i][length] == '=')
+            return true;
+    return false;
+}
+
+static ort_status add_option(wanted *w, char *text, ort_error *err)
+{
+    char *value = strchr(text, '=');
+    if (!value || value == text || !value[1])
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "provider '%s': '%s' isn't an option; options are KEY=VALUE, each "
+                             "behind a colon", w->row->name, text);
+    *value++ = '\0';
+    if (!strcmp(text, "cost") && !w->row->host) {
+        if (strcmp(value, "on") && strcmp(value, "off"))
+            return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s': cost is on or off, not '%s'",
+                                 w->row->name, value);
+        w->cost = !strcmp(value, "on") ? 1 : -1;
+        return ORT_OK;
+    }
+    if (!has_option(w->row, text))
+        return unknown_option(w->row, text, err);
+    for (int i = 0; i < w->setup.option_count; i++)
+        if (!strcmp(w->setup.options[i].key, text))
+            return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s': option '%s' comes twice",
+                                 w->row->name, text);
+    if (w->setup.option_count == ORT_PROVIDER_OPTIONS_MAX)
+        return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s': more than %d options",
+                             w->row->name, ORT_PROVIDER_OPTIONS_MAX);
+    w->setup.options[w->setup.option_count++] = (ort_provider_option){text, value};
+    return ORT_OK;
+}
+
+/* The next of the list, which moves on. */
+static ort_status parse_one(const ort_provider *const *table, const char **list, wanted *w,
+                            ort_error *err)
+{
+    size_t length = strcspn(*list, ",");
+    char *rest = w->text, *part;
+    memset(w, 0, sizeof *w);
+    if (length >= sizeof w->text)
+        return ort_error_set(err, ORT_ERROR_USAGE, "provider '%.40s...' has too many options",
+                             *list);
+    memcpy(w->text, *list, length);
+    *list += length + ((*list)[length] == ',');
+    part = strsep(&rest, ":");
+    w->row = find(table, part);
+    if (!w->row)
+        return unknown(table, part, err);
+    while ((part = strsep(&rest, ":")) != NULL)
+        ORT_TRY(add_option(w, part, err));
+    return ORT_OK;
+}
+
+ort_status ort_partition_check_list(const ort_provider *const *table, const char *list,
+                                    ort_error *err)
+{
+    wanted w;
+    while (list && *list)
+        ORT_TRY(parse_one(table, &list, &w, err));
+    return ORT_OK;
+}
+
+/* ---- opening */
+
+/* A device that is missing leaves its place to the others, if the list names others. */
+static ort_status open_one(ort_partition *p, const ort_partition_setup *setup, wanted *w,
+                           bool may_lack, ort_error *err)
 {
     ort_error problem = {0};
     void *device = NULL;
-    for (int i = 0; i < p->provider_count; i++)
-        if (p->providers[i] == provider)
-            return ORT_OK;
-    if (p->provider_count == ORT_PROVIDERS_MAX)
-        return ort_error_set(err, ORT_ERROR_USAGE, "more than %d providers", ORT_PROVIDERS_MAX);
-    ort_status status = provider->open(&device, &problem);
-    if (status != ORT_OK && (strict || (last && !p->provider_count)))
-        return ort_error_set(err, status, "provider '%s': %s", provider->name, problem.message);
-    if (status != ORT_OK) {
-        ort_log_write(log, ORT_LOG_WARNING, "provider '%s' is left out: %s", provider->name,
+    for (int i = 0; i < p->count; i++)
+        if (p->list[i].row == w->row)
+            return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s' comes twice", w->row->name);
+    if (p->count == ORT_PROVIDERS_MAX - 1 && !w->row->host)
+        return ort_error_set(err, ORT_ERROR_USAGE, "more than %d providers", ORT_PROVIDERS_MAX - 1);
+    w->setup.log = setup->log;
+    w->setup.threads = setup->threads;
+    ort_status status = w->row->open(&w->setup, &device, &problem);
+    if (status == ORT_ERROR_DEVICE && may_lack) {
+        ort_log_write(setup->log, ORT_LOG_WARNING, "provider '%s' is left out: %s", w->row->name,
                       problem.message);
         return ORT_OK;
     }
-    p->providers[p->provider_count] = provider;
-    p->devices[p->provider_count++] = device;
+    if (status != ORT_OK)
+        return ort_error_set(err, status, "provider '%s': %s", w->row->name, problem.message);
+    bool by_cost = w->cost > 0 || (!w->cost && p->host_named);
+    p->list[p->count++] = (ort_open_provider){w->row, device, by_cost};
     return ORT_OK;
 }
 
-ort_status ort_partition_open(ort_partition *partition, const char *list, bool strict,
-                              const ort_log *log, ort_error *err)
+/* Each of the list but the host. */
+static ort_status open_list(ort_partition *p, const ort_partition_setup *setup, wanted *host,
+                            ort_error *err)
 {
-    const char *p = list && *list ? list : providers[0]->name;
-    while (*p) {
-        size_t length = strcspn(p, ",");
-        const ort_provider *provider = find(p, length);
-        if (!provider)
-            return unknown(p, length, err);
-        ORT_TRY(open_one(partition, provider, !p[length], strict, log, err));
-        p += length + (p[length] == ',');
+    const char *list = setup->list;
+    wanted w;
+    for (const char *at = list; *at;) {
+        ORT_TRY(parse_one(setup->table, &at, &w, err));
+        p->host_named = p->host_named || w.row->host;
+    }
+    while (*list) {
+        ORT_TRY(parse_one(setup->table, &list, &w, err));
+        if (w.row->host && host->row)
+            return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s' comes twice", w.row->name);
+        bool may_lack = !setup->strict && (p->host_named || *list || p->count);
+        if (w.row->host)
+            *host = w;
+        else
+            ORT_TRY(open_one(p, setup, &w, may_lack, err));
     }
     return ORT_OK;
 }
 
-static int claim(const ort_partition *p, const ort_graph *graph, const ort_node *node,
-                 const char **why)
+ort_status ort_partition_open(ort_partition *partition, const ort_partition_setup *setup,
+                              ort_error *err)
 {
-    for (int i = 0; i < p->provider_count; i++)
-        if (p->providers[i]->claim(p->devices[i], graph, node, why))
-            return i;
-    return -1;
-}
-
-static void count_cuts(ort_partition *p, const ort_graph *graph)
-{
-    const ort_node *node;
-    ORT_EACH_NODE(graph, node)
-        for (int i = 0; i < node->input_count; i++) {
-            ort_id from = ort_graph_producer(graph, node->inputs[i]);
-            if (from != ORT_ID_NONE && p->owner[from] != p->owner[node->id])
-                p->cut_edges++;
-        }
-}
-
-ort_status ort_partition_assign(ort_partition *partition, const ort_graph *graph,
-                                ort_findings *findings, ort_error *err)
-{
-    const ort_node *node;
-    char label[256];
-    free(partition->owner);
-    partition->owner = malloc(graph->nodes.count + 1);
-    if (!partition->owner)
-        return ort_error_memory(err, graph->nodes.count);
-    memset(partition->owner, -1, graph->nodes.count + 1);
-    ORT_EACH_NODE(graph, node)
-    {
-        const char *why = "no provider was opened";
-        partition->owner[node->id] = (int8_t)claim(partition, graph, node, &why);
-        if (partition->owner[node->id] < 0)
-            ort_findings_add(findings, ORT_FINDING_ERROR,
-                             "%s: no provider runs operator %s%s%s of opset %d: %s",
-                             ort_node_label(node, label, sizeof label), node->domain,
-                             node->domain[0] ? "." : "", node->op_type, node->opset, why);
-    }
-    count_cuts(partition, graph);
-    return ORT_OK;
-}
-
-/* Nodes that a provider's lowering made. */
-static ort_status own_new_nodes(ort_partition *p, const ort_graph *graph, size_t before, int owner,
-                                ort_error *err)
-{
-    int8_t *owners = realloc(p->owner, graph->nodes.count + 1);
-    if (!owners)
-        return ort_error_memory(err, graph->nodes.count);
-    memset(owners + before, owner, graph->nodes.count - before);
-    p->owner = owners;
-    return ORT_OK;
-}
-
-ort_status ort_partition_lower(ort_partition *partition, ort_model *model,
-                               const ort_pass_options *options, ort_error *err)
-{
-    for (int i = 0; i < partition->provider_count; i++) {
-        size_t before = model->graph->nodes.count;
-        ort_pass_options own = *options;
-        own.table = partition->providers[i]->lower;
-        if (!own.table)
-            continue;
-        ORT_TRY(ort_passes_run(model, &own, err));
-        ORT_TRY(own_new_nodes(partition, model->graph, before, i, err));
-    }
-    return ORT_OK;
+    wanted host = {0};
+    if (setup->list && *setup->list)
+        ORT_TRY(open_list(partition, setup, &host, err));
+    else
+        partition->host_named = true;
+    host.row = setup->table[0];
+    return open_one(partition, setup, &host, false, err);
 }
 
 const char *ort_partition_name(const ort_partition *partition, const ort_node *node)
 {
-    int owner = partition->owner ? partition->owner[node->id] : -1;
-    return owner >= 0 ? partition->providers[owner]->name : "none";
+    int owner = ort_partition_owner(partition, node);
+    return owner >= 0 ? partition->list[owner].row->name : "none";
 }
 
 const char *ort_partition_names(const ort_partition *partition, char *text, size_t size)
 {
     text[0] = '\0';
-    for (int i = 0; i < partition->provider_count; i++) {
+    for (int i = 0; i < partition->count; i++) {
         size_t used = strlen(text);
-        snprintf(text + used, size - used, "%s%s", i ? "," : "", partition->providers[i]->name);
+        snprintf(text + used, size - used, "%s%s", i ? "," : "", partition->list[i].row->name);
     }
     return text;
 }
 
 void ort_partition_release(ort_partition *partition)
 {
-    for (int i = 0; i < partition->provider_count; i++)
-        partition->providers[i]->close(partition->devices[i]);
+    for (int i = 0; i < partition->count; i++)
+        partition->list[i].row->close(partition->list[i].device);
     free(partition->owner);
+    free(partition->idle);
     memset(partition, 0, sizeof *partition);
 }

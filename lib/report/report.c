@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "graph/properties.h"
 #include "op/types.h"
+#include "provider/provider.h"
 
 /* Constant nodes whose output a later one gives again: reports leave them out, and say so. */
 static void put_replaced(ort_json *json, const ort_model *model)
@@ -433,7 +434,7 @@ static void put_ops(ort_json *json, const ort_model *model)
         ort_json_bool(json, op != NULL);
         ort_json_key(json, "fits"); /* inputs and outputs are those of the operator */
         ort_json_bool(json, use->fits);
-        ort_json_key(json, "cpu");
+        ort_json_key(json, ort_provider_at(0)->name);
         ort_json_bool(json, use->runs);
         if (op && ort_op_library(op))
             ort_report_text(json, "library", ort_op_library(op)->name);

@@ -50,7 +50,7 @@ static void put_row(ort_json *json, const ort_op *op, const ort_report_provider 
     ort_report_int(json, "since", op->since);
     ort_json_key(json, "deprecated");
     ort_json_bool(json, op->traits & ORT_TRAIT_DEPRECATED);
-    ort_json_key(json, "cpu");
+    ort_json_key(json, providers[0].name);
     ort_json_bool(json, ort_op_runs(op));
     put_providers(json, op, providers, provider_count);
     if (ort_op_library(op))

@@ -76,6 +76,10 @@ static void words_and_numbers(test_state *test)
     CHECK(!ort_pass_name(-1, NULL, NULL) && !ort_pass_name(100000, NULL, NULL));
     CHECK(!ort_pass_is_exact(NULL));
     CHECK(ort_provider_name(0) && !ort_provider_name(-1) && !ort_provider_name(1000));
+    CHECK(ort_provider_foreign_name(0) && !ort_provider_foreign_name(-1) &&
+          !ort_provider_foreign_name(1000));
+    CHECK(ort_providers_check(NULL, NULL) == ORT_OK && ort_providers_check("", NULL) == ORT_OK);
+    CHECK(ort_providers_check("nobody", NULL) == ORT_ERROR_USAGE);
     CHECK(ort_peak_rss_bytes() > 0 && ort_process_age_ns() > 0);
     char text[100];
     for (size_t size = 0; size < sizeof text; size++) /* a list that is cut stays in its room */

@@ -1,11 +1,29 @@
 /* cpu_provider.c - the provider that is always there: it runs every operator that has a run
  * function.
  */
+#include "base/cpu.h"
 #include "provider/provider.h"
 
-static ort_status cpu_open(void **device, ort_error *err)
+static ort_status cpu_devices(ort_device_fn *tell, void *arg, ort_error *err)
 {
-    *device = NULL;
+    char name[128];
+    ort_cpu_name(name, sizeof name);
+    ort_device_info info = {.name = name,
+                            .vendor = "",
+                            .platform = "this process",
+                            .driver = "libort",
+                            .version = ort_version(),
+                            .kind = "cpu",
+                            .memory_bytes = ort_cpu_memory(),
+                            .units = (unsigned)ort_cpu_count_usable(),
+                            .unified = true};
+    tell(arg, &info);
+    return ORT_OK;
+}
+
+static ort_status cpu_open(const ort_provider_setup *setup, void **device, ort_error *err)
+{
+    *device = (void *)(uintptr_t)setup->threads; /* all that costs depend on */
     return ORT_OK;
 }
 
@@ -26,6 +44,14 @@ static bool cpu_supports(const ort_op *op)
     return ort_op_runs(op) && !(op->traits & ORT_TRAIT_DEPRECATED);
 }
 
+/* Sums of products, other arithmetic, memory, a step's own time. */
+static double cpu_cost(void *device, const ort_cost *cost, double bytes)
+{
+    double threads = (double)(uintptr_t)device;
+    return cost->macs * 2 / (40e9 * threads) + cost->flops / (4e9 * threads) + bytes / 10e9 +
+           0.5e-6;
+}
+
 static const ort_pass *const lowering[] = {
     &ort_pass_quant_sink,     &ort_pass_quant_means,      &ort_pass_quant_tables,
     &ort_pass_coded_rnns,     &ort_pass_coded_convs,      &ort_pass_conv_gate,
@@ -35,11 +61,15 @@ static const ort_pass *const lowering[] = {
 };
 
 const ort_provider ort_provider_cpu = {
+    .size = sizeof(ort_provider),
     .name = "cpu",
     .doc = "this processor",
+    .host = true,
+    .devices = cpu_devices,
     .open = cpu_open,
     .close = cpu_close,
     .claim = cpu_claim,
     .supports = cpu_supports,
     .lower = lowering,
+    .cost = cpu_cost,
 };

@@ -1,0 +1,200 @@
+/* partition_cost.c - what moving is worth: a least cut between the host and one provider.
+ *
+ * The source's side stays on the host, the sink's goes to the provider. A node that the provider
+ * claims costs on either side what it takes there. A value costs a copy, once, where its producer
+ * and any of its readers lie on different sides; inputs and outputs of the graph lie on the host.
+ */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/min_cut.h"
+#include "provider/partition.h"
+
+enum { SOURCE, SINK };
+
+/* Sizes of open dimensions, for estimates: one of a batch, and a few dozen of anything else. */
+enum { ASSUMED_BATCH = 1, ASSUMED_LENGTH = 64 };
+
+typedef struct weighing {
+    ort_partition *partition;
+    const ort_graph *graph;
+    int provider;
+    ort_min_cut cut;
+    uint32_t *vertex; /* by node id; 0 (the source): stays on the host whatever it costs */
+    bool ok;          /* memory was enough */
+} weighing;
+
+static int64_t picoseconds(double seconds)
+{
+    double p = seconds * 1e12;
+    return p > 1e15 ? (int64_t)1e15 : p < 1 ? 1 : (int64_t)p;
+}
+
+static ort_type settled(const ort_type *type)
+{
+    ort_type t = *type;
+    for (int d = 0; d < t.rank; d++)
+        if (!ort_dim_known(t.dim[d]))
+            t.dim[d] = ort_dim_of(d ? ASSUMED_LENGTH : ASSUMED_BATCH);
+    return t;
+}
+
+static double bytes_of(const ort_graph *graph, ort_id id)
+{
+    double bytes = 0;
+    ort_type type = settled(&graph->values.data[id]->fact.type);
+    return ort_type_bytes(&type, &bytes) ? bytes : 0;
+}
+
+enum { MOST_SLOTS = 16 };
+
+/* The node's work with open dimensions assumed; its bytes. */
+static void cost_of(const weighing *w, const ort_node *node, ort_cost *cost, double *bytes)
+{
+    ort_fact facts[2 * MOST_SLOTS];
+    const ort_fact *in[MOST_SLOTS];
+    int ins = node->input_count < MOST_SLOTS ? node->input_count : MOST_SLOTS;
+    int outs = node->output_count < MOST_SLOTS ? node->output_count : MOST_SLOTS;
+    *bytes = 0;
+    for (int i = 0; i < ins + outs; i++) {
+        ort_id id = i < ins ? node->inputs[i] : node->outputs[i - ins];
+        facts[i] = (ort_fact){0};
+        if (i < ins)
+            in[i] = id == ORT_ID_NONE ? NULL : &facts[i];
+        if (id == ORT_ID_NONE)
+            continue;
+        facts[i] = w->graph->values.data[id]->fact;
+        facts[i].type = settled(&facts[i].type);
+        *bytes += bytes_of(w->graph, id);
+    }
+    ort_infer x = {.node = node, .op = node->op, .opset = node->opset, .in_count = ins,
+                   .out_count = outs, .in = in, .out = facts + ins, .graph = w->graph};
+    ort_cost_of(&x, cost);
+}
+
+static void add_edge(weighing *w, uint32_t from, uint32_t to, int64_t capacity)
+{
+    w->ok = w->ok && ort_min_cut_edge(&w->cut, from, to, capacity);
+}
+
+static uint32_t add_vertex(weighing *w)
+{
+    uint32_t v = w->ok ? ort_min_cut_vertex(&w->cut) : UINT32_MAX;
+    w->ok = w->ok && v != UINT32_MAX;
+    return w->ok ? v : SOURCE;
+}
+
+static void add_node(weighing *w, const ort_node *node)
+{
+    const ort_open_provider *own = &w->partition->list[w->provider];
+    const ort_open_provider *host = &w->partition->list[w->partition->count - 1];
+    ort_cost cost;
+    double bytes;
+    cost_of(w, node, &cost, &bytes);
+    uint32_t v = w->vertex[node->id] = add_vertex(w);
+    add_edge(w, SOURCE, v, picoseconds(own->row->cost(own->device, &cost, bytes)));
+    add_edge(w, v, SINK, picoseconds(host->row->cost(host->device, &cost, bytes)));
+}
+
+typedef struct tie { /* of a value: made when a first reader may lie on the other side */
+    uint32_t up, down; /* 0: none yet */
+} tie;
+
+/* A reader of value `id` at vertex `to`, SOURCE for all that stays on the host. */
+static void add_reader(weighing *w, tie *ties, ort_id id, uint32_t to)
+{
+    ort_id producer = ort_graph_producer(w->graph, id);
+    uint32_t from = producer == ORT_ID_NONE ? SOURCE : w->vertex[producer];
+    const ort_open_provider *own = &w->partition->list[w->provider];
+    if (from == to)
+        return;
+    int64_t copy = picoseconds(own->row->copy_cost(own->device, bytes_of(w->graph, id)));
+    if (to != SOURCE) {
+        if (!ties[id].up) {
+            ties[id].up = add_vertex(w);
+            add_edge(w, from, ties[id].up, copy);
+        }
+        add_edge(w, ties[id].up, to, ORT_CUT_NEVER);
+    }
+    if (from != SOURCE) {
+        if (!ties[id].down) {
+            ties[id].down = add_vertex(w);
+            add_edge(w, ties[id].down, from, copy);
+        }
+        add_edge(w, to, ties[id].down, ORT_CUT_NEVER);
+    }
+}
+
+static void add_values(weighing *w, tie *ties)
+{
+    const ort_graph *graph = w->graph;
+    const ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        for (int i = 0; i < node->input_count; i++)
+            if (ort_partition_moves(graph, node->inputs[i]))
+                add_reader(w, ties, node->inputs[i], w->vertex[node->id]);
+        for (int i = 0; i < node->implicit_count; i++)
+            if (ort_partition_moves(graph, node->implicit[i]))
+                add_reader(w, ties, node->implicit[i], SOURCE);
+    }
+    for (size_t i = 0; i < graph->outputs.count; i++)
+        if (ort_partition_moves(graph, graph->outputs.data[i]))
+            add_reader(w, ties, graph->outputs.data[i], SOURCE);
+}
+
+static void give_back(weighing *w, const bool *sink_side, ort_refusal_fn *tell, void *arg)
+{
+    ort_partition *p = w->partition;
+    const ort_node *node;
+    p->divided = false;
+    ORT_EACH_NODE(w->graph, node)
+    {
+        if (w->vertex[node->id] && !sink_side[w->vertex[node->id]]) {
+            p->owner[node->id] = (int8_t)(p->count - 1);
+            if (tell)
+                tell(arg, node, p->list[w->provider].row, "cost: the host is faster");
+        }
+        p->divided = p->divided ||
+                     (p->owner[node->id] >= 0 && p->owner[node->id] < p->count - 1);
+    }
+}
+
+/* Only nodes that the host could run, too, have a choice. */
+static bool has_choice(const weighing *w, const ort_node *node)
+{
+    const ort_open_provider *host = &w->partition->list[w->partition->count - 1];
+    const char *why = NULL;
+    return w->partition->owner[node->id] == w->provider &&
+           host->row->claim(host->device, w->graph, node, &why);
+}
+
+ort_status ort_partition_weigh(ort_partition *partition, const ort_graph *graph, int provider,
+                               ort_refusal_fn *tell, void *arg, ort_error *err)
+{
+    weighing w = {.partition = partition, .graph = graph, .provider = provider, .ok = true};
+    const ort_node *node;
+    bool *sink_side = NULL;
+    int64_t cost;
+    tie *ties = calloc(graph->values.count + 1, sizeof *ties);
+    w.vertex = calloc(graph->nodes.count + 1, sizeof *w.vertex);
+    w.ok = ties && w.vertex;
+    if (w.ok) { /* the source and the sink */
+        add_vertex(&w);
+        add_vertex(&w);
+        ORT_EACH_NODE(graph, node)
+            if (has_choice(&w, node))
+                add_node(&w, node);
+        add_values(&w, ties);
+    }
+    if (w.ok)
+        sink_side = calloc(w.cut.heads.count + 1, sizeof *sink_side);
+    w.ok = w.ok && sink_side && ort_min_cut_run(&w.cut, sink_side, &cost);
+    if (w.ok)
+        give_back(&w, sink_side, tell, arg);
+    ort_min_cut_release(&w.cut);
+    free(sink_side);
+    free(w.vertex);
+    free(ties);
+    return w.ok ? ORT_OK : ort_error_memory(err, graph->values.count * sizeof *ties);
+}
