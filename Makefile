@@ -4,6 +4,7 @@
 # flags, the tools end up in build/bin and the library in build/lib.
 #
 #   make            the tools and the library          make test     everything CI runs
+#   make dropin     libonnxruntime.so.1: programs of onnxruntime on this library   make abi  its tests
 #   make DEBUG=1    the same with asserts, graphs checked after every pass
 #   make demo       read digits, enlarge a photograph  make check    sanitizers, every tier
 #   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
@@ -116,7 +117,7 @@ say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 # Objects of tests are kept. (.SECONDARY would leave what was built with other flags for up to date.)
 .PRECIOUS: $(OBJ)/tests/%.o $(OBJ)/%_ops.so
 all: build/lib/libort.a build/lib/libort.so build/lib/$(SONAME) build/lib/pkgconfig/ort.pc \
-     $(TOOLS:%=build/bin/%) build/lib/example_ops.so
+     $(TOOLS:%=build/bin/%) build/lib/example_ops.so dropin
 
 # ---- library
 
@@ -179,6 +180,28 @@ $(OBJ)/%_ops.so: examples/%_ops.c lib/ort.h lib/ort_ops.h lib/ort_tools.h
 	$(call say,LD,$@)
 	$(Q)$(CC) -Ilib $(WARN) $(CFLAGS) $(LDFLAGS) -shared -fPIC -o $@ $<
 
+# The drop-in: the ABI of onnxruntime over this library, and nothing that its functions don't reach.
+# ImageDecoder, which onnxruntime lacks too, would bring the image codecs: another registry leaves it out.
+ABI_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard abi/*.c)) $(OBJ)/abi/lib/op/registry.o
+$(OBJ)/abi/lib/op/registry.o: CPPFLAGS_ALL += -DORT_WITHOUT_IMAGES
+$(OBJ)/abi/%.o: %.c | build/gen/onnx.pb-c.h
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+build/gen/abi.map build/gen/abi_symbols.inc &: abi/versions.sh
+	@mkdir -p build/gen
+	$(call say,GEN,$@)
+	$(Q)sh abi/versions.sh map > build/gen/abi.map && sh abi/versions.sh symbols > build/gen/abi_symbols.inc
+$(OBJ)/abi/table.o: build/gen/abi_symbols.inc
+$(OBJ)/onnxruntime/libonnxruntime.so.1: $(ABI_OBJ) $(OBJ)/libort.a build/gen/abi.map
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,libonnxruntime.so.1 -Wl,--build-id=sha1 \
+	  -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--version-script,build/gen/abi.map -Wl,-Map,$@.txt \
+	  -o $@ $(ABI_OBJ) $(OBJ)/libort.a $(TOOL_LIBS)
+.PHONY: dropin
+dropin: build/lib/onnxruntime/libonnxruntime.so.1
+
 # The finished files are copied into place when their content changed, whatever the flags were.
 build/lib/libort.a: $(OBJ)/public/libort.a FORCE
 	@mkdir -p $(@D); cmp -s $< $@ || cp $< $@
@@ -219,6 +242,11 @@ $(OBJ)/tests/%: $(OBJ)/tests/%.o $(OBJ)/libort.a
 $(OBJ)/tests/bench/bench: LIBS = $(TOOL_LIBS)
 $(OBJ)/tests/bench/bench: $(patsubst %.c,$(OBJ)/%.o,$(filter-out tests/bench/bench.c, \
   $(wildcard tests/bench/*.c)))
+
+# The drop-in's scenarios; like its clients they know the table alone.
+$(OBJ)/tests/abi/differ: $(patsubst %.c,$(OBJ)/%.o,$(filter-out tests/abi/differ.c,$(wildcard tests/abi/*.c)))
+$(OBJ)/tests/abi/differ: LIBS += -ldl
+$(OBJ)/tests/abi/%.o: CPPFLAGS_ALL += -Iabi
 
 # It counts allocations.
 $(OBJ)/tests/unit/test_state: WRAP_FLAGS = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
@@ -375,6 +403,11 @@ CASES ?= 200
 extremes: all
 	@build/venv/bin/python tests/tools/extremes.py build/bin build/conformance tests/onnx/contrib $(EXTREMES)
 
+# The drop-in's symbols, slots and size; its scenarios beside onnxruntime's own library.
+.PHONY: abi
+abi: all $(OBJ)/tests/abi/differ
+	@sh tests/tools/run_abi.sh $(OBJ)/tests/abi/differ $(OBJ)/onnxruntime/libonnxruntime.so.1.txt $(MODELS)
+
 # Operators on integers beside their specification in 64 bits, on every tier: OPS= SEED=
 .PHONY: exact
 exact: all
@@ -420,4 +453,4 @@ include packaging/install.mk
 clean:
 	rm -rf build/[0-9]* build/bin build/lib build/gen
 
--include $(wildcard $(OBJ)/lib/*.d $(OBJ)/lib/*/*.d $(OBJ)/lib/*/*/*.d $(OBJ)/cmd/*/*.d $(OBJ)/tests/*/*.d)
+-include $(wildcard $(OBJ)/abi/*.d $(OBJ)/lib/*.d $(OBJ)/lib/*/*.d $(OBJ)/lib/*/*/*.d $(OBJ)/cmd/*/*.d $(OBJ)/tests/*/*.d)

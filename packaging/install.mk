@@ -35,6 +35,9 @@ install: all completions
 	$(call stripped,build/lib/libort.so,$(D)$(LIBDIR)/libort.so.$(VERSION),644,--strip-unneeded)
 	ln -sf libort.so.$(VERSION) $(D)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(D)$(LIBDIR)/libort.so
+	install -d $(D)$(LIBDIR)/ort-tools/onnxruntime
+	$(call stripped,build/lib/onnxruntime/libonnxruntime.so.1,$(D)$(LIBDIR)/ort-tools/onnxruntime/libonnxruntime.so.1,644,--strip-unneeded)
+	ln -sf libonnxruntime.so.1 $(D)$(LIBDIR)/ort-tools/onnxruntime/libonnxruntime.so
 	$(call stripped,build/lib/libort.a,$(D)$(LIBDIR)/libort.a,644,--strip-debug -D)
 	install -m 644 build/lib/pkgconfig/ort.pc $(D)$(LIBDIR)/pkgconfig
 	install -m 644 $(HEADERS:%=lib/%) $(D)$(INCLUDEDIR)
@@ -49,7 +52,7 @@ install: all completions
 
 # The symbols that install strips, found by debuggers through the build-id of each file.
 install-debug: all
-	for f in $(TOOLS:%=build/bin/%) build/lib/libort.so; do \
+	for f in $(TOOLS:%=build/bin/%) build/lib/libort.so build/lib/onnxruntime/libonnxruntime.so.1; do \
 	  id=$$(LC_ALL=C readelf -n $$f | sed -n 's/.*Build ID: //p'); \
 	  to=$(D)$(DEBUGDIR)/.build-id/$$(printf '%.2s' $$id); mkdir -p $$to; \
 	  $(OBJCOPY) --only-keep-debug --compress-debug-sections $$f $$to/$${id#??}.debug || exit; \
@@ -60,13 +63,13 @@ uninstall:
 	  $(D)$(LIBDIR)/libort.so $(D)$(LIBDIR)/libort.a $(D)$(LIBDIR)/pkgconfig/ort.pc \
 	  $(HEADERS:%=$(D)$(INCLUDEDIR)/%) $(foreach m,$(MANUALS),$(D)$(MANDIR)/man$(subst .,,$(suffix $m))/$(notdir $m)) \
 	  $(TOOLS:%=$(D)$(BASHDIR)/%) $(TOOLS:%=$(D)$(ZSHDIR)/_%) $(TOOLS:%=$(D)$(FISHDIR)/%.fish)
-	rm -rf $(D)$(DOCDIR)
-	for f in $(TOOLS:%=build/bin/%) build/lib/libort.so; do \
+	rm -rf $(D)$(DOCDIR) $(D)$(LIBDIR)/ort-tools/onnxruntime
+	for f in $(TOOLS:%=build/bin/%) build/lib/libort.so build/lib/onnxruntime/libonnxruntime.so.1; do \
 	  [ -f $$f ] || continue; id=$$(LC_ALL=C readelf -n $$f | sed -n 's/.*Build ID: //p'); \
 	  rm -f $(D)$(DEBUGDIR)/.build-id/$$(printf '%.2s' $$id)/$${id#??}.debug; done
 	if [ -d $(D)$(DEBUGDIR) ]; then find $(D)$(DEBUGDIR) -depth -type d -empty -delete; fi
 	for d in $(BASHDIR) $(DATADIR)/bash-completion $(ZSHDIR) $(DATADIR)/zsh $(FISHDIR) $(DATADIR)/fish \
-	  $(foreach n,1 3 5,$(MANDIR)/man$n) $(LIBDIR)/pkgconfig $(dir $(DOCDIR)); do \
+	  $(foreach n,1 3 5 7,$(MANDIR)/man$n) $(LIBDIR)/ort-tools $(LIBDIR)/pkgconfig $(dir $(DOCDIR)); do \
 	  [ ! -d $(D)$$d ] || rmdir --ignore-fail-on-non-empty $(D)$$d; done
 
 # ---- releases

@@ -125,6 +125,10 @@ def lint_includes(table):
         for target in re.findall(r'#\s*include "([^"]+)"', path.read_text()):
             ok = target == "ort.h" or target.startswith("common/") or "/" not in target
             check(ok, f"{path.relative_to(ROOT)}: tools may include ort.h and common/ only: {target}")
+    for path in sources("abi", ".c", ".h"):
+        for target in re.findall(r'#\s*include [<"]([^>"]+)[>"]', path.read_text()):
+            ok = target in ("ort.h", "abi.h", "slots.def", "abi_symbols.inc") or not (ROOT / "lib" / target).exists()
+            check(ok, f"{path.relative_to(ROOT)}: the drop-in may include ort.h only: {target}")
 
 
 def lint_sizes(table):
@@ -307,7 +311,7 @@ def lint_rules(table):
 def lint_text():
     seen = {}
     for path in sources("lib", ".c", ".h", ".inc") + sources("cmd", ".c", ".h") + \
-            sources("tests", ".c", ".h"):
+            sources("abi", ".c", ".h", ".def") + sources("tests", ".c", ".h"):
         name = path.relative_to(ROOT)
         raw = path.read_text()
         lines = raw.splitlines()

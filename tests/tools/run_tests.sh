@@ -71,6 +71,7 @@ if [ $venv -eq 0 ]; then
     suite quantize-matrix build/venv/bin/python tests/tools/check_quantize.py build/bin
     suite bundled build/venv/bin/python tests/tools/check_bundled.py
     suite schema make -s schema
+    suite abi make -s abi
     suite opset make -s opset
     suite types make -s types
     suite shapes make -s shapes

@@ -1,0 +1,273 @@
+/* env.c - the environment: one for the process, its log, its threads, and which providers there
+ * are.
+ *
+ * Clients make and release environments freely, some one for each test. The first makes the
+ * library's environment; others share it, and it goes with the last of them and of their sessions.
+ */
+#include "abi.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static OrtEnv *the_env;
+
+/* ---------------------------------------------------------------------------------------- log */
+
+static int severity_of(ort_log_level level)
+{
+    return level >= ORT_LOG_DEBUG ? ABI_VERBOSE : level == ORT_LOG_INFO ? ABI_INFO : ABI_WARNING;
+}
+
+static ort_log_level level_of(int severity)
+{
+    return severity <= ABI_VERBOSE   ? ORT_LOG_DEBUG
+           : severity == ABI_INFO    ? ORT_LOG_INFO
+           : severity == ABI_WARNING ? ORT_LOG_WARNING
+                                     : ORT_LOG_QUIET;
+}
+
+/* The form of lines that clients look for in a log of stderr. */
+static void print(const OrtEnv *env, int severity, const char *message)
+{
+    struct timespec now;
+    struct tm day;
+    char stamp[32];
+    clock_gettime(CLOCK_REALTIME, &now);
+    localtime_r(&now.tv_sec, &day);
+    strftime(stamp, sizeof stamp, "%F %T", &day);
+    fprintf(stderr, "%s.%09ld [%c:onnxruntime:%s, libort] %s\n", stamp, now.tv_nsec,
+            "VIWEF"[severity], env -> log_id, message);
+}
+
+static void log_line(void *arg, ort_log_level level, const char *message)
+{
+    const OrtEnv *env = arg;
+    int severity = severity_of(level);
+    if (severity < env->severity)
+        return;
+    if (env->log)
+        env->log(env->log_param, severity, "onnxruntime", env->log_id, "libort", message);
+    else
+        print(env, severity, message);
+}
+
+/* -------------------------------------------------------------------------------- environments */
+
+static OrtStatus *open_library(OrtEnv *env, int threads, ort_env **made)
+{
+    ort_error err = ORT_ERROR_INIT;
+    ort_env_options options;
+    ort_env_options_init(&options);
+    options.threads = threads;
+    options.log = log_line;
+    options.log_arg = env;
+    options.log_level = level_of(env->severity);
+    return ort_env_new(&options, made, &err) == ORT_OK ? NULL : abi_from_error(&err);
+}
+
+OrtStatus *abi_env_private(OrtEnv *env, int threads, ort_env **made)
+{
+    return open_library(env, threads ? threads : env->threads, made);
+}
+
+static void free_env(OrtEnv *env)
+{
+    ort_env_free(env->env);
+    free(env->log_id);
+    free(env);
+}
+
+static OrtStatus *make_env(const OrtEnvCreationOptions *options, OrtEnv **out)
+{
+    OrtEnv *env = calloc(1, sizeof *env);
+    if (env)
+        env->log_id = strdup(options->log_id);
+    if (!env || !env->log_id) {
+        free(env);
+        return abi_no_memory();
+    }
+    const OrtThreadingOptions *threading = options->threading;
+    env->threads = threading ? threading->intra_threads : 0;
+    env->severity = options->severity;
+    env->log = options->log;
+    env->log_param = options->log_param;
+    OrtStatus *status = open_library(env, env->threads, &env->env);
+    if (status)
+        free_env(env);
+    else
+        *out = env;
+    return status;
+}
+
+OrtStatus *abi_CreateEnvWithOptions(const OrtEnvCreationOptions *options, OrtEnv **out)
+{
+    ABI_CHECK(options && out, "options is NULL");
+    ABI_CHECK(options->log_id, "log_id is NULL");
+    OrtStatus *status = NULL;
+    pthread_mutex_lock(&lock);
+    if (!the_env)
+        status = make_env(options, &the_env);
+    if (!status) {
+        the_env->users++;
+        *out = the_env;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+void abi_env_retain(OrtEnv *env)
+{
+    pthread_mutex_lock(&lock);
+    env->users++;
+    pthread_mutex_unlock(&lock);
+}
+
+void abi_ReleaseEnv(OrtEnv *env)
+{
+    if (!env)
+        return;
+    pthread_mutex_lock(&lock);
+    bool last = !--env->users;
+    if (last)
+        the_env = NULL;
+    pthread_mutex_unlock(&lock);
+    if (last)
+        free_env(env);
+}
+
+OrtStatus *abi_CreateEnvWithCustomLoggerAndGlobalThreadPools(OrtLoggingFunction log, void *param,
+                                                             int severity, const char *log_id,
+                                                             const OrtThreadingOptions *threading,
+                                                             OrtEnv **out)
+{
+    OrtEnvCreationOptions options = {.version = ABI_VERSION,
+                                     .severity = severity,
+                                     .log_id = log_id,
+                                     .log = log,
+                                     .log_param = param,
+                                     .threading = threading};
+    return abi_CreateEnvWithOptions(&options, out);
+}
+
+OrtStatus *abi_CreateEnv(int severity, const char *log_id, OrtEnv **out)
+{
+    return abi_CreateEnvWithCustomLoggerAndGlobalThreadPools(NULL, NULL, severity, log_id, NULL,
+                                                             out);
+}
+
+OrtStatus *abi_CreateEnvWithCustomLogger(OrtLoggingFunction log, void *param, int severity,
+                                         const char *log_id, OrtEnv **out)
+{
+    return abi_CreateEnvWithCustomLoggerAndGlobalThreadPools(log, param, severity, log_id, NULL,
+                                                             out);
+}
+
+OrtStatus *abi_CreateEnvWithGlobalThreadPools(int severity, const char *log_id,
+                                              const OrtThreadingOptions *threading, OrtEnv **out)
+{
+    return abi_CreateEnvWithCustomLoggerAndGlobalThreadPools(NULL, NULL, severity, log_id,
+                                                             threading, out);
+}
+
+OrtStatus *abi_UpdateEnvWithCustomLogLevel(OrtEnv *env, int severity)
+{
+    ABI_CHECK(env, "env is NULL");
+    env->severity = severity;
+    return NULL;
+}
+
+/* Nothing is ever sent anywhere. */
+OrtStatus *abi_EnableTelemetryEvents(const OrtEnv *env) { return NULL; }
+
+OrtStatus *abi_DisableTelemetryEvents(const OrtEnv *env) { return NULL; }
+
+OrtStatus *abi_SetLanguageProjection(const OrtEnv *env, int projection) { return NULL; }
+
+/* ------------------------------------------------------------------------------------- threads */
+
+OrtStatus *abi_CreateThreadingOptions(OrtThreadingOptions **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? NULL : abi_no_memory();
+}
+
+void abi_ReleaseThreadingOptions(OrtThreadingOptions *options) { free(options); }
+
+OrtStatus *abi_SetGlobalIntraOpNumThreads(OrtThreadingOptions *options, int threads)
+{
+    ABI_CHECK(options, "Received null OrtThreadingOptions");
+    ABI_CHECK(threads >= 0, "intra_op_num_threads is less than 0");
+    options->intra_threads = threads;
+    return NULL;
+}
+
+/* Nodes run one after the other. */
+OrtStatus *abi_SetGlobalInterOpNumThreads(OrtThreadingOptions *options, int threads)
+{
+    ABI_CHECK(options, "Received null OrtThreadingOptions");
+    return NULL;
+}
+
+OrtStatus *abi_SetGlobalSpinControl(OrtThreadingOptions *options, int spin)
+{
+    ABI_CHECK(options, "Received null OrtThreadingOptions");
+    ABI_CHECK(spin == 0 || spin == 1, "Received invalid value for allow_spinning. Valid values "
+                                      "are 0 or 1");
+    return NULL;
+}
+
+/* Denormals are zero anyway. */
+OrtStatus *abi_SetGlobalDenormalAsZero(OrtThreadingOptions *options)
+{
+    ABI_CHECK(options, "Received null OrtThreadingOptions");
+    return NULL;
+}
+
+/* Threads settle where the processors are free. */
+OrtStatus *abi_SetGlobalIntraOpThreadAffinity(OrtThreadingOptions *options, const char *affinity)
+{
+    ABI_CHECK(options, "Received null OrtThreadingOptions");
+    ABI_CHECK(affinity, "Received null affinity_string");
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------ what there is */
+
+OrtStatus *abi_GetAvailableProviders(char ***out, int *count)
+{
+    char **names = malloc(sizeof *names);
+    if (names)
+        *names = strdup("CPUExecutionProvider");
+    if (!names || !*names) {
+        free(names);
+        return abi_no_memory();
+    }
+    *out = names;
+    *count = 1;
+    return NULL;
+}
+
+OrtStatus *abi_ReleaseAvailableProviders(char **names, int count)
+{
+    for (int i = 0; names && i < count; i++)
+        free(names[i]);
+    free(names);
+    return NULL;
+}
+
+#define TEXT_(number) #number
+#define TEXT(number) TEXT_(number)
+
+const char *abi_GetBuildInfoString(void)
+{
+    return "ORT Build Info: ort-tools " TEXT(ORT_VERSION_MAJOR) "." TEXT(
+        ORT_VERSION_MINOR) "." TEXT(ORT_VERSION_PATCH) ", ABI of onnxruntime " ABI_VERSION_STRING;
+}
+
+/* Training has no table of its own in stock builds either, and no function is experimental here. */
+const OrtTrainingApi *abi_GetTrainingApi(uint32_t version) { return NULL; }
+
+abi_function *abi_GetExperimentalFunction(const char *name) { return NULL; }

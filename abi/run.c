@@ -1,0 +1,160 @@
+/* run.c - runs: values in and out by name.
+ *
+ * The path of a run that succeeds is as short as can be: the library looks names up and checks
+ * types and shapes itself, so nothing is checked twice. Only when it refuses, explain.c looks for
+ * the ABI's own words for what is wrong.
+ */
+#include "abi.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FEW = 32 }; /* values of a run that lie on the stack */
+
+typedef struct request {
+    OrtSession *session;
+    const OrtRunOptions *options;
+    const char *const *input_names;
+    const OrtValue *const *inputs;
+    size_t input_count;
+    const char *const *output_names;
+    size_t output_count;
+    OrtValue **outputs;
+} request;
+
+static OrtStatus *explain(const request *r, const ort_error *err)
+{
+    if (err->status == ORT_ERROR_CANCELLED)
+        return abi_fail(ABI_FAIL, "Exiting due to terminate flag being set to true.");
+    OrtStatus *status = abi_explain_run(r->session, r->input_names, r->inputs, r->input_count,
+                                        r->output_names, r->output_count, r->outputs);
+    return status ? status : abi_from_error(err);
+}
+
+/* Outputs that the client left NULL become values; those that it gave were written in place. */
+static OrtStatus *wrap_outputs(const request *r, ort_value **outputs)
+{
+    OrtStatus *status = NULL;
+    for (size_t i = 0; i < r->output_count; i++) {
+        if (r->outputs[i])
+            continue;
+        if (status)
+            ort_value_free(outputs[i]);
+        else
+            status = abi_wrap(outputs[i], &r->outputs[i]);
+    }
+    return status;
+}
+
+static OrtStatus *run_values(const request *r, ort_value **inputs, ort_value **outputs)
+{
+    ort_error err;
+    err.status = ORT_OK;
+    for (size_t i = 0; i < r->input_count; i++) {
+        ABI_CHECK(r->inputs[i], "NULL input supplied for input %s", r->input_names[i]);
+        ABI_CHECK(r->inputs[i]->value, "input '%s' is a sparse tensor: not supported",
+                  r->input_names[i]);
+        inputs[i] = r->inputs[i]->value;
+    }
+    for (size_t i = 0; i < r->output_count; i++)
+        outputs[i] = r->outputs[i] ? r->outputs[i]->value : NULL;
+    ort_run_options options;
+    const ort_run_options *given = NULL;
+    struct abi_profiler *profiler = r->session->profiler;
+    if (profiler || r->options) {
+        ort_run_options_init(&options);
+        options.cancel = r->options ? r->options->cancel : NULL;
+        options.profile = profiler ? abi_profiler_begin(profiler) : NULL;
+        given = &options;
+    }
+    ort_status status = ort_session_run(r->session->session, r->input_names, inputs, r->input_count,
+                                        r->output_names, outputs, r->output_count, given, &err);
+    if (profiler && options.profile)
+        abi_profiler_end(profiler);
+    return status == ORT_OK ? wrap_outputs(r, outputs) : explain(r, &err);
+}
+
+/* Values without names would be all of the session's: the ABI has no such call. */
+static OrtStatus *check_request(const request *r)
+{
+    static const char *const none[1];
+    ABI_CHECK(r->session, "session is NULL");
+    ABI_CHECK(r->output_count, "At least one output should be requested.");
+    ABI_CHECK(r->output_names && r->outputs, "output_names is NULL");
+    ABI_CHECK((r->input_names && r->inputs) || !r->input_count, "input_names is NULL");
+    for (size_t i = 0; i < r->input_count; i++)
+        ABI_CHECK(r->input_names[i] && *r->input_names[i], "input name cannot be empty");
+    for (size_t i = 0; i < r->output_count; i++)
+        ABI_CHECK(r->output_names[i] && *r->output_names[i], "output name cannot be empty");
+    if (!r->input_names)
+        ((request *)r)->input_names = none;
+    return NULL;
+}
+
+static OrtStatus *run(request *r)
+{
+    ABI_TRY(check_request(r));
+    size_t count = r->input_count + r->output_count;
+    ort_value *few[FEW], **values = count <= FEW ? few : malloc(count * sizeof *values);
+    if (!values)
+        return abi_no_memory();
+    OrtStatus *status = run_values(r, values, values + r->input_count);
+    if (values != few)
+        free(values);
+    return status;
+}
+
+OrtStatus *abi_Run(OrtSession *session, const OrtRunOptions *options,
+                   const char *const *input_names, const OrtValue *const *inputs,
+                   size_t input_count, const char *const *output_names, size_t output_count,
+                   OrtValue **outputs)
+{
+    request r = {session,     options,      input_names,  inputs,
+                 input_count, output_names, output_count, outputs};
+    return run(&r);
+}
+
+/* -------------------------------------------------------------------------- in the background */
+
+typedef struct job {
+    request request;
+    RunAsyncCallbackFn done;
+    void *user_data;
+} job;
+
+static void *work(void *arg)
+{
+    job *j = arg;
+    OrtStatus *status = run(&j->request);
+    j->done(j->user_data, j->request.outputs, status ? 0 : j->request.output_count, status);
+    free(j);
+    return NULL;
+}
+
+/* The arrays and what they hold stay the client's until its callback is called, which frees the
+ * status. */
+OrtStatus *abi_RunAsync(OrtSession *session, const OrtRunOptions *options,
+                        const char *const *input_names, const OrtValue *const *inputs,
+                        size_t input_count, const char *const *output_names, size_t output_count,
+                        OrtValue **outputs, RunAsyncCallbackFn done, void *user_data)
+{
+    ABI_CHECK(done, "run_async_callback is NULL");
+    job *j = malloc(sizeof *j);
+    if (!j)
+        return abi_no_memory();
+    *j = (job){
+        {session, options, input_names, inputs, input_count, output_names, output_count, outputs},
+        done,
+        user_data};
+    pthread_t thread;
+    pthread_attr_t detached;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    int failed = pthread_create(&thread, &detached, work, j);
+    pthread_attr_destroy(&detached);
+    if (!failed)
+        return NULL;
+    free(j);
+    return abi_fail(ABI_FAIL, "no thread for the run: %s", strerror(failed));
+}

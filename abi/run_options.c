@@ -1,0 +1,114 @@
+/* run_options.c - options of runs: a token that stops them, and what is kept and given back. */
+#include "abi.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+OrtStatus *abi_CreateRunOptions(OrtRunOptions **out)
+{
+    ort_error err = ORT_ERROR_INIT;
+    OrtRunOptions *options = calloc(1, sizeof *options);
+    if (options)
+        options->tag = strdup("");
+    if (!options || !options->tag || ort_cancel_new(&options->cancel, &err) != ORT_OK) {
+        abi_ReleaseRunOptions(options);
+        return abi_no_memory();
+    }
+    options->log_severity = -1;
+    *out = options;
+    return NULL;
+}
+
+void abi_ReleaseRunOptions(OrtRunOptions *options)
+{
+    if (!options)
+        return;
+    ort_cancel_free(options->cancel);
+    abi_pairs_clear(&options->config);
+    free(options->tag);
+    free(options->profile_prefix);
+    free(options);
+}
+
+OrtStatus *abi_RunOptionsSetTerminate(OrtRunOptions *options)
+{
+    ort_cancel_set(options->cancel);
+    return NULL;
+}
+
+OrtStatus *abi_RunOptionsUnsetTerminate(OrtRunOptions *options)
+{
+    ort_cancel_clear(options->cancel);
+    return NULL;
+}
+
+OrtStatus *abi_RunOptionsSetRunLogVerbosityLevel(OrtRunOptions *options, int level)
+{
+    options->log_verbosity = level;
+    return NULL;
+}
+
+OrtStatus *abi_RunOptionsGetRunLogVerbosityLevel(const OrtRunOptions *options, int *out)
+{
+    *out = options->log_verbosity;
+    return NULL;
+}
+
+OrtStatus *abi_RunOptionsSetRunLogSeverityLevel(OrtRunOptions *options, int severity)
+{
+    options->log_severity = severity;
+    return NULL;
+}
+
+OrtStatus *abi_RunOptionsGetRunLogSeverityLevel(const OrtRunOptions *options, int *out)
+{
+    *out = options->log_severity;
+    return NULL;
+}
+
+static OrtStatus *set_text(char **place, const char *text)
+{
+    char *copy = strdup(text ? text : "");
+    if (!copy)
+        return abi_no_memory();
+    free(*place);
+    *place = copy;
+    return NULL;
+}
+
+OrtStatus *abi_RunOptionsSetRunTag(OrtRunOptions *options, const char *tag)
+{
+    return set_text(&options->tag, tag);
+}
+
+OrtStatus *abi_RunOptionsGetRunTag(const OrtRunOptions *options, const char **out)
+{
+    *out = options->tag;
+    return NULL;
+}
+
+OrtStatus *abi_AddRunConfigEntry(OrtRunOptions *options, const char *key, const char *value)
+{
+    ABI_CHECK(options && key && value, "config_key or config_value is NULL");
+    ABI_CHECK(*key && strlen(key) <= 1024,
+              "Config key is empty or longer than maximum length 1024");
+    ABI_CHECK(strlen(value) <= 8192, "Config value is longer than maximum length: 8192");
+    return abi_pairs_set(&options->config, key, value) ? NULL : abi_no_memory();
+}
+
+const char *abi_GetRunConfigEntry(const OrtRunOptions *options, const char *key)
+{
+    return options && key ? abi_pairs_get(&options->config, key) : NULL;
+}
+
+OrtStatus *abi_RunOptionsEnableProfiling(OrtRunOptions *options, const char *prefix)
+{
+    return set_text(&options->profile_prefix, prefix);
+}
+
+OrtStatus *abi_RunOptionsDisableProfiling(OrtRunOptions *options)
+{
+    free(options->profile_prefix);
+    options->profile_prefix = NULL;
+    return NULL;
+}
