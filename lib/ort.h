@@ -710,7 +710,8 @@ typedef struct ort_session_options {
     bool allow_newer;         /* ort_session_load: as in ort_load_options */
     const char *external_root; /* ort_session_load: as in ort_load_options */
     /* Names of values that runs show to on_value when they are computed, NULL-terminated, or NULL:
-     * no pass takes them away, and their memory is used again within the run. */
+     * no pass takes them away, and their memory is used again within the run. Values of bodies of
+     * control flow too, at each of their runs: those of all bodies that have one of the name. */
     const char *const *watched;
 } ort_session_options;
 #define ORT_SESSION_OPTIONS_INIT \

@@ -20,7 +20,8 @@
 
 static bool can_be_taken(const char *part)
 {
-    return !strcmp(part, "product") || !strcmp(part, "step") || !strcmp(part, "table");
+    return !strcmp(part, "product") || !strcmp(part, "step") || !strcmp(part, "table") ||
+           !strcmp(part, "weights");
 }
 
 int harm_nodes(harm_list *list, const ort_quantizer *quantizer)

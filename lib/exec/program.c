@@ -291,7 +291,7 @@ static ort_status build_bodies(const ort_program_options *o, ort_program *p, ort
     ort_program_options inner = *o;
     inner.inputs = NULL;
     inner.defaults = NULL;
-    inner.keep_all = inner.watches = false;
+    inner.keep_all = false;
     inner.partition = NULL;
     inner.provider = step->provider;
     if (!step->node->body_count)

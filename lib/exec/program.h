@@ -98,11 +98,14 @@ static inline bool ort_program_is_known_result(const ort_program *program, int i
     const ort_graph_value *value = program->graph->values.data[id];
     return program->constants[id] && value->is_output && !value->initializer_proto;
 }
-/* Is it an output, or a value that the session watches? */
+/* Is it an output of the session, or a value that the session watches? */
 static inline bool ort_program_shows(const ort_program *program, ort_id id)
 {
     assert(id == ORT_ID_NONE || id < (ort_id)program->value_count);
-    return program->watches && id != ORT_ID_NONE && program->graph->values.data[id]->is_output;
+    if (!program->watches || id == ORT_ID_NONE)
+        return false;
+    const ort_graph_value *value = program->graph->values.data[id];
+    return program->parent ? value->is_watched : value->is_output;
 }
 /* growth.c */
 ort_status ort_program_find_growths(ort_program *program, ort_error *err);

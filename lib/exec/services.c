@@ -101,6 +101,19 @@ static ort_status bind_results(ort_frame *frame, ort_value **outputs, ort_error 
     return ORT_OK;
 }
 
+/* What the session watches of the body's inputs: no step of it computes them. */
+static void show_inputs(const ort_frame *frame)
+{
+    const ort_program *body = frame->plan->program;
+    const ort_run_options *options = frame->context->options;
+    for (int i = 0; options && options->on_value && i < body->input_count; i++) {
+        ort_id id = body->inputs[i];
+        if (ort_program_shows(body, id))
+            options->on_value(options->callback_arg, body->graph->values.data[id]->name,
+                              &frame->slots[id].view);
+    }
+}
+
 static ort_status run_body(ort_exec_call *c, ort_program *body, ort_value *const *given,
                            ort_value **outputs, ort_error *err)
 {
@@ -109,6 +122,7 @@ static ort_status run_body(ort_exec_call *c, ort_program *body, ort_value *const
     ort_status status;
     ORT_TRY(ort_frame_get(context, &c->frame->children, body, given, NULL, &frame, err));
     ort_frame_bind_given(frame, given);
+    show_inputs(frame);
     ORT_TRY(bind_results(frame, outputs, err));
     ORT_TRY(ort_frame_run(frame, err));
     for (int o = 0; o < body->output_count; o++) {

@@ -191,6 +191,22 @@ static void keep_from_passes(ort_graph *graph, ort_id id)
     graph->values.data[id]->use_count++;
 }
 
+/* In the graph and in all bodies: branches may have values of one name. False: there is none. */
+static bool watch(ort_graph *graph, const char *name)
+{
+    ort_id id = ort_graph_find_value(graph, name);
+    bool found = id != ORT_ID_NONE && graph->values.data[id]->outer == ORT_ID_NONE;
+    ort_node *node;
+    if (found) {
+        keep_from_passes(graph, id);
+        graph->values.data[id]->is_watched = true;
+    }
+    ORT_EACH_NODE(graph, node)
+        for (int b = 0; b < node->body_count; b++)
+            found = watch(node->bodies[b], name) || found;
+    return found;
+}
+
 static ort_status add_extra_outputs(creation *c, ort_error *err)
 {
     ort_graph *graph = c->graph;
@@ -208,12 +224,9 @@ static ort_status add_extra_outputs(creation *c, ort_error *err)
             return ort_error_memory(err, sizeof id);
         ort_graph_touch(graph, NULL);
     }
-    for (names = c->options->watched; names && *names; names++) {
-        ort_id id = ort_graph_find_value(graph, *names);
-        if (id == ORT_ID_NONE)
+    for (names = c->options->watched; names && *names; names++)
+        if (!watch(graph, *names))
             return unknown_value(graph, *names, err);
-        keep_from_passes(graph, id);
-    }
     for (size_t i = 0; c->options->keep_all && i < graph->values.count; i++)
         if (graph->producers.data[i] != ORT_ID_NONE)
             keep_from_passes(graph, (ort_id)i);

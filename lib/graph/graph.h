@@ -136,6 +136,7 @@ typedef struct ort_graph_value {
     int use_count;   /* input slots of nodes, implicit captures, graph outputs */
     bool is_input, is_output;
     bool is_doubled; /* the file has this initializer more than once, with the same bits */
+    bool is_watched; /* the session shows it to its caller when it is computed */
     bool is_sparse;  /* a sparse initializer (constant holds the dense form once asked for) */
     ort_fact fact;   /* declared at import, refined by inference; fact.value for initializers */
     const ort_type *declared; /* what the file says, kept by inference once it has run; or NULL */

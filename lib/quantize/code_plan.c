@@ -124,21 +124,9 @@ static size_t apply_rule(ort_code_plan *plan, const ort_code_rule *rule)
     return met;
 }
 
-static ort_status apply_rules(ort_code_plan *plan, const ort_code_rules *rules, ort_error *err)
-{
-    static const char *const kinds[] = {"node", "operator", "value"};
-    for (size_t i = 0; i < rules->list.count; i++) {
-        const ort_code_rule *rule = &rules->list.data[i];
-        if (apply_rule(plan, rule) == 0)
-            return ort_error_set(err, ORT_ERROR_USAGE, "overrides[%zu]: no %s of the model is "
-                                 "called '%.200s'", i, kinds[rule->of], rule->pattern);
-    }
-    return ORT_OK;
-}
-
 ort_status ort_code_plan_make(ort_code_plan *plan, const ort_graph *graph,
                               const ort_quantize_options *options, const ort_code_rules *rules,
-                              ort_error *err)
+                              size_t *met, ort_error *err)
 {
     size_t nodes = graph->nodes.count, values = graph->values.count;
     plan->graph = graph;
@@ -155,7 +143,9 @@ ort_status ort_code_plan_make(ort_code_plan *plan, const ort_graph *graph,
         plan->nodes[i] = ORT_CODE_SPEC_NONE;
     for (size_t i = 0; i < values; i++)
         plan->values[i] = ORT_CODE_SPEC_NONE;
-    return apply_rules(plan, rules, err);
+    for (size_t i = 0; i < rules->list.count; i++)
+        met[i] += apply_rule(plan, &rules->list.data[i]);
+    return ORT_OK;
 }
 
 void ort_code_plan_release(ort_code_plan *plan)

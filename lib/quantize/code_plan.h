@@ -39,10 +39,10 @@ typedef struct ort_code_plan {
 
 /* ORT_ERROR_USAGE with the reason: options that don't go together. */
 ort_status ort_code_plan_check(const ort_quantize_options *options, ort_error *err);
-/* ORT_ERROR_USAGE also for a rule that names nothing. */
+/* Of one graph. met[i] grows by how many nodes or values rule i names in it. */
 ort_status ort_code_plan_make(ort_code_plan *plan, const ort_graph *graph,
                               const ort_quantize_options *options, const ort_code_rules *rules,
-                              ort_error *err);
+                              size_t *met, ort_error *err);
 /* Once it is known which nodes compute on codes. */
 ort_status ort_code_plan_settle(ort_code_plan *plan, const ort_placement *place, ort_error *err);
 void ort_code_plan_release(ort_code_plan *plan);

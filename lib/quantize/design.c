@@ -6,6 +6,7 @@
  */
 #include "quantize/design.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -39,35 +40,48 @@ static ort_status copy_list(ort_design *d, const char *const *from, const char *
     return *to ? ORT_OK : ort_error_memory(err, count * sizeof **to);
 }
 
+static void try_names(const ort_graph *graph, ort_nearest *n)
+{
+    ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        ort_nearest_try(n, node->name);
+        ort_nearest_try(n, node->op_type);
+        for (int b = 0; b < node->body_count; b++)
+            try_names(node->bodies[b], n);
+    }
+}
+
 static ort_status unknown_pattern(const ort_graph *graph, const char *pattern, const char *list,
                                   ort_error *err)
 {
     char near[300];
-    ort_node *node;
     ort_nearest n;
     ort_nearest_begin(&n, pattern);
-    ORT_EACH_NODE(graph, node)
-    {
-        ort_nearest_try(&n, node->name);
-        ort_nearest_try(&n, node->op_type);
-    }
+    try_names(graph, &n);
     return ort_error_set(err, ORT_ERROR_USAGE, "%s: no node or operator of the model is called "
                          "'%.200s'%s", list, pattern, ort_nearest_text(&n, near, sizeof near));
+}
+
+static bool is_met(const ort_graph *graph, const char *pattern)
+{
+    bool met = false;
+    ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        met = met || ort_node_is_named(node, pattern);
+        for (int b = 0; b < node->body_count && !met; b++)
+            met = is_met(node->bodies[b], pattern);
+    }
+    return met;
 }
 
 static ort_status check_patterns(const ort_graph *graph, const char *const *patterns,
                                  const char *list, ort_error *err)
 {
-    for (; patterns && *patterns; patterns++) {
-        bool met = false;
-        ort_node *node;
-        ORT_EACH_NODE(graph, node)
-        {
-            met = met || ort_node_is_named(node, *patterns);
-        }
-        if (!met)
+    for (; patterns && *patterns; patterns++)
+        if (!is_met(graph, *patterns))
             return unknown_pattern(graph, *patterns, list, err);
-    }
     return ORT_OK;
 }
 
@@ -87,19 +101,28 @@ static bool is_ruled(const ort_design *d, const ort_node *node)
     return false;
 }
 
-/* Nodes that someone names keep their names in the origins of what passes make of them. */
-static ort_status follow_names(ort_design *d, ort_error *err)
+typedef ORT_VEC(const char *) name_list;
+
+static bool list_named(const ort_design *d, const ort_graph *graph, name_list *names)
 {
-    ORT_VEC(const char *) names = {0};
     ort_node *node;
     bool ok = true;
-    ORT_EACH_NODE(d->model->graph, node)
+    ORT_EACH_NODE(graph, node)
     {
         if (ok && node->name[0] &&
             (is_listed(node, d->exclude) || is_listed(node, d->include) || is_ruled(d, node)))
-            ok = ort_vec_push(&names, node->name);
+            ok = ort_vec_push(names, node->name);
+        for (int b = 0; b < node->body_count && ok; b++)
+            ok = list_named(d, node->bodies[b], names);
     }
-    ok = ok && ort_vec_push(&names, NULL);
+    return ok;
+}
+
+/* Nodes that someone names keep their names in the origins of what passes make of them. */
+static ort_status follow_names(ort_design *d, ort_error *err)
+{
+    name_list names = {0};
+    bool ok = list_named(d, d->model->graph, &names) && ort_vec_push(&names, NULL);
     ort_status status = ok ? ORT_OK : ort_error_memory(err, names.count * sizeof *names.data);
     if (ok && names.count > 1)
         status = ort_model_follow_names(d->model, names.data, err);
@@ -153,38 +176,99 @@ static const char *stays_never(void *arg, const ort_node *node)
     return NULL;
 }
 
+typedef struct staying {
+    const ort_design *design;
+    const ort_site *site;
+} staying;
+
 static const char *stays_float(void *arg, const ort_node *node)
 {
-    const ort_design *d = arg;
-    if (d->stays[node->id])
-        return d->stays[node->id];
+    const staying *s = arg;
+    const ort_design *d = s->design;
+    if (s->site->stays[node->id])
+        return s->site->stays[node->id];
     if (is_listed(node, d->exclude))
         return "it is excluded";
     if (d->include && !is_listed(node, d->include))
         return "it isn't among what is included";
-    return ort_code_plan_float(&d->plan, node);
+    return ort_code_plan_float(&s->site->plan, node);
 }
 
 ort_status ort_design_place(ort_design *d, ort_error *err)
 {
-    ORT_TRY(ort_place_graph(d->model->graph, stays_float, d, &d->place, err));
-    return ort_code_plan_settle(&d->plan, &d->place, err);
+    for (size_t i = 0; i < d->sites.count; i++) {
+        ort_site *site = &d->sites.data[i];
+        staying s = {d, site};
+        ORT_TRY(ort_place_graph(site->graph, stays_float, &s, &site->place, err));
+        ORT_TRY(ort_code_plan_settle(&site->plan, &site->place, err));
+    }
+    return ORT_OK;
+}
+
+static void release_sites(ort_design *d)
+{
+    for (size_t i = 0; i < d->sites.count; i++)
+        ort_code_plan_release(&d->sites.data[i].plan);
+    ort_vec_clear(&d->sites);
+}
+
+/* The graph is of site `parent`, or the main one. */
+static bool add_sites(ort_design *d, ort_graph *graph, size_t parent, ort_id of, int body)
+{
+    const size_t own = d->sites.count;
+    ort_node *node;
+    bool ok = ort_vec_push(&d->sites, ((ort_site){.graph = graph, .parent = parent, .node = of,
+                                                  .body = body}));
+    ORT_EACH_NODE(graph, node)
+        for (int b = 0; b < node->body_count && ok; b++)
+            ok = add_sites(d, node->bodies[b], own, node->id, b);
+    return ok;
+}
+
+ort_graph *ort_design_graph(const ort_design *d, const ort_site *site, const ort_model *copy)
+{
+    if (site->body < 0)
+        return copy->graph;
+    const ort_graph *around = ort_design_graph(d, &d->sites.data[site->parent], copy);
+    return around->nodes.data[site->node]->bodies[site->body];
+}
+
+static ort_status plan_site(ort_design *d, ort_site *site, size_t *met, ort_error *err)
+{
+    const size_t nodes = site->graph->nodes.count;
+    ORT_TRY(ort_code_plan_make(&site->plan, site->graph, &d->options, &d->rules, met, err));
+    site->stays = ort_arena_array(&d->model->arena, nodes + 1, sizeof *site->stays);
+    if (!site->stays)
+        return ort_error_memory(err, nodes * sizeof *site->stays);
+    memset(site->stays, 0, nodes * sizeof *site->stays);
+    return ort_place_graph(site->graph, stays_never, d, &site->widest, err);
+}
+
+static ort_status check_met(const ort_design *d, const size_t *met, ort_error *err)
+{
+    static const char *const kinds[] = {"node", "operator", "value"};
+    for (size_t i = 0; i < d->rules.list.count; i++) {
+        const ort_code_rule *rule = &d->rules.list.data[i];
+        if (met[i] == 0)
+            return ort_error_set(err, ORT_ERROR_USAGE, "overrides[%zu]: no %s of the model is "
+                                 "called '%.200s'", i, kinds[rule->of], rule->pattern);
+    }
+    return ORT_OK;
 }
 
 static ort_status plan_and_place(ort_design *d, const ort_registry *registry, ort_error *err)
 {
-    ort_graph *graph = d->model->graph;
     ORT_TRY(raise_opset(d, registry, err));
-    ort_code_plan_release(&d->plan);
-    d->plan = (ort_code_plan){0};
-    ORT_TRY(ort_code_plan_make(&d->plan, graph, &d->options, &d->rules, err));
-    size_t nodes = graph->nodes.count;
-    d->stays = ort_arena_array(&d->model->arena, nodes + 1, sizeof *d->stays);
-    if (!d->stays)
-        return ort_error_memory(err, nodes * sizeof *d->stays);
-    memset(d->stays, 0, nodes * sizeof *d->stays);
-    ORT_TRY(ort_place_graph(graph, stays_never, d, &d->widest, err));
-    return ort_design_place(d, err);
+    release_sites(d);
+    size_t *met = calloc(d->rules.list.count + 1, sizeof *met);
+    ort_status status = met && add_sites(d, d->model->graph, 0, ORT_ID_NONE, -1)
+                            ? ORT_OK : ort_error_memory(err, sizeof *d->sites.data);
+    for (size_t i = 0; i < d->sites.count && status == ORT_OK; i++)
+        status = plan_site(d, &d->sites.data[i], met, err);
+    if (status == ORT_OK)
+        status = check_met(d, met, err);
+    free(met);
+    return status == ORT_OK ? ort_design_place(d, err) : status;
 }
 
 ort_status ort_design_make(ort_design *d, ort_model *model, const ort_registry *registry,
@@ -228,6 +312,7 @@ ort_status ort_design_override(ort_design *d, const ort_registry *registry, cons
 
 void ort_design_release(ort_design *d)
 {
-    ort_code_plan_release(&d->plan);
+    release_sites(d);
+    ort_vec_release(&d->sites);
     ort_code_rules_release(&d->rules);
 }

@@ -146,10 +146,10 @@ bool ort_place_weight_of(const ort_graph *graph, const ort_node *node, ort_place
     return constant(graph, id);
 }
 
-const char *ort_part_word(ort_part part)
+const char *ort_part_word(const ort_place_node *node)
 {
     static const char *const words[] = {"float", "product", "folded", "step", "move", "table"};
-    return words[part];
+    return node->weights ? "weights" : words[node->part];
 }
 
 /* ---- what a node could be */
@@ -243,6 +243,22 @@ static const char *first_objection(const ort_graph *graph, const ort_node *node,
     return NULL;
 }
 
+/* What it reads and its state stay float. */
+static bool has_recurrent_weights(const ort_graph *graph, const ort_node *node)
+{
+    enum { SMALL = 4096 };
+    int64_t numbers = 0;
+    if (!ort_edit_is_any(node, "LSTM|GRU|RNN") || ort_place_already(graph, node))
+        return false;
+    for (int slot = ORT_RECURRENT_WEIGHT; slot < ORT_RECURRENT_WEIGHT + 2; slot++) {
+        const ort_tensor *t = constant(graph, ort_edit_input(node, slot));
+        if (!t || t->dtype != ORT_DTYPE_FLOAT || t->shape.rank != 3)
+            return false;
+        numbers += ort_tensor_count(t);
+    }
+    return numbers >= SMALL;
+}
+
 static void begin(placing *p, ort_place_stays *stays, void *arg)
 {
     ort_node *node;
@@ -254,6 +270,11 @@ static void begin(placing *p, ort_place_stays *stays, void *arg)
         if (!n->why)
             n->why = stays(arg, node);
         n->part = n->why ? ORT_PART_FLOAT : part_by_row(p->graph, node, r);
+        if (has_recurrent_weights(p->graph, node)) {
+            const char *kept = stays(arg, node);
+            n->weights = !kept;
+            n->why = kept ? kept : n->why;
+        }
     }
 }
 
@@ -380,7 +401,7 @@ static bool shrink(placing *p, int *readers)
 
 /* ---- values */
 
-static ort_id grid_of(const ort_placement *place, ort_id id)
+ort_id ort_place_root(const ort_placement *place, ort_id id)
 {
     while (place->values[id].grid != id)
         id = place->values[id].grid;
@@ -423,7 +444,7 @@ static void place_inputs(placing *p, const ort_node *node)
 /* Moves keep codes: outputs have the grid of what they come from. */
 static void share_grids(placing *p, const ort_node *node)
 {
-    ort_id from = grid_of(p->place, node->inputs[0]);
+    ort_id from = ort_place_root(p->place, node->inputs[0]);
     for (int o = 0; o < node->output_count; o++)
         if (node->outputs[o] != ORT_ID_NONE)
             p->place->values[node->outputs[o]].grid = from;

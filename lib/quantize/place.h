@@ -23,6 +23,7 @@ typedef enum ort_part {
 typedef struct ort_place_node {
     ort_part part;
     const char *why; /* of ORT_PART_FLOAT */
+    bool weights;    /* of ORT_PART_FLOAT, recurrent: its weights are codes all the same */
 } ort_place_node;
 
 typedef struct ort_place_value {
@@ -36,8 +37,8 @@ typedef struct ort_placement {
     ort_place_value *values; /* [values of the graph] */
 } ort_placement;
 
-/* Of a graph whose types are inferred; bodies of nodes stay float. stays(arg, node): a reason why
- * the node is to stay float, or NULL. In the arena of the model. */
+/* Of a graph whose types are inferred; bodies of nodes are graphs of their own. stays(arg, node): a
+ * reason why the node is to stay float, or NULL. In the arena of the model. */
 typedef const char *ort_place_stays(void *arg, const ort_node *node);
 ort_status ort_place_graph(ort_graph *graph, ort_place_stays *stays, void *arg,
                            ort_placement *place, ort_error *err);
@@ -47,6 +48,8 @@ ort_status ort_place_graph(ort_graph *graph, ort_place_stays *stays, void *arg,
 ort_status ort_place_alone(ort_graph *graph, const ort_placement *from, const ort_node *node,
                            ort_placement *place, ort_error *err);
 
+/* The value whose grid it has. */
+ort_id ort_place_root(const ort_placement *place, ort_id id);
 /* What a part reads in codes: input `slot` of it, a weight or bias not. */
 bool ort_place_reads(const ort_graph *graph, const ort_node *node, int slot);
 /* The slots of a product: its weight, the weight's axis of output channels (-1: none), its bias
@@ -64,7 +67,9 @@ typedef struct ort_place_weight {
     const ort_node *transpose; /* between it and the product, or NULL */
 } ort_place_weight;
 bool ort_place_weight_of(const ort_graph *graph, const ort_node *node, ort_place_weight *weight);
-/* One word for a report: "float", "product", "folded", "step", "move", "table". */
-const char *ort_part_word(ort_part part);
+/* Its weights, for input and state, are slots 1 and 2; of each, axis 1 has the outputs of gates. */
+enum { ORT_RECURRENT_WEIGHT = 1, ORT_RECURRENT_AXIS = 1 };
+/* One word for a report: "float", "product", "folded", "step", "move", "table", "weights". */
+const char *ort_part_word(const ort_place_node *node);
 
 #endif

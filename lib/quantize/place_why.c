@@ -51,7 +51,8 @@ static const reason reasons[] = {
      "ms.GatherBlockQuantized|ms.QAttention",
      "it computes on codes already"},
     {"LSTM|GRU|RNN",
-     "recurrent: its state would be rounded anew at each step; quantized dynamically, an LSTM "
+     "recurrent: its state would be rounded anew at each step, so only its weights have codes, "
+     "where they are constant and of 4,096 numbers or more; quantized dynamically, an LSTM "
      "multiplies codes (DynamicQuantizeLSTM)"},
     {"Softmax|LogSoftmax|Exp|Log|Erf|Gelu|ms.Gelu|ms.FastGelu|ms.QuickGelu",
      "an exponential: codes would lose what lies far below its largest results"},
@@ -73,8 +74,7 @@ const char *ort_place_foreign(const ort_node *node)
     if (ort_node_is_constant(node))
         return "a constant";
     if (node->body_count)
-        return "a body of control flow: what it computes isn't observed step by step, so all of it "
-               "stays float";
+        return "control flow: what its bodies compute has codes inside of them";
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (ort_edit_is_any(node, reasons[i].operators))
             return reasons[i].why;

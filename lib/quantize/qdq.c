@@ -151,6 +151,8 @@ static void sweep(ort_graph *graph)
         ort_node *node = graph->nodes.data[i];
         if (node->removed) /* a clone doesn't have its members */
             continue;
+        if (node->body_count) /* bodies were written before: what they read on codes is theirs */
+            (void)ort_graph_drop_captures(graph, node);
         bool droppable = ort_node_is_constant(node) || ort_edit_is(node, ONNX, "Transpose");
         if (droppable && graph->values.data[node->outputs[0]]->use_count == 0)
             ort_graph_remove_node(graph, node);

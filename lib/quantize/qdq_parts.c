@@ -68,9 +68,7 @@ void ort_qdq_put(ort_tensor *t, int64_t i, const ort_codes_range *codes, ort_gri
 
 ort_id ort_qdq_root(const ort_qdq_writer *w, ort_id id)
 {
-    while (w->place->values[id].grid != id)
-        id = w->place->values[id].grid;
-    return id;
+    return ort_place_root(w->place, id);
 }
 
 int ort_qdq_grid_of(ort_qdq_writer *w, ort_id id, int form)

@@ -1,4 +1,5 @@
-/* quantizer.c - a float model, samples, and the model on codes that comes of them.
+/* quantizer.c - a float model, samples, and the model on codes that comes of them. Bodies of
+ * control flow are observed and written as the main graph is.
  *
  * What is placed is a copy of the model. Samples run through a session of it that shows the values
  * whose ranges count as soon as they are computed, so that memory is that of a float run and a
@@ -20,8 +21,10 @@
 #include "quantize/qdq.h"
 #include "quantize/qoperator.h"
 #include "quantize/uneven.h"
+#include "quantize/unseen.h"
 #include "quantize/range.h"
 #include "quantize/refine.h"
+#include "quantize/seen_map.h"
 
 static const char calibration_tier[] = "avx2";
 
@@ -38,72 +41,23 @@ struct ort_quantizer {
                           * of them; in the model's arena */
     size_t input_count;
     ort_ranges *ranges;  /* of what holds the numbers of roots of grids */
-    size_t *observed_at; /* [values of the graph]: one more than the number among these, or 0 */
+    ort_seen_map map;
     const char **watched;
     ort_kept_samples kept; /* where more effort asks for them */
 };
 
 /* ---- values to observe */
 
-/* What holds the same numbers and is computed: runs don't show what is only another shape of it. */
-static ort_id source_of(const ort_graph *graph, ort_id id)
-{
-    const ort_node *node = ort_edit_producer(graph, id);
-    while (node && node->op && (node->op->traits & ORT_TRAIT_ALIAS)) {
-        id = node->inputs[0];
-        node = ort_edit_producer(graph, id);
-    }
-    return id;
-}
-
-static ort_status note_value(ort_quantizer *q, ort_id id, ort_error *err)
-{
-    const ort_graph *graph = q->model->graph;
-    const char *name = graph->values.data[source_of(graph, id)]->name;
-    const ort_observed *found = ort_ranges_find(q->ranges, name);
-    if (!found) {
-        q->watched[q->ranges->values.count] = name;
-        ORT_TRY(ort_ranges_add(q->ranges, name, err));
-        found = ort_ranges_find(q->ranges, name);
-    }
-    q->observed_at[id] = (size_t)(found - q->ranges->values.data) + 1;
-    return ORT_OK;
-}
-
-static ort_id root_of(const ort_placement *place, ort_id id)
-{
-    while (place->values[id].grid != id)
-        id = place->values[id].grid;
-    return id;
-}
-
-/* Values whose grid depends on samples: each root of what could become codes, constants not. NULL:
- * no memory. */
-static bool *roots_of(const ort_quantizer *q)
-{
-    const ort_placement *place = &q->design.widest;
-    const ort_graph *graph = q->model->graph;
-    bool *wanted = calloc(graph->values.count + 1, sizeof *wanted);
-    for (size_t i = 0; wanted && i < graph->values.count; i++)
-        if (place->values[i].coded && !graph->values.data[i]->fact.value)
-            wanted[root_of(place, (ort_id)i)] = true;
-    return wanted;
-}
-
 static ort_status collect(ort_quantizer *q, ort_error *err)
 {
-    size_t count = q->model->graph->values.count;
+    ORT_TRY(ort_seen_map_make(&q->map, &q->design, q->ranges, true, err));
+    const size_t count = q->ranges->values.count;
     q->watched = calloc(count + 1, sizeof *q->watched);
-    q->observed_at = calloc(count + 1, sizeof *q->observed_at);
-    bool *wanted = roots_of(q);
-    ort_status status = q->watched && q->observed_at && wanted
-                            ? ORT_OK
-                            : ort_error_memory(err, count * sizeof *q->watched);
-    for (size_t i = 0; i < count && status == ORT_OK; i++)
-        if (wanted[i])
-            status = note_value(q, (ort_id)i, err);
-    free(wanted);
-    return status;
+    if (!q->watched)
+        return ort_error_memory(err, count * sizeof *q->watched);
+    for (size_t i = 0; i < count; i++)
+        q->watched[i] = q->ranges->values.data[i].name;
+    return ORT_OK;
 }
 
 /* What is kept of values: what the observer needs, or one of a rule. */
@@ -121,26 +75,6 @@ static ort_status begin_ranges(ort_quantizer *q, const ort_model *model, ort_err
     ORT_TRY(ort_ranges_make(&q->ranges, err));
     ort_ranges_set(q->ranges, ort_model_mark(model), rules ? ORT_KEPT_BINS : observer->kept);
     return ORT_OK;
-}
-
-/* Values got other numbers; what was observed is found by its name. */
-static ort_status map_values(ort_quantizer *q, ort_error *err)
-{
-    const ort_graph *graph = q->model->graph;
-    size_t count = graph->values.count;
-    size_t *at = calloc(count + 1, sizeof *at);
-    bool *wanted = roots_of(q);
-    for (size_t i = 0; at && wanted && i < count; i++) {
-        const char *name = graph->values.data[source_of(graph, (ort_id)i)]->name;
-        const ort_observed *found = wanted[i] ? ort_ranges_find(q->ranges, name) : NULL;
-        if (found)
-            at[i] = (size_t)(found - q->ranges->values.data) + 1;
-    }
-    bool ok = at && wanted;
-    free(wanted);
-    free(q->observed_at);
-    q->observed_at = at;
-    return ok ? ORT_OK : ort_error_memory(err, count * sizeof *at);
 }
 
 static ort_status note_inputs(ort_quantizer *q, ort_error *err)
@@ -284,19 +218,20 @@ ort_status ort_quantizer_take(ort_quantizer *q, const ort_ranges *ranges, const 
 
 /* ---- the model on codes */
 
-/* What samples said of a value, or of what it has its codes from. */
-static const ort_observed *observed_of(const ort_quantizer *q, ort_id id)
+/* A graph of the model, for the writer. */
+typedef struct seen_site {
+    const ort_quantizer *q;
+    const ort_site *site;
+} seen_site;
+
+static const ort_observed *observed_of(const seen_site *s, ort_id id)
 {
-    size_t at = q->observed_at[id];
-    if (!at)
-        at = q->observed_at[root_of(&q->design.widest, id)];
-    return at ? &q->ranges->values.data[at - 1] : NULL;
+    return ort_seen_find(&s->q->map, &s->q->design, s->q->ranges, s->site, id);
 }
 
 static ort_grid grid_of(void *arg, ort_id id, const ort_code_form *form)
 {
-    const ort_quantizer *q = arg;
-    const ort_observed *o = observed_of(q, id);
+    const ort_observed *o = observed_of(arg, id);
     if (form->has_range)
         return ort_grid_of(&form->codes, form->least, form->most);
     if (!o)
@@ -305,16 +240,34 @@ static ort_grid grid_of(void *arg, ort_id id, const ort_code_form *form)
     return ort_grid_of(&form->codes, r.least, r.most);
 }
 
-static double reach_of(void *arg, ort_id id, const ort_code_form *form)
+static double reach_of(void *arg, const ort_site *site, ort_id id, const ort_code_form *form)
 {
-    const ort_quantizer *q = arg;
-    const ort_observed *o = observed_of(q, root_of(&q->design.place, id));
+    const seen_site seen = {arg, site};
+    const ort_observed *o = observed_of(&seen, ort_place_root(&site->place, id));
     if (!o && !form->has_range)
         return 0;
     ort_range r = {form->least, form->most};
     if (!form->has_range)
         r = ort_range_choose(o, form->observer, form->percentile, &form->codes);
     return (double)(-r.least > r.most ? -r.least : r.most);
+}
+
+static bool was_seen(void *arg, const ort_site *site, ort_id id, const ort_code_form *form)
+{
+    const seen_site seen = {arg, site};
+    const ort_observed *o = observed_of(&seen, ort_place_root(&site->place, id));
+    return form->has_range || (o && (o->histogram.count > 0 || o->average.known));
+}
+
+/* What ranges say of where codes can stand. */
+static ort_status settle_ranges(ort_quantizer *q, ort_error *err)
+{
+    size_t unseen;
+    ORT_TRY(ort_unseen_part(&q->design, was_seen, q, &unseen, err));
+    if (unseen)
+        ort_log_write(&q->log, ORT_LOG_WARNING, "no sample came by %zu nodes that could compute on "
+                      "codes: they stay float", unseen);
+    return ort_uneven_part(&q->design, reach_of, q, err);
 }
 
 static ort_status refine(ort_quantizer *q, ort_model *model, ort_error *err)
@@ -342,17 +295,18 @@ static bool is_half(void *arg, const ort_node *node)
 }
 
 /* Nodes keep their numbers in the copy until they are rebuilt. */
-static ort_status write_halves(const ort_quantizer *q, ort_model *copy, const ort_node *only,
-                               ort_error *err)
+static ort_status write_halves(const ort_quantizer *q, const ort_site *site,
+                               const ort_model *copy, const ort_node *only, ort_error *err)
 {
+    ort_graph *graph = ort_design_graph(&q->design, site, copy);
     const ort_narrow_options options = ORT_NARROW_OPTIONS_INIT;
-    halves h = {&q->design.plan, only};
+    halves h = {&site->plan, only};
     char label[256];
     ort_node *node;
-    ORT_TRY(ort_graph_narrow_nodes(copy->graph, &options, is_half, &h, err));
-    ORT_EACH_NODE(copy->graph, node)
+    ORT_TRY(ort_graph_narrow_nodes(graph, &options, is_half, &h, err));
+    ORT_EACH_NODE(graph, node)
     {
-        if (node->id < q->model->graph->nodes.count && is_half(&h, node))
+        if (node->id < site->graph->nodes.count && is_half(&h, node))
             ort_log_write(&q->log, ORT_LOG_INFO, "%s stays float: its operator has no float16 "
                           "form, or it reads neither a weight nor a result in float16",
                           ort_node_label(node, label, sizeof label));
@@ -360,38 +314,47 @@ static ort_status write_halves(const ort_quantizer *q, ort_model *copy, const or
     return ORT_OK;
 }
 
-/* Of the whole placement, or of one node alone, which nothing is refined for. */
-static ort_status write_placed(ort_quantizer *q, const ort_placement *place, const ort_node *only,
-                               ort_model **model, ort_error *err)
+static ort_status check_seen(const ort_quantizer *q, ort_error *err)
 {
-    const bool whole = only == NULL;
+    return q->ranges->samples > 0
+               ? ORT_OK
+               : ort_error_set(err, ORT_ERROR_USAGE, "no sample was observed: the ranges of values "
+                               "are unknown");
+}
+
+static ort_status write_site(ort_quantizer *q, const ort_site *site, const ort_placement *place,
+                             ort_model *copy, ort_error *err)
+{
+    seen_site seen = {q, site};
+    const ort_qdq_options options = {.plan = &site->plan, .grid = grid_of, .arg = &seen,
+                                     .contrib = q->options.contrib};
+    return ort_qdq_write(ort_design_graph(&q->design, site, copy), place, &options, err);
+}
+
+/* Bodies come before the graphs around them, which then see what is captured no more. */
+static ort_status write_sites(ort_quantizer *q, ort_model *copy, ort_error *err)
+{
+    const ort_site *sites = q->design.sites.data;
+    for (size_t i = q->design.sites.count; i-- > 0;)
+        ORT_TRY(write_site(q, &sites[i], &sites[i].place, copy, err));
+    ORT_TRY(refine(q, copy, err));
+    for (size_t i = q->design.sites.count; i-- > 0;)
+        ORT_TRY(write_halves(q, &sites[i], copy, NULL, err));
+    return q->options.qoperator ? ort_qoperator_fold(copy, q->registry, &q->log, err) : ORT_OK;
+}
+
+ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *err)
+{
     ort_model *copy = NULL;
-    if (q->ranges->samples == 0)
-        return ort_error_set(err, ORT_ERROR_USAGE,
-                             "no sample was observed: the ranges of values are unknown");
-    if (whole)
-        ORT_TRY(ort_uneven_part(&q->design, reach_of, q, err));
-    ort_qdq_options options = {.plan = &q->design.plan, .grid = grid_of, .arg = q,
-                               .contrib = q->options.contrib};
-    ort_status status = ort_model_clone(q->model, &copy, err);
-    if (status == ORT_OK)
-        status = ort_qdq_write(copy->graph, place, &options, err);
-    if (status == ORT_OK && whole)
-        status = refine(q, copy, err);
-    if (status == ORT_OK)
-        status = write_halves(q, copy, only, err);
-    if (status == ORT_OK && whole && q->options.qoperator)
-        status = ort_qoperator_fold(copy, q->registry, &q->log, err);
+    ORT_TRY(check_seen(q, err));
+    ORT_TRY(settle_ranges(q, err));
+    ORT_TRY(ort_model_clone(q->model, &copy, err));
+    ort_status status = write_sites(q, copy, err);
     if (status == ORT_OK)
         *model = copy;
     else
         ort_model_free(copy);
     return status;
-}
-
-ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *err)
-{
-    return write_placed(q, &q->design.place, NULL, model, err);
 }
 
 /* ---- what becomes of it */
@@ -400,30 +363,35 @@ ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *e
 ort_status ort_quantizer_replan(ort_quantizer *q, const char *json, ort_error *err)
 {
     ORT_TRY(ort_design_override(&q->design, q->registry, json, err));
-    return map_values(q, err);
+    return ort_seen_map_make(&q->map, &q->design, q->ranges, false, err);
 }
 
-/* In the order in which they run, constants not; NULL past the last one. */
-static ort_node *node_at(const ort_quantizer *q, size_t index)
+/* In the order in which they run, constants not, those of bodies behind the graph around them; NULL
+ * past the last one. */
+static ort_node *node_at(const ort_quantizer *q, size_t index, ort_site **site)
 {
     ort_node *node;
     size_t at = 0;
-    ORT_EACH_NODE(q->model->graph, node)
-    {
-        if (!ort_node_is_constant(node) && at++ == index)
-            return node;
+    for (size_t i = 0; i < q->design.sites.count; i++) {
+        *site = &q->design.sites.data[i];
+        ORT_EACH_NODE((*site)->graph, node)
+        {
+            if (!ort_node_is_constant(node) && at++ == index)
+                return node;
+        }
     }
     return NULL;
 }
 
 bool ort_quantizer_tell(const ort_quantizer *q, size_t index, ort_quantizer_node_info *info)
 {
-    const ort_node *node = node_at(q, index);
+    ort_site *site;
+    const ort_node *node = node_at(q, index, &site);
     if (!node)
         return false;
-    const ort_place_node *place = &q->design.place.nodes[node->id];
+    const ort_place_node *place = &site->place.nodes[node->id];
     ort_quantizer_node_info told = {sizeof told, node->name, node->op_type,
-                                    ort_part_word(place->part), place->why};
+                                    ort_part_word(place), place->why};
     size_t size = info->size < sizeof told ? info->size : sizeof told;
     told.size = info->size;
     memcpy(info, &told, size);
@@ -437,30 +405,48 @@ static ort_status no_node(size_t index, ort_error *err)
 
 ort_status ort_quantizer_keep(ort_quantizer *q, size_t index, bool stays, ort_error *err)
 {
-    const ort_node *node = node_at(q, index);
+    ort_site *site;
+    const ort_node *node = node_at(q, index, &site);
     if (!node)
         return no_node(index, err);
-    q->design.stays[node->id] = stays ? "it is kept float" : NULL;
+    site->stays[node->id] = stays ? "it is kept float" : NULL;
     return ort_design_place(&q->design, err);
+}
+
+static ort_status write_alone(ort_quantizer *q, ort_site *site, const ort_node *node,
+                              ort_model *copy, ort_error *err)
+{
+    ort_placement alone;
+    ORT_TRY(ort_place_alone(site->graph, &site->widest, node, &alone, err));
+    if (ort_code_plan_half(&site->plan, node))
+        alone.nodes[node->id].part = ORT_PART_FLOAT;
+    ORT_TRY(ort_code_plan_settle(&site->plan, &alone, err));
+    ort_status status = write_site(q, site, &alone, copy, err);
+    if (status == ORT_OK)
+        status = write_halves(q, site, copy, node, err);
+    ORT_TRY(ort_code_plan_settle(&site->plan, &site->place, status == ORT_OK ? err : NULL));
+    return status;
 }
 
 ort_status ort_quantizer_write_alone(ort_quantizer *q, size_t index, ort_model **model,
                                      ort_error *err)
 {
-    ort_design *d = &q->design;
-    const ort_node *node = node_at(q, index);
-    ort_placement alone;
+    ort_site *site;
+    ort_model *copy = NULL;
+    const ort_node *node = node_at(q, index, &site);
     if (!node)
         return no_node(index, err);
-    if (d->widest.nodes[node->id].part == ORT_PART_FLOAT)
+    if (site->widest.nodes[node->id].part == ORT_PART_FLOAT &&
+        !site->widest.nodes[node->id].weights)
         return ort_error_set(err, ORT_ERROR_USAGE, "node '%s' (%s) can't compute on codes: %s",
-                             node->name, node->op_type, d->widest.nodes[node->id].why);
-    ORT_TRY(ort_place_alone(q->model->graph, &d->widest, node, &alone, err));
-    if (ort_code_plan_half(&d->plan, node))
-        alone.nodes[node->id].part = ORT_PART_FLOAT;
-    ORT_TRY(ort_code_plan_settle(&d->plan, &alone, err));
-    ort_status status = write_placed(q, &alone, node, model, err);
-    ORT_TRY(ort_code_plan_settle(&d->plan, &d->place, status == ORT_OK ? err : NULL));
+                             node->name, node->op_type, site->widest.nodes[node->id].why);
+    ORT_TRY(check_seen(q, err));
+    ORT_TRY(ort_model_clone(q->model, &copy, err));
+    ort_status status = write_alone(q, site, node, copy, err);
+    if (status == ORT_OK)
+        *model = copy;
+    else
+        ort_model_free(copy);
     return status;
 }
 
@@ -473,7 +459,7 @@ void ort_quantizer_release(ort_quantizer *q)
     ort_env_free(q->env);
     ort_ranges_release(q->ranges);
     free(q->watched);
-    free(q->observed_at);
+    ort_seen_map_release(&q->map);
     ort_design_release(&q->design);
     ort_model_free(q->model);
     free(q);

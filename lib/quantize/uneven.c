@@ -9,6 +9,7 @@
 
 typedef struct search {
     ort_design *design;
+    ort_site *site;
     ort_uneven_reach *reach;
     void *arg;
     bool found;
@@ -17,15 +18,15 @@ typedef struct search {
 /* Of the smallest and the largest input; constants have scales of their own. */
 static bool is_uneven(const search *s, const ort_node *node, double *least, double *most)
 {
-    const ort_graph *graph = s->design->model->graph;
-    const ort_code_plan *plan = &s->design->plan;
+    const ort_graph *graph = s->site->graph;
+    const ort_code_plan *plan = &s->site->plan;
     *least = *most = 0;
     for (int i = 0; i < node->input_count; i++) {
         ort_id id = node->inputs[i];
         const ort_code_form *form = &plan->forms.data[ort_code_plan_form(plan, node, i)];
         if (graph->values.data[id]->fact.value || form->codes.most - form->codes.least > 255)
             continue;
-        double reach = s->reach(s->arg, id, form);
+        double reach = s->reach(s->arg, s->site, id, form);
         if (!(reach > 0))
             continue;
         *least = *least > 0 && *least < reach ? *least : reach;
@@ -38,13 +39,13 @@ static bool is_uneven(const search *s, const ort_node *node, double *least, doub
 static void keep_products(search *s, ort_id value, int depth)
 {
     enum { DEEPEST = 32 };
-    const ort_placement *place = &s->design->place;
-    ort_readers readers = ort_readers_of(s->design->model->graph, value);
+    const ort_placement *place = &s->site->place;
+    ort_readers readers = ort_readers_of(s->site->graph, value);
     ort_node *node;
     while (depth < DEEPEST && (node = ort_readers_next(&readers))) {
         ort_part part = place->nodes[node->id].part;
         if (part == ORT_PART_PRODUCT)
-            s->design->stays[node->id] = "it reads a Concat of ranges too different for one scale";
+            s->site->stays[node->id] = "it reads a Concat of ranges too different for one scale";
         for (int o = 0; part == ORT_PART_MOVE && o < node->output_count; o++)
             if (node->outputs[o] != ORT_ID_NONE)
                 keep_products(s, node->outputs[o], depth + 1);
@@ -62,7 +63,7 @@ static ort_status look_at(search *s, const ort_node *node, ort_error *err)
                                        (int)(255 * least / most));
     if (!why)
         return ort_error_memory(err, 1);
-    s->design->stays[node->id] = why;
+    s->site->stays[node->id] = why;
     keep_products(s, node->outputs[0], 0);
     s->found = true;
     return ORT_OK;
@@ -70,13 +71,16 @@ static ort_status look_at(search *s, const ort_node *node, ort_error *err)
 
 ort_status ort_uneven_part(ort_design *design, ort_uneven_reach *reach, void *arg, ort_error *err)
 {
-    search s = {design, reach, arg, false};
+    search s = {design, NULL, reach, arg, false};
     const ort_node *node;
-    ORT_EACH_NODE(design->model->graph, node)
-    {
-        if (design->place.nodes[node->id].part == ORT_PART_STEP &&
-            ort_edit_is(node, ONNX, "Concat"))
-            ORT_TRY(look_at(&s, node, err));
+    for (size_t k = 0; k < design->sites.count; k++) {
+        s.site = &design->sites.data[k];
+        ORT_EACH_NODE(s.site->graph, node)
+        {
+            if (s.site->place.nodes[node->id].part == ORT_PART_STEP &&
+                ort_edit_is(node, ONNX, "Concat"))
+                ORT_TRY(look_at(&s, node, err));
+        }
     }
     return s.found ? ort_design_place(design, err) : ORT_OK;
 }

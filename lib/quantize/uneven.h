@@ -7,7 +7,8 @@
 #include "quantize/design.h"
 
 /* How far from 0 the codes of a value reach in a form. */
-typedef double ort_uneven_reach(void *arg, ort_id value, const ort_code_form *form);
+typedef double ort_uneven_reach(void *arg, const ort_site *site, ort_id value,
+                                const ort_code_form *form);
 
 /* Each Concat on codes of 8 bits or fewer whose inputs reach differently, by more than a factor of
  * ORT_UNEVEN, stays float, and so do the products that read it. Places again where there is one. */

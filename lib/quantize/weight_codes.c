@@ -343,11 +343,41 @@ static ort_status write_table(ort_qdq_writer *w, ort_node *node, ort_error *err)
     return ort_edit_add_node(w->graph, &spec, NULL, err);
 }
 
+/* ---- recurrent layers */
+
+static ort_qdq_weight *recurrent_weight(ort_qdq_writer *w, const ort_node *node, int slot)
+{
+    ort_weight_form form = ort_code_plan_weights(w->options->plan, node);
+    return find_weight(w, node->inputs[slot], &form.codes,
+                       form.per_tensor ? -1 : ORT_RECURRENT_AXIS);
+}
+
+static ort_status note_recurrent(ort_qdq_writer *w, const ort_node *node, ort_error *err)
+{
+    ort_weight_form form = ort_code_plan_weights(w->options->plan, node);
+    ort_qdq_weight *weight;
+    for (int k = 0; k < 2; k++)
+        ORT_TRY(note_weight(w, node->inputs[ORT_RECURRENT_WEIGHT + k], &form,
+                            form.per_tensor ? -1 : ORT_RECURRENT_AXIS, &weight, err));
+    return ORT_OK;
+}
+
+static ort_status write_recurrent(ort_qdq_writer *w, ort_node *node, ort_error *err)
+{
+    for (int slot = ORT_RECURRENT_WEIGHT; slot < ORT_RECURRENT_WEIGHT + 2; slot++) {
+        ort_qdq_weight *weight = recurrent_weight(w, node, slot);
+        ORT_TRY(dequantize(w, weight, err));
+        ort_node_set_input(w->graph, node, slot, weight->numbers);
+    }
+    return ORT_OK;
+}
+
 /* ---- all of them */
 
 ort_status ort_weights_write(ort_qdq_writer *w, ort_error *err)
 {
     const size_t nodes = w->graph->order.count;
+    const ort_place_node *parts = w->place->nodes;
     product p;
     for (size_t i = 0; i < nodes; i++) {
         ort_node *node = w->graph->nodes.data[w->graph->order.data[i]];
@@ -355,6 +385,8 @@ ort_status ort_weights_write(ort_qdq_writer *w, ort_error *err)
         ort_weight_form form = table_form(w, node);
         if (is_table(w, node))
             ORT_TRY(note_weight(w, node->inputs[0], &form, 0, &weight, err));
+        else if (parts[node->id].weights)
+            ORT_TRY(note_recurrent(w, node, err));
         else if (read_product(w, node, &p))
             ORT_TRY(note_product(w, &p, err));
     }
@@ -364,6 +396,8 @@ ort_status ort_weights_write(ort_qdq_writer *w, ort_error *err)
         ort_node *node = w->graph->nodes.data[w->graph->order.data[i]];
         if (is_table(w, node))
             ORT_TRY(write_table(w, node, err));
+        else if (parts[node->id].weights)
+            ORT_TRY(write_recurrent(w, node, err));
         else if (read_product(w, node, &p))
             ORT_TRY(write_product(w, &p, err));
     }

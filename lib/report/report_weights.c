@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/num.h"
+#include "base/vec.h"
 #include "report/report.h"
 
 typedef struct statistics {
@@ -106,15 +107,23 @@ static void put_graph(ort_json *json, const ort_graph *graph, const char *path)
 
 typedef struct visit {
     ort_json *json;
-    const ort_graph *last;
+    ORT_VEC(const ort_graph *) seen; /* bodies whose initializers were told */
 } visit;
+
+/* A body whose nodes have bodies is come by again behind each of these. */
+static bool is_new(visit *v, const ort_graph *graph)
+{
+    for (size_t i = 0; i < v->seen.count; i++)
+        if (v->seen.data[i] == graph)
+            return false;
+    return graph->parent && ort_vec_push(&v->seen, graph);
+}
 
 static void visit_node(void *arg, const ort_graph *graph, const ort_node *node, const char *path)
 {
     visit *v = arg;
-    if (graph != v->last && graph->parent)
+    if (is_new(v, graph))
         put_graph(v->json, graph, path);
-    v->last = graph;
     const ort_tensor *t = ort_node_constant(node);
     if (t && node->output_count && node->outputs[0] != ORT_ID_NONE)
         put_tensor(v->json, graph->values.data[node->outputs[0]]->name, "constant", path, t);
@@ -122,10 +131,11 @@ static void visit_node(void *arg, const ort_graph *graph, const ort_node *node, 
 
 void ort_report_initializers(ort_json *json, const ort_model *model)
 {
-    visit v = {json, NULL};
+    visit v = {.json = json};
     ort_json_key(json, "initializers");
     ort_json_begin_array(json);
     put_graph(json, model->graph, "");
     ort_report_each_node(model->graph, "", visit_node, &v);
+    ort_vec_release(&v.seen);
     ort_json_end_array(json);
 }

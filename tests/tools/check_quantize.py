@@ -43,7 +43,7 @@ EXTRA = [["--symmetric"], ["--asymmetric-weights"], ["--per-tensor"], ["--reduce
 class Net:
     def __init__(self, opset=13):
         self.nodes, self.constants, self.inputs = [], [], []
-        self.rng, self.opset = np.random.default_rng(1), opset
+        self.rng, self.opset, self.prefix = np.random.default_rng(1), opset, ""
 
     def input(self, *shape, dtype=TensorProto.FLOAT):
         name = f"x{len(self.inputs)}"
@@ -51,7 +51,7 @@ class Net:
         return name
 
     def constant(self, array):
-        name = f"c{len(self.constants)}"
+        name = f"{self.prefix}c{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.asarray(array), name))
         return name
 
@@ -59,7 +59,7 @@ class Net:
         return self.constant((0.3 * self.rng.standard_normal(shape)).astype(F32))
 
     def op(self, op_type, *inputs, outputs=1, **attributes):
-        name = f"{op_type}_{len(self.nodes)}"
+        name = f"{self.prefix}{op_type}_{len(self.nodes)}"
         names = [f"{name}_{i}" for i in range(outputs)]
         self.nodes.append(helper.make_node(op_type, inputs, names, name, **attributes))
         return names[0] if outputs == 1 else names
@@ -158,6 +158,70 @@ def nets():
         scores = n.op("Sigmoid", n.conv(x, 8, 2, 1))
         return n.op("Concat", boxes, scores, axis=1)
 
+    def body(make, inputs, outputs):
+        """A body of control flow: make(net) gives its results."""
+        b = Net()
+        b.prefix = "body" + str(len(bodies))
+        bodies.append(b)
+        results = make(b)
+        graph = helper.make_graph(b.nodes, b.prefix, inputs,
+                                  [helper.make_tensor_value_info(r, t, s) for r, (t, s) in zip(results, outputs)],
+                                  b.constants)
+        return graph
+    bodies = []
+    info, F = helper.make_tensor_value_info, TensorProto.FLOAT
+
+    def branches(n):
+        """The one that is taken becomes codes; for the other no sample tells ranges."""
+        x = n.op("MatMul", n.input(2, 8), n.weight(8, 8))
+        yes = body(lambda b: [b.op("MatMul", b.op("Relu", b.op("MatMul", x, b.weight(8, 16))), b.weight(16, 4))], [],
+                   [(F, (2, 4))])
+        no = body(lambda b: [b.op("MatMul", x, b.weight(8, 4))], [], [(F, (2, 4))])
+        return n.op("If", n.op("Less", n.op("ReduceMean", x, keepdims=0), n.constant(F32(1e6))), then_branch=yes,
+                    else_branch=no)
+
+    def loop(n):
+        """Carried state, a captured weight, and a value of each step."""
+        w = n.weight(8, 8)
+        x = n.op("MatMul", n.input(2, 8), w)
+
+        def step(b):
+            y = b.op("MatMul", b.op("Add", "state", x), w)
+            return [b.op("Identity", "going"), b.op("Tanh", y), b.op("MatMul", y, b.weight(8, 4))]
+        inner = body(step, [info("step", TensorProto.INT64, []), info("going", TensorProto.BOOL, []),
+                            info("state", F, (2, 8))],
+                     [(TensorProto.BOOL, []), (F, (2, 8)), (F, (2, 4))])
+        _, y = n.op("Loop", n.constant(np.int64(3)), n.constant(np.bool_(True)), x, body=inner, outputs=2)
+        return y
+
+    def scan(n):
+        def step(b):
+            y = b.op("Tanh", b.op("MatMul", b.op("Concat", "state", "row", axis=1), b.weight(12, 8)))
+            return [y, b.op("Identity", y)]
+        inner = body(step, [info("state", F, (2, 8)), info("row", F, (2, 4))], [(F, (2, 8)), (F, (2, 8))])
+        _, y = n.op("Scan", n.input(2, 8), n.input(5, 2, 4), body=inner, num_scan_inputs=1, outputs=2)
+        return y
+
+    def recurrent(op_type, gates, directions):
+        def build(n):
+            d = {1: "forward", 2: "bidirectional"}[directions]
+            y = n.op(op_type, n.input(4, 2, 24), n.weight(directions, gates * 16, 24),
+                     n.weight(directions, gates * 16, 16), n.weight(directions, 2 * gates * 16), hidden_size=16,
+                     direction=d)
+            return n.op("Relu", y)
+        return build
+
+    def cached(n):
+        """One step of a decoder: keys and values of before come in, and go out with the new ones."""
+        x, past = n.input(1, 1, 16), [n.input(1, 2, 3, 8), n.input(1, 2, 3, 8)]
+        def heads_of(w):
+            return n.op("Transpose", n.op("Reshape", n.op("MatMul", x, w), n.constant(np.int64([1, 1, 2, 8]))),
+                        perm=[0, 2, 1, 3])
+        q, k, v = (heads_of(n.weight(16, 16)) for _ in range(3))
+        k, v = n.op("Concat", past[0], k, axis=2), n.op("Concat", past[1], v, axis=2)
+        s = n.op("Softmax", n.op("MatMul", q, n.op("Transpose", k, perm=[0, 1, 3, 2])), axis=-1)
+        return n.op("MatMul", s, v), k, v
+
     def lstm(n):
         x = n.op("MatMul", n.input(4, 2, 8), n.weight(8, 8))
         y = n.op("LSTM", x, n.weight(1, 16, 8), n.weight(1, 16, 4), outputs=1, hidden_size=4)
@@ -198,6 +262,8 @@ def nets():
     made = {f.__name__: f for f in (conv, conv_1d, conv_3d, conv_grouped, conv_computed, conv_transpose,
                                     conv_transpose_depthwise, batch_norm, gemm, gemm_scaled, gemm_computed,
                                     matmul, matmul_batched, attention, table, tied, heads, lstm, dense_steps)}
+    made.update({f.__name__: f for f in (branches, loop, scan, cached)})
+    made.update({"LSTM": recurrent("LSTM", 4, 1), "LSTMBoth": recurrent("LSTM", 4, 2), "GRU": recurrent("GRU", 3, 1)})
     made.update({name: between(make) for name, make in steps.items()})
     return made
 
@@ -261,6 +327,11 @@ def agrees(bin_dir, path, feeds, levels, folder, steps=1.0):
     return None
 
 
+def levels_of(types, extra):
+    """How many steps the codes of what is computed have."""
+    return 127 if "--reduce-range" in extra else LEVELS[types[0]]
+
+
 def modes(full):
     for types in FULL if full else SHORT:
         yield types, "qdq", []
@@ -277,7 +348,8 @@ def modes(full):
 def check_net(args, name, build, folder, report):
     n = Net(17 if name == "lstm" else 13)
     path = folder / "float.onnx"
-    onnx.save(n.model(build(n)), path)
+    results = build(n)
+    onnx.save(n.model(*(results if isinstance(results, tuple) else (results,))), path)
     samples = []
     for k in range(3):
         samples.append(folder / f"s{k}.npz")
@@ -290,8 +362,8 @@ def check_net(args, name, build, folder, report):
         for s in samples:
             command += ["-i", s]
         status, said = run_tool(*command)
-        why = f"ort-quantize: {said}" if status else agrees(args.bin, made, n.feeds(0), LEVELS[types[0]],
-                                                            folder)
+        why = f"ort-quantize: {said}" if status else agrees(args.bin, made, n.feeds(0),
+                                                            levels_of(types, extra), folder)
         report.ok(not why, what, why)
         if why and args.keep and made.exists():
             args.keep.mkdir(exist_ok=True)
