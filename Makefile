@@ -418,6 +418,8 @@ exact: all
 .PHONY: quantize-matrix
 quantize-matrix: all
 	@build/venv/bin/python tests/tools/check_quantize.py --full $(QUANTIZE) build/bin
+	@build/venv/bin/python tests/tools/check_quantize_more.py --full $(QUANTIZE) \
+	    --openvino build/venv-bench/bin/python build/bin
 
 .PHONY: spellings
 spellings: all

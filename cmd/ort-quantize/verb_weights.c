@@ -60,6 +60,34 @@ static void tell(const quantizing *q, const ort_weights *w)
         printf("left as they are: %zu nodes whose weights are quantized already\n", coded);
 }
 
+/* Four codes are a byte; where a row isn't a whole number of them, onnxruntime 1.31 fuses
+ * DequantizeLinear and MatMul into an operator that reads other codes. OpenVINO asks for whole
+ * blocks. */
+static void warn_of_shapes(const quantizing *q, int64_t block)
+{
+    ort_types *types = NULL;
+    ort_error err = {0};
+    const char *ragged = NULL, *cut = NULL;
+    if (!is(q->options.form, "qdq") ||
+        ort_model_types(q->made, ORT_TYPES_INITIALIZERS, &types, &err) != ORT_OK)
+        return;
+    for (size_t i = 0; i < ort_types_count(types); i++) {
+        const ort_type_info *t = ort_types_info(types, i);
+        const bool two = t->dtype == ORT_DTYPE_INT2 || t->dtype == ORT_DTYPE_UINT2;
+        if (t->rank == 2 && two && t->dims[1] % 4 != 0)
+            ragged = ort_types_name(types, i);
+        if (t->rank == 2 && ort_dtype_bits(t->dtype) <= 8 && block > 0 &&
+            t->dims[0] % block != 0 && t->dims[1] % block != 0)
+            cut = ort_types_name(types, i);
+    }
+    if (ragged)
+        tool_warn("%s: '%s' has rows of 2-bit codes that are no whole bytes: onnxruntime's "
+                  "optimizer misreads such; --form nbits runs right there", q->path, ragged);
+    if (cut && q->options.settings.verbose)
+        tool_warn("%s: '%s' has no whole number of blocks, which OpenVINO asks for", q->path, cut);
+    ort_types_free(types);
+}
+
 static int quantize(quantizing *q, const chosen *c, const char *folder)
 {
     ort_weights_options options;
@@ -72,8 +100,10 @@ static int quantize(quantizing *q, const chosen *c, const char *folder)
                                                     : 0;
     if (status == 0 && ort_weights_apply(w, &q->made, &err) != ORT_OK)
         status = tool_fail_in(q->path, &err);
-    if (status == 0)
+    if (status == 0) {
         tell(q, w);
+        warn_of_shapes(q, options.block_size);
+    }
     ort_weights_free(w);
     return status;
 }

@@ -80,7 +80,8 @@ static const char *read_attention(ort_dynamic *d, ort_dynamic_unit *u)
         return "QAttention has no qkv_hidden_sizes, rotation, attention_bias or shared buffer";
     if (ort_tensor_count(w) < SMALL_LAYER && !d->options->small)
         return "too small to gain";
-    return ort_dynamic_take(d, u, 1, 1, d->options->per_tensor ? 1 : 2, false, true);
+    return d->options->per_tensor ? ort_dynamic_take(d, u, 1, 0, 0, false, true)
+                                  : ort_dynamic_take(d, u, 1, 1, 2, false, true);
 }
 
 /* QAttention can't do without one. */

@@ -76,9 +76,11 @@ static const char *read_matrix(ort_dynamic *d, ort_dynamic_unit *u)
         return "too small to gain";
     const bool turned = behind != p.swapped;
     const int axis = turned ? rank - 2 : rank - 1;
-    return d->options->per_tensor
+    /* onnxruntime takes a stack of matrices with one zero point, or none: not one a column. */
+    const bool stack = rank > 2;
+    return d->options->per_tensor || (stack && d->options->weights == ORT_DTYPE_UINT8)
                ? ort_dynamic_take(d, u, 1, 0, 0, turned, false)
-               : ort_dynamic_take(d, u, 1, axis, axis + 1, turned, false);
+               : ort_dynamic_take(d, u, 1, axis, axis + 1, turned, stack);
 }
 
 typedef struct integer_product {

@@ -32,10 +32,11 @@ static const char *unwanted(const ort_weights *w, const ort_node *node)
     return o->exclude && is_named(o->exclude, node) ? "it is excluded" : NULL;
 }
 
-/* Of a matrix with K rows. */
+/* Of a matrix with K rows. OpenVINO takes no DequantizeLinear whose blocks are longer than that. */
 static int64_t block_of(const ort_weights *w, int64_t k)
 {
-    return w->options.block_size ? w->options.block_size : k;
+    const int64_t block = w->options.block_size;
+    return block == 0 || (w->options.form == ORT_WEIGHTS_QDQ && block > k) ? k : block;
 }
 
 /* ---- the constant that a node reads */

@@ -73,8 +73,15 @@ class Net:
         graph = helper.make_graph(
             self.nodes, "net", [helper.make_tensor_value_info(n, t, s) for n, s, t in self.inputs],
             [helper.make_empty_tensor_value_info(o) for o in outputs], self.constants)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
-        return onnx.shape_inference.infer_shapes(model)
+        opsets = [helper.make_opsetid("", self.opset)]
+        if any(node.domain for node in self.nodes):
+            opsets.append(helper.make_opsetid("com.microsoft", 1))
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+        model = onnx.shape_inference.infer_shapes(model)
+        for output in model.graph.output:  # behind an operator of com.microsoft
+            if not output.type.WhichOneof("value"):
+                output.CopyFrom(helper.make_tensor_value_info(output.name, TensorProto.FLOAT, [None] * 3))
+        return model
 
     def feeds(self, seed):
         rng = np.random.default_rng(seed)
@@ -291,14 +298,18 @@ def scales_of(model):
             if n.op_type == "DequantizeLinear" and constants.get(n.input[1], np.ones(2)).size == 1}
 
 
-def agrees(bin_dir, path, feeds, levels, folder, steps=1.0):
-    """None, or what is wrong with the file."""
+def agrees(bin_dir, path, feeds, levels, folder, steps=1.0, optimized=True):
+    """None, or what is wrong with the file. optimized: by onnxruntime."""
     try:
         onnx.checker.check_model(str(path), full_check=True)
     except Exception as e:  # noqa: BLE001
         return f"onnx.checker: {str(e).splitlines()[0]}"
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
+    if not optimized:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    # else it rounds what is multiplied with weights of a few bits to 8 bits, which no file asks for
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "0")
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         expected = session.run(None, feeds)

@@ -69,6 +69,8 @@ if [ $venv -eq 0 ]; then
     suite exact make -s exact
     suite spellings make -s spellings
     suite quantize-matrix build/venv/bin/python tests/tools/check_quantize.py build/bin
+    suite quantize-more build/venv/bin/python tests/tools/check_quantize_more.py \
+        --openvino build/venv-bench/bin/python build/bin
     suite bundled build/venv/bin/python tests/tools/check_bundled.py
     suite schema make -s schema
     suite abi make -s abi
