@@ -1,0 +1,22 @@
+"""ort-tools for Python, with the names of the module onnxruntime.
+
+    import ort_tools as onnxruntime
+    session = onnxruntime.InferenceSession("net.onnx")
+    (scores,) = session.run(None, {"image": image})
+
+A program that imports onnxruntime runs on it unchanged: `python -m ort_tools.as_onnxruntime prog.py`.
+"""
+from ._abi import ERRORS as _ERRORS
+from ._abi import VERSION as __version__
+from ._session import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, InferenceSession, IOBinding, ModelMetadata,
+                       NodeArg, RunOptions, SessionOptions, disable_telemetry_events, enable_telemetry_events,
+                       get_all_providers, get_available_providers, get_build_info, get_device, get_version_string,
+                       set_default_logger_severity, set_default_logger_verbosity, set_seed)
+from ._values import OrtDevice, OrtValue
+
+globals().update(_ERRORS)
+__all__ = [name for name in dir() if not name.startswith("_")]
+
+
+def __getattr__(name):
+    raise AttributeError(f"onnxruntime's {name!r} isn't provided by ort-tools")

@@ -1,0 +1,454 @@
+"""Sessions, their options and bindings, with the names and behaviour of onnxruntime's Python module."""
+import ctypes
+import enum
+import functools
+import os
+import threading
+import warnings
+
+import numpy as np
+
+from . import _abi, _values
+from ._abi import allocator, api, make, number, text
+from ._values import Handle, OrtValue, check_device, from_python, to_python
+
+PROVIDERS = ["CPUExecutionProvider"]
+
+
+class GraphOptimizationLevel(enum.IntEnum):
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_LAYOUT = 3
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(enum.IntEnum):
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+
+class ExecutionOrder(enum.IntEnum):
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+    MEMORY_EFFICIENT = 2
+
+
+class NodeArg:
+    """An input or output of a model: name, type and shape."""
+
+    def __init__(self, name, kind, shape):
+        self.name, self.type, self.shape = name, kind, shape
+
+    def __repr__(self):
+        return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
+
+    __str__ = __repr__
+
+
+class ModelMetadata:
+    """What a model says of itself."""
+
+    def __init__(self, session):
+        metadata = make(api.SessionGetModelMetadata, session)
+        try:
+            self.producer_name = text(api.ModelMetadataGetProducerName, metadata, allocator)
+            self.graph_name = text(api.ModelMetadataGetGraphName, metadata, allocator)
+            self.domain = text(api.ModelMetadataGetDomain, metadata, allocator)
+            self.description = text(api.ModelMetadataGetDescription, metadata, allocator)
+            self.graph_description = text(api.ModelMetadataGetGraphDescription, metadata, allocator)
+            self.version = number(api.ModelMetadataGetVersion, metadata, kind=ctypes.c_int64)
+            self.custom_metadata_map = {key: text(api.ModelMetadataLookupCustomMetadataMap, metadata, allocator, key.encode())
+                                        for key in _keys(metadata)}
+        finally:
+            api.ReleaseModelMetadata(metadata)
+
+
+def _keys(metadata):
+    keys, count = ctypes.c_void_p(), ctypes.c_int64()
+    api.ModelMetadataGetCustomMetadataMapKeys(metadata, allocator, ctypes.byref(keys), ctypes.byref(count))
+    names = []
+    for i in range(count.value):
+        address = ctypes.c_void_p.from_address(keys.value + i * ctypes.sizeof(ctypes.c_void_p)).value
+        names.append(ctypes.string_at(address).decode())
+        api.AllocatorFree(allocator, address)
+    if keys.value:
+        api.AllocatorFree(allocator, keys.value)
+    return names
+
+
+class SessionOptions:
+    """Kept here, and told to the library when a session is made."""
+
+    def __init__(self):
+        self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
+        self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
+        self.execution_order = ExecutionOrder.DEFAULT
+        self.intra_op_num_threads = self.inter_op_num_threads = 0
+        self.enable_cpu_mem_arena = self.enable_mem_pattern = self.enable_mem_reuse = True
+        self.enable_profiling = self.use_deterministic_compute = False
+        self.profile_file_prefix = "onnxruntime_profile_"
+        self.optimized_model_filepath = self.logid = ""
+        self.log_severity_level, self.log_verbosity_level = -1, 0
+        self._entries, self._calls, self._keep = {}, [], []
+
+    def add_session_config_entry(self, key, value):
+        self._entries[key] = value
+
+    def get_session_config_entry(self, key):
+        if key not in self._entries:
+            raise RuntimeError(f"SessionOptions does not have configuration with key: {key}")
+        return self._entries[key]
+
+    def add_free_dimension_override_by_name(self, name, size):
+        self._calls.append(("AddFreeDimensionOverrideByName", name.encode(), size))
+
+    def add_free_dimension_override_by_denotation(self, denotation, size):
+        self._calls.append(("AddFreeDimensionOverride", denotation.encode(), size))
+
+    def add_initializer(self, name, value):
+        handle = from_python(value)
+        self._keep.append(handle)
+        self._calls.append(("AddInitializer", name.encode(), handle.address))
+
+    def add_external_initializers(self, names, values):
+        for name, value in zip(names, values):
+            self.add_initializer(name, value)
+
+    def add_external_initializers_from_files_in_memory(self, names, buffers, lengths):
+        data = [ctypes.create_string_buffer(bytes(b), n) for b, n in zip(buffers, lengths)]
+        files = (ctypes.c_char_p * len(names))(*(str(n).encode() for n in names))
+        blocks = (ctypes.c_void_p * len(data))(*(ctypes.addressof(d) for d in data))
+        sizes = (ctypes.c_size_t * len(data))(*lengths)
+        self._keep.append((data, files, blocks, sizes))
+        self._calls.append(("AddExternalInitializersFromFilesInMemory", files, blocks, sizes, len(names)))
+
+    def register_custom_ops_library(self, path):
+        self._calls.append(("RegisterCustomOpsLibrary_V2", os.fsencode(path)))
+
+    def add_provider(self, name, options):
+        _check_providers([name])
+
+    def has_providers(self):
+        return False
+
+    def _make(self):
+        options = make(api.CreateSessionOptions)
+        try:
+            self._tell(options)
+        except BaseException:
+            api.ReleaseSessionOptions(options)
+            raise
+        return options
+
+    def _tell(self, options):
+        api.SetSessionGraphOptimizationLevel(options, int(self.graph_optimization_level))
+        api.SetSessionExecutionMode(options, int(self.execution_mode))
+        api.SetIntraOpNumThreads(options, self.intra_op_num_threads)
+        api.SetInterOpNumThreads(options, self.inter_op_num_threads)
+        (api.EnableMemPattern if self.enable_mem_pattern else api.DisableMemPattern)(options)
+        (api.EnableCpuMemArena if self.enable_cpu_mem_arena else api.DisableCpuMemArena)(options)
+        if self.enable_profiling:
+            api.EnableProfiling(options, os.fsencode(self.profile_file_prefix))
+        if self.optimized_model_filepath:
+            api.SetOptimizedModelFilePath(options, os.fsencode(self.optimized_model_filepath))
+        if self.logid:
+            api.SetSessionLogId(options, self.logid.encode())
+        if self.log_severity_level >= 0:
+            api.SetSessionLogSeverityLevel(options, int(self.log_severity_level))
+        for key, value in self._entries.items():
+            api.AddSessionConfigEntry(options, key.encode(), value.encode())
+        for name, *arguments in self._calls:
+            getattr(api, name)(options, *arguments)
+
+
+class RunOptions:
+    """Options of one run; `terminate` may be set while it goes on."""
+
+    def __init__(self):
+        self.__dict__["_options"] = make(api.CreateRunOptions)
+        self.__dict__.update(terminate=False, logid="", log_severity_level=-1, log_verbosity_level=0,
+                             only_execute_path_to_fetches=False, training_mode=False, _entries={})
+
+    def __del__(self):
+        api.ReleaseRunOptions(self._options)
+
+    def __setattr__(self, name, value):
+        if name not in self.__dict__:
+            raise AttributeError(f"RunOptions has no {name!r}")
+        self.__dict__[name] = value
+        if name == "terminate":
+            (api.RunOptionsSetTerminate if value else api.RunOptionsUnsetTerminate)(self._options)
+        elif name == "logid":
+            api.RunOptionsSetRunTag(self._options, value.encode())
+        elif name == "log_severity_level":
+            api.RunOptionsSetRunLogSeverityLevel(self._options, int(value))
+
+    def add_run_config_entry(self, key, value):
+        api.AddRunConfigEntry(self._options, key.encode(), value.encode())
+        self._entries[key] = value
+
+    def get_run_config_entry(self, key):
+        return self._entries[key]
+
+    def add_active_adapter(self, adapter):
+        raise _abi.ERRORS["NotImplemented"]("add_active_adapter isn't provided by ort-tools")
+
+
+def _check_providers(providers):
+    for provider in providers:
+        name = provider[0] if isinstance(provider, tuple) else provider
+        if not isinstance(name, str):
+            raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
+        if name not in PROVIDERS:
+            warnings.warn(f"Specified provider '{name}' is not in available provider names."
+                          f"Available providers: '{', '.join(PROVIDERS)}'", stacklevel=4)
+
+
+@functools.cache
+def _texts(count):
+    return ctypes.c_char_p * max(count, 1)
+
+
+@functools.cache
+def _pointers(count):
+    return ctypes.c_void_p * max(count, 1)
+
+
+class InferenceSession:
+    """A model made ready to run."""
+
+    def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **kwargs):
+        self._session = None
+        self._options = sess_options if sess_options is not None else SessionOptions()
+        _check_providers(providers or [])
+        options = self._options._make()
+        try:
+            if isinstance(path_or_bytes, (str, os.PathLike)):
+                self._model_path = os.fspath(path_or_bytes)
+                self._session = make(api.CreateSession, _abi.env, os.fsencode(path_or_bytes), options)
+            elif isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
+                data = bytes(path_or_bytes)
+                self._session = make(api.CreateSessionFromArray, _abi.env, data, len(data), options)
+            else:
+                raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
+        finally:
+            api.ReleaseSessionOptions(options)
+        self._inputs = self._describe("Input")
+        self._outputs = self._describe("Output")
+        self._initializers = self._describe("OverridableInitializer")
+        self._required = [i.name for i in self._inputs]
+        self._elements = {i.name: _values.DTYPES.get(_values.NAMES.index(i.type[7:-1])) for i in self._inputs + self._initializers
+                          if i.type.startswith("tensor(")}
+        self._names = {n.name: n.name.encode() for n in self._inputs + self._outputs + self._initializers}
+
+    def __del__(self):
+        if getattr(self, "_session", None):
+            api.ReleaseSession(self._session)
+
+    def _describe(self, side):
+        found = []
+        for i in range(number(getattr(api, f"SessionGet{side}Count"), self._session)):
+            info = make(getattr(api, f"SessionGet{side}TypeInfo"), self._session, i)
+            found.append(NodeArg(text(getattr(api, f"SessionGet{side}Name"), self._session, i, allocator),
+                                 *_values.describe(info)))
+            api.ReleaseTypeInfo(info)
+        return found
+
+    def get_inputs(self):
+        return list(self._inputs)
+
+    def get_outputs(self):
+        return list(self._outputs)
+
+    def get_overridable_initializers(self):
+        return list(self._initializers)
+
+    def get_modelmeta(self):
+        return ModelMetadata(self._session)
+
+    def get_session_options(self):
+        return self._options
+
+    def get_providers(self):
+        return list(PROVIDERS)
+
+    def get_provider_options(self):
+        return {name: {} for name in PROVIDERS}
+
+    def set_providers(self, providers=None, provider_options=None):
+        _check_providers(providers or [])
+
+    def disable_fallback(self):
+        """There is nothing to fall back to."""
+
+    def enable_fallback(self):
+        """The same."""
+
+    def get_tuning_results(self):
+        return []
+
+    def end_profiling(self):
+        return text(api.SessionEndProfiling, self._session, allocator)
+
+    def get_profiling_start_time_ns(self):
+        return number(api.SessionGetProfilingStartTimeNs, self._session, kind=ctypes.c_uint64)
+
+    def io_binding(self):
+        return IOBinding(self)
+
+    def _name(self, name):
+        return self._names.get(name) or str(name).encode()
+
+    def _run(self, output_names, feeds, run_options):
+        """Handles of the outputs; `feeds`: handles by name."""
+        names = [self._name(n) for n in feeds]
+        outs = [self._name(n) for n in output_names] if output_names else [self._names[o.name] for o in self._outputs]
+        results = _pointers(len(outs))()
+        api.Run(self._session, run_options._options if run_options else None, _texts(len(names))(*names),
+                _pointers(len(names))(*[h.address for h in feeds.values()]), len(names), _texts(len(outs))(*outs),
+                len(outs), results)
+        return [Handle(address) for address in results[:len(outs)]]
+
+    def _feeds(self, feed):
+        missing = [name for name in self._required if name not in feed]
+        if missing:
+            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
+        return {name: self._feed(name, value) for name, value in feed.items() if value is not None}
+
+    def _feed(self, name, value):
+        """Numbers in lists take the element type of the input, arrays have one of their own."""
+        if isinstance(value, np.ndarray):
+            return _values.from_numpy(value)
+        if isinstance(value, (list, tuple, int, float, bool, np.generic)) and self._elements.get(name):
+            return _values.from_numpy(np.asarray(value, self._elements[name]))
+        return from_python(value)
+
+    def run(self, output_names, input_feed, run_options=None):
+        return [to_python(handle) for handle in self._run(output_names, self._feeds(input_feed), run_options)]
+
+    def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
+        feeds = {name: value._handle for name, value in input_dict_ort_values.items()}
+        return [OrtValue(handle) for handle in self._run(output_names, feeds, run_options)]
+
+    def run_async(self, output_names, input_feed, callback, user_data, run_options=None):
+        feeds = self._feeds(input_feed)
+
+        def work():
+            try:
+                results, error = [to_python(h) for h in self._run(output_names, feeds, run_options)], ""
+            except Exception as failure: # the callback is told, whatever it was
+                results, error = [], str(failure)
+            callback(results, user_data, error)
+        threading.Thread(target=work, daemon=True).start()
+
+    def run_with_iobinding(self, iobinding, run_options=None):
+        api.RunWithBinding(self._session, run_options._options if run_options else None, iobinding._binding)
+
+
+class IOBinding:
+    """Inputs and outputs of a session, bound between runs."""
+
+    def __init__(self, session):
+        self._binding = None
+        self._owner = session
+        self._keep, self._outputs = {}, []
+        self._binding = make(api.CreateIoBinding, session._session)
+
+    def __del__(self):
+        if self._binding:
+            api.ReleaseIoBinding(self._binding)
+
+    def _bind(self, function, name, handle):
+        function(self._binding, name.encode(), handle.address)
+        self._keep[function, name] = handle
+
+    def bind_cpu_input(self, name, array):
+        self._bind(api.BindInput, name, from_python(array))
+
+    def bind_ortvalue_input(self, name, value):
+        self._bind(api.BindInput, name, value._handle)
+
+    def bind_input(self, name, device_type, device_id, element_type, shape, buffer_ptr):
+        check_device(device_type)
+        self._bind(api.BindInput, name, _on_memory(element_type, shape, buffer_ptr))
+
+    def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
+        check_device(device_type)
+        if buffer_ptr is None:
+            api.BindOutputToDevice(self._binding, name.encode(), _abi.cpu_memory)
+        else:
+            self._bind(api.BindOutput, name, _on_memory(element_type, shape, buffer_ptr))
+
+    def bind_ortvalue_output(self, name, value):
+        self._bind(api.BindOutput, name, value._handle)
+
+    def synchronize_inputs(self):
+        """All memory is the processor's."""
+
+    def synchronize_outputs(self):
+        """The same."""
+
+    def get_outputs(self):
+        values, count = ctypes.c_void_p(), ctypes.c_size_t()
+        api.GetBoundOutputValues(self._binding, allocator, ctypes.byref(values), ctypes.byref(count))
+        found = [OrtValue(Handle(a)) for a in (ctypes.c_void_p * count.value).from_address(values.value)] if count.value else []
+        if values.value:
+            api.AllocatorFree(allocator, values.value)
+        return found
+
+    def copy_outputs_to_cpu(self):
+        return [value.numpy() for value in self.get_outputs()]
+
+    def clear_binding_inputs(self):
+        api.ClearBoundInputs(self._binding)
+
+    def clear_binding_outputs(self):
+        api.ClearBoundOutputs(self._binding)
+
+
+def _on_memory(element_type, shape, address):
+    element = _values.element_of(element_type)
+    size = _values.DTYPES[element].itemsize
+    for dim in shape:
+        size *= dim
+    return Handle(make(api.CreateTensorWithDataAsOrtValue, _abi.cpu_memory, address, size, _values.shape_array(shape),
+                       len(shape), element))
+
+
+def get_available_providers():
+    return list(PROVIDERS)
+
+
+get_all_providers = get_available_providers
+
+
+def get_device():
+    return "CPU"
+
+
+def get_build_info():
+    return api.GetBuildInfoString().decode()
+
+
+def get_version_string():
+    return _abi.VERSION
+
+
+def set_default_logger_severity(severity):
+    api.UpdateEnvWithCustomLogLevel(_abi.env, int(severity))
+
+
+def set_default_logger_verbosity(level):
+    """Messages have no further levels."""
+
+
+def set_seed(seed):
+    """Random operators without a seed of their own draw anew in each run."""
+
+
+def disable_telemetry_events():
+    """Nothing is sent anywhere."""
+
+
+enable_telemetry_events = disable_telemetry_events

@@ -1,0 +1,52 @@
+"""Runs a program that imports onnxruntime on ort-tools: python -m ort_tools.as_onnxruntime PROGRAM [ARGUMENT ...]
+
+PROGRAM is a file, `-m MODULE` or `-c CODE`, as python itself takes them. Processes that it starts
+import what is installed; for these build a wheel of the name onnxruntime (python/README.md).
+"""
+import runpy
+import sys
+import types
+
+import ort_tools
+
+_COLLECTION = ("InferenceSession", "IOBinding", "OrtValue", "OrtDevice", "get_available_providers")
+
+
+def install():
+    """The modules that `import onnxruntime` and its submodules find from now on."""
+    root = ort_tools
+    capi = types.ModuleType("onnxruntime.capi", "modules of the package's own")
+    state = types.ModuleType("onnxruntime.capi.onnxruntime_pybind11_state", "exceptions and enumerations")
+    state.__dict__.update({name: getattr(root, name) for name in root.__all__})
+    collection = types.ModuleType("onnxruntime.capi.onnxruntime_inference_collection", "sessions")
+    collection.__dict__.update({name: getattr(root, name) for name in _COLLECTION})
+    collection.Session = root.InferenceSession
+    capi.onnxruntime_pybind11_state = capi._pybind_state = state
+    capi.onnxruntime_inference_collection = collection
+    capi.__path__ = []
+    root.capi = capi
+    sys.modules.update({"onnxruntime": root, "onnxruntime.capi": capi, "onnxruntime.capi._pybind_state": state,
+                        state.__name__: state, collection.__name__: collection})
+
+
+def main():
+    arguments = sys.argv[1:]
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    install()
+    if arguments[0] == "-m" and len(arguments) > 1:
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    elif arguments[0] == "-c" and len(arguments) > 1:
+        sys.argv = ["-c", *arguments[2:]]
+        exec(compile(arguments[1], "<string>", "exec"), {"__name__": "__main__"})
+    else:
+        sys.argv = arguments
+        sys.path[0] = str(__import__("pathlib").Path(arguments[0]).resolve().parent)
+        runpy.run_path(arguments[0], run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
