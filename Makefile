@@ -244,7 +244,7 @@ $(OBJ)/tests/bench/bench: $(patsubst %.c,$(OBJ)/%.o,$(filter-out tests/bench/ben
   $(wildcard tests/bench/*.c)))
 
 # The drop-in's scenarios; like its clients they know the table alone.
-$(OBJ)/tests/abi/differ: $(patsubst %.c,$(OBJ)/%.o,$(filter-out tests/abi/differ.c,$(wildcard tests/abi/*.c)))
+$(OBJ)/tests/abi/differ: $(patsubst %.c,$(OBJ)/%.o,$(filter-out tests/abi/differ.c tests/abi/lifetimes.c,$(wildcard tests/abi/*.c)))
 $(OBJ)/tests/abi/differ: LIBS += -ldl
 $(OBJ)/tests/abi/%.o: CPPFLAGS_ALL += -Iabi
 
@@ -405,8 +405,8 @@ extremes: all
 
 # The drop-in's symbols, slots and size; its scenarios beside onnxruntime's own library.
 .PHONY: abi
-abi: all $(OBJ)/tests/abi/differ
-	@sh tests/tools/run_abi.sh $(OBJ)/tests/abi/differ $(OBJ)/onnxruntime/libonnxruntime.so.1.txt $(MODELS)
+abi: all $(OBJ)/tests/abi/differ $(OBJ)/tests/abi/lifetimes
+	@sh tests/tools/run_abi.sh $(OBJ)/tests/abi $(OBJ)/onnxruntime/libonnxruntime.so.1.txt $(MODELS)
 
 # Operators on integers beside their specification in 64 bits, on every tier: OPS= SEED=
 .PHONY: exact

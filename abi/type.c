@@ -182,10 +182,10 @@ static OrtStatus *fill_element(OrtTypeInfo *type, const ort_type_info *element)
         return abi_no_memory();
     type->element->inside = true;
     ABI_TRY(fill_type(type->element, element ? element : &unknown));
-    if (type->type == ABI_OPTIONAL)
-        return NULL;
-    clear_shape(&type->element->tensor); /* items differ in theirs */
-    type->element->tensor.has_shape = false;
+    if (type->type == ABI_MAP) { /* values are scalars, and said to have no shape */
+        clear_shape(&type->element->tensor);
+        type->element->tensor.has_shape = false;
+    }
     return NULL;
 }
 

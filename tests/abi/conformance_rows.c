@@ -1,5 +1,5 @@
 /* conformance_rows.c - models of ONNX's node tests as scenarios: each is described and run with its
- * own inputs through both libraries. Every sixteenth is taken, of all kinds of operators.
+ * own inputs through both libraries. Every sixth is taken, of all kinds of operators.
  */
 #include "differ.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEP = 16, ROOM = 400, MOST = 16 };
+enum { STEP = 6, ROOM = 400, MOST = 16 };
 
 /* 24 to 26 are in another order than in ONNX. */
 static int type_number(ort_dtype dtype)
@@ -91,10 +91,25 @@ static void node_test(side *s, const row *r)
     s->api->ReleaseSession(session);
 }
 
-/* A version 0 that the file states is one that it doesn't state, here. */
 static const char *why_known(const char *name)
 {
-    return strcmp(name, "test_densenet121") ? NULL : "the file states version 0";
+    static const struct {
+        const char *begins, *why;
+    } known[] = {
+        {"test_densenet121", "the file states version 0, which is none here"},
+        {"test_inception_v", "the file states version 0, which is none here"},
+        {"test_resnet50", "the file states version 0, which is none here"},
+        {"test_squeezenet", "the file states version 0, which is none here"},
+        {"test_split_to_sequence", "shapes of items that aren't declared are inferred here alone"},
+        {"test_sequence_map_add_2_seq", "sizes of items are inferred here alone"},
+        {"test_sequence_map_identity_1_sequence_expanded",
+         "sizes of items are inferred here alone"},
+        {"test_training_dropout_mask", "random draws are others"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strncmp(name, known[i].begins, strlen(known[i].begins)))
+            return known[i].why;
+    return NULL;
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)

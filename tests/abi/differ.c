@@ -355,11 +355,17 @@ static bool same_text(const char *ours, const char *theirs, char *why, size_t si
     return false;
 }
 
+/* Within rounding of each number, and of the largest: sums cancel. */
 static bool same_numbers(const side *a, const side *b, char *why, size_t size)
 {
+    double largest = 0;
+    for (size_t i = 0; i < b->number_count; i++)
+        if (isfinite(b->numbers[i]) && fabs(b->numbers[i]) > largest)
+            largest = fabs(b->numbers[i]);
     for (size_t i = 0; i < a->number_count && i < b->number_count; i++) {
         double x = a->numbers[i], y = b->numbers[i];
-        if (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= 2e-4 + 1e-3 * fabs(y))
+        if (x == y || (isnan(x) && isnan(y)) ||
+            fabs(x - y) <= 1e-4 + 1e-3 * fabs(y) + 1e-5 * largest)
             continue;
         snprintf(why, size, "number %zu: ours %.9g, theirs %.9g", i, x, y);
         return false;
