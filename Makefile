@@ -26,6 +26,7 @@
 #   make exact      operators on integers beside 64-bit sums, on every tier
 #   make spellings  files of onnxruntime's quantizers in each form: nothing between Q and DQ in float
 #   make quantize-matrix  operators x types x forms, quantized by ort-quantize, here and in onnxruntime
+#   make quantize-failures  the known ways in which int8 fails, planted, and what avoids each
 #   make fuzz-ops   random cases of every operator beside onnxruntime, formulas, the reference evaluator
 #   make check-models  --check beside onnx.checker and onnxruntime, on 32,500 mutated models
 #   make coverage-table  operators, versions, types, providers: build/coverage.md, or OUT=-
@@ -420,6 +421,11 @@ quantize-matrix: all
 	@build/venv/bin/python tests/tools/check_quantize.py --full $(QUANTIZE) build/bin
 	@build/venv/bin/python tests/tools/check_quantize_more.py --full $(QUANTIZE) \
 	    --openvino build/venv-bench/bin/python build/bin
+
+# The known ways in which int8 fails, planted: what ort-quantize says, and what avoids each.
+.PHONY: quantize-failures
+quantize-failures: all
+	@build/venv/bin/python tests/tools/check_failures.py build/bin
 
 .PHONY: spellings
 spellings: all

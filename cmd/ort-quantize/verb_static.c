@@ -6,6 +6,7 @@
 #include "automatic.h"
 #include "calibration.h"
 #include "chosen.h"
+#include "common/screen.h"
 #include "sensitivity.h"
 
 static void quantizer_options(const quantizing *q, const chosen *c, ort_quantize_options *options)
@@ -98,6 +99,17 @@ static int learn(quantizing *q, ort_quantizer *quantizer, const ort_ranges *seen
                : tool_fail_in(q->path, &err);
 }
 
+/* With -v each node that stays float, and why. */
+static void tell(const quantizing *q, const ort_quantizer *quantizer)
+{
+    ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
+    if (q->options.settings.verbose == 0)
+        return;
+    for (size_t i = 0; ort_quantizer_node(quantizer, i, &info); i++)
+        if (!strcmp(info.part, "float"))
+            screen_printf(stderr, "%s '%s' stays float: %s\n", info.op_type, info.name, info.why);
+}
+
 static int make(quantizing *q, ort_quantize_options *options, const ort_ranges *seen)
 {
     ort_quantizer *quantizer = NULL;
@@ -111,6 +123,8 @@ static int make(quantizing *q, ort_quantize_options *options, const ort_ranges *
         status = search(q, options, quantizer);
     else if (status == 0 && ort_quantizer_apply(quantizer, &q->made, &err) != ORT_OK)
         status = tool_fail_in(q->path, &err);
+    if (status == 0 && q->made)
+        tell(q, quantizer);
     ort_quantizer_free(quantizer);
     return status;
 }
