@@ -82,7 +82,11 @@ endif
 LIBS     = $(IMAGE_LIBS:-l:lib%.a=-l%) -lprotobuf-c -ljson-c -lz -ldl -lm -pthread
 TOOL_LIBS := $(IMAGE_LIBS) $(call archive,protobuf-c) $(call archive,json-c) $(call archive,z) -ldl -lm -pthread
 
-FLAGS_ID := $(shell printf '%s' '$(CC) $(CFLAGS) $(ASSERTS) $(CPPFLAGS) $(LDFLAGS) $(WERROR) $(TOOL_LIBS)' | cksum | cut -d' ' -f1)
+# The provider for OpenCL devices needs the headers alone: OPENCL=0 leaves it out, as does a system
+# without them.
+OPENCL ?= $(shell printf '\043include <CL/cl.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo 1 || echo 0)
+
+FLAGS_ID := $(shell printf '%s' '$(CC) $(CFLAGS) $(ASSERTS) $(CPPFLAGS) $(LDFLAGS) $(WERROR)$(filter 0,$(OPENCL)) $(TOOL_LIBS)' | cksum | cut -d' ' -f1)
 OBJ      := build/$(FLAGS_ID)
 VERSION  := $(shell sed -n 's/^\#define ORT_VERSION_[A-Z]* //p' lib/ort.h | paste -sd.)
 SONAME   := libort.so.$(firstword $(subst ., ,$(VERSION)))
@@ -102,10 +106,10 @@ KERNEL_DIRS += avx2 avx512 vnni avxvnni
 endif
 
 # A room may have rooms inside (lib/op/net/); the folders of kernels are tiers, those of the machine alone.
-LIB_SRC := $(filter-out lib/kernel/%,$(wildcard lib/*.c lib/*/*.c lib/*/*/*.c)) \
+LIB_SRC := $(filter-out lib/kernel/% $(if $(filter 0,$(OPENCL)),lib/provider/opencl/%),$(wildcard lib/*.c lib/*/*.c lib/*/*/*.c)) \
            $(wildcard lib/kernel/*.c $(foreach d,$(KERNEL_DIRS),lib/kernel/$(d)/*.c))
 LIB_TEXT := $(sort $(foreach d,lib lib/* lib/*/*,$(wildcard $(d)/*.[ch] $(d)/*.inc $(d)/*.def \
-             $(d)/*.proto)))
+             $(d)/*.proto $(d)/*.cl)))
 LIB_OBJ := $(LIB_SRC:%.c=$(OBJ)/%.o) $(OBJ)/gen/onnx.pb-c.o
 COMMON_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard cmd/common/*.c))
 UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
@@ -139,6 +143,17 @@ $(OBJ)/gen/onnx.pb-c.o: build/gen/onnx.pb-c.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(filter-out -W%,$(CFLAGS_ALL)) -w -c $< -o $@
+
+# Texts of programs for OpenCL devices, as strings.
+CL_TEXTS := $(wildcard lib/provider/opencl/cl/*.cl)
+build/gen/cl_texts.inc: $(CL_TEXTS) Makefile
+	@mkdir -p build/gen
+	$(call say,GEN,$@)
+	$(Q)for f in $(CL_TEXTS); do echo "{\"$$(basename $$f .cl)\","; \
+	  sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/' $$f; echo "},"; done > $@
+$(OBJ)/lib/provider/opencl/opencl_text.o: build/gen/cl_texts.inc
+# The table of providers alone asks which there are.
+$(OBJ)/lib/provider/partition.o: ISA_FLAGS = $(if $(filter 0,$(OPENCL)),,-DORT_OPENCL)
 
 # ISA flags reach only the folder of that ISA.
 $(OBJ)/lib/kernel/avx2/%.o: ISA_FLAGS = $(ISA_avx2)
@@ -283,6 +298,11 @@ opset-sweep: all $(OBJ)/tests/onnx/conformance
 
 opset: all $(OBJ)/tests/onnx/conformance
 	@OPSETS='28 11' sh tests/tools/run_opset_sweep.sh $(OBJ)/tests/onnx/conformance 'test_[l-q]*'
+
+# ONNX's node tests on OpenCL: ONLY=GLOB
+.PHONY: opencl-conformance
+opencl-conformance: all
+	@build/venv/bin/python -u tests/tools/check_provider.py $(ONLY:%=--only '%') opencl build/bin build/conformance
 
 contrib: $(OBJ)/tests/onnx/conformance
 	@$< --ignore /dev/null tests/onnx/contrib

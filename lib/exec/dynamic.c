@@ -131,7 +131,7 @@ static ort_status shape_step(ort_frame *frame, ort_exec_call *c, ort_block **scr
     const ort_step *s = c->ps->step;
     const ort_tensor **views;
     size_t threads = (size_t)frame->plan->program->env->threads, bytes, total;
-    if (!s->op->impl->shape)
+    if (!s->op->impl->shape || s->device >= 0)
         return ORT_OK;
     views = ort_arena_array(&frame->scratch, (size_t)(s->in_count + s->out_count) + 1,
                             sizeof *views);

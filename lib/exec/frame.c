@@ -121,6 +121,9 @@ static void free_frame(ort_frame *frame)
         ort_frame_clear(frame);
     if (frame->arena)
         ort_buffers_refund(&frame->context->buffers, frame->plan->arena_bytes);
+    for (int i = 0; i < ORT_PROVIDERS_MAX; i++)
+        if (frame->devices[i])
+            frame->plan->program->partition->list[i].row->frame_free(frame->devices[i]);
     free(frame->arena);
     free(frame->slots);
     free(frame->calls);
@@ -191,7 +194,7 @@ static void init_calls(ort_frame *frame)
         assert(is_in_arena(plan, ps->workspace_offset, ps->workspace_bytes));
         assert(is_in_arena(plan, ps->thread_offset,
                            ps->thread_bytes * (size_t)plan->program->env->threads));
-        c->run = s->op->impl->run;
+        c->run = s->device >= 0 ? ort_run_unprepared : s->op->impl->run;
         c->frame = frame;
         c->ps = ps;
         c->call = (ort_call){.node = s->node,
@@ -214,6 +217,17 @@ static void init_calls(ort_frame *frame)
             *p++ = view_of(frame, s->out[k]);
     }
     assert(p == frame->pointers + count_pointers(plan));
+}
+
+static ort_status open_devices(ort_frame *f, ort_error *err)
+{
+    const ort_partition *p = f->plan->program->partition;
+    for (int i = 0; p && i < p->count; i++) {
+        size_t bytes = 0;
+        if (f->plan->devices[i])
+            ORT_TRY(p->list[i].row->frame(f->plan->devices[i], &f->devices[i], &bytes, err));
+    }
+    return ORT_OK;
 }
 
 static ort_status new_frame(ort_context *context, ort_plan *plan, ort_frame **frame, ort_error *err)
@@ -242,6 +256,11 @@ static ort_status new_frame(ort_context *context, ort_plan *plan, ort_frame **fr
     }
     init_slots(f);
     init_calls(f);
+    status = open_devices(f, err);
+    if (status != ORT_OK) {
+        free_frame(f);
+        return status;
+    }
     *frame = f;
     return ORT_OK;
 }

@@ -65,6 +65,7 @@ struct ort_frame {
     ort_exec_call *calls; /* per step of the plan */
     ort_value **pointers; /* in and out lists of all calls */
     char *arena;
+    void *devices[ORT_PROVIDERS_MAX]; /* memory and queue of each device that the plan uses */
     ort_arena scratch;    /* dynamic steps: facts, plan states; emptied at the end */
     ort_frames children;
     bool ahead;           /* made for a first run that hasn't come (plan_ahead.c) */

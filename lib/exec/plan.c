@@ -24,6 +24,7 @@ typedef struct planner {
     bool *needed;  /* by value id */
     const ort_step **kept;
     int kept_count;
+    ort_parts *parts; /* NULL: the host runs all */
     ORT_VEC(ort_storage) storages;
     ORT_VEC(ort_plan_step) steps;
     ort_error *err;
@@ -242,7 +243,7 @@ static void place_dynamic(planner *p, const ort_step *s)
 static ort_status shape_step(planner *p, const ort_step *s, ort_plan_step *ps)
 {
     const ort_tensor **views;
-    if (!s->op->impl->shape)
+    if (!s->op->impl->shape || s->device >= 0)
         return ORT_OK;
     views = ort_arena_array(&p->plan->memory, (size_t)(s->in_count + s->out_count) + 1,
                             sizeof *views);
@@ -331,6 +332,62 @@ static ort_status place_step(planner *p, const ort_step *s, int position)
     }
     if (!ort_vec_push(&p->steps, ps))
         return ort_error_memory(p->err, sizeof ps);
+    return ORT_OK;
+}
+
+/* ---- parts that other providers run */
+
+/* Memory of the host that the part writes or reads as a whole. */
+static ort_status place_copies(planner *p, const ort_step *s, int first, int last)
+{
+    for (int i = 0; i < s->in_count; i++) {
+        int at = p->plan->storage_of[s->in[i]];
+        if (p->last_use[s->in[i]] < last)
+            p->last_use[s->in[i]] = last;
+        if (at >= 0 && p->storages.data[at].last < last)
+            p->storages.data[at].last = last;
+    }
+    for (int i = 0; i < s->out_count; i++) {
+        ort_id id = s->out[i];
+        ort_slot_plan *slot = &p->plan->slots[id];
+        slot->place = ORT_PLACE_ARENA;
+        if (!new_storage(p, id, ort_tensor_bytes(&slot->tensor), first,
+                         p->last_use[id] < last ? last : p->last_use[id],
+                         &p->plan->storage_of[id]))
+            return ort_error_memory(p->err, sizeof(ort_storage));
+    }
+    return ORT_OK;
+}
+
+static ort_status place_part(planner *p, int first, int last)
+{
+    ort_plan_step ps = {.position = last, .special = true};
+    for (int i = first; i <= last; i++)
+        for (int k = 0; k < p->kept[i]->out_count; k++) {
+            ort_id id = p->kept[i]->out[k];
+            ort_slot_plan *slot = id == ORT_ID_NONE ? NULL : &p->plan->slots[id];
+            if (!slot || slot->place == ORT_PLACE_CONSTANT)
+                continue;
+            concrete(p, id, &slot->tensor);
+            slot->fixed = true;
+            slot->place = ORT_PLACE_DEVICE;
+        }
+    ORT_TRY(ort_parts_add(p->parts, first, last, &ps, p->err));
+    ORT_TRY(place_copies(p, ps.step, first, last));
+    return ort_vec_push(&p->steps, ps) ? ORT_OK : ort_error_memory(p->err, sizeof ps);
+}
+
+static ort_status place_steps(planner *p)
+{
+    for (int i = 0; i < p->kept_count; i++) {
+        int last = p->parts ? ort_parts_end(p->parts, i) : -1;
+        if (last < 0) {
+            ORT_TRY(place_step(p, p->kept[i], i));
+        } else {
+            ORT_TRY(place_part(p, i, last));
+            i = last;
+        }
+    }
     return ORT_OK;
 }
 
@@ -497,9 +554,12 @@ static ort_status build(planner *p)
     assert(p->kept_count <= p->program->step_count);
     find_last_uses(p);
     place_sources(p);
-    for (int i = 0; i < p->kept_count; i++)
-        ORT_TRY(place_step(p, p->kept[i], i));
-    return finish_steps(p);
+    if (p->program->partition)
+        ORT_TRY(ort_parts_new(plan, p->facts, p->kept, p->kept_count, p->last_use, &p->parts,
+                              p->err));
+    ORT_TRY(place_steps(p));
+    ORT_TRY(finish_steps(p));
+    return p->parts ? ort_parts_finish(p->parts, p->err) : ORT_OK;
 }
 
 /* What the plan is for: its key in the cache. */
@@ -538,6 +598,7 @@ ort_status ort_plan_new(const ort_program *program, const ort_given *given, cons
     if (status == ORT_OK)
         status = ort_plan_verify(p.plan, err);
 #endif
+    ort_parts_free(p.parts);
     free(p.facts);
     free(p.last_use);
     free(p.needed);
@@ -557,6 +618,9 @@ void ort_plan_drop(ort_plan *plan)
     assert(left >= 0);
     if (left > 0)
         return;
+    for (int i = 0; i < ORT_PROVIDERS_MAX; i++)
+        if (plan->devices[i])
+            plan->program->partition->list[i].row->plan_free(plan->devices[i]);
     for (size_t i = 0; i < plan->owned.count; i++)
         ort_value_free(plan->owned.data[i]);
     ort_vec_release(&plan->owned);

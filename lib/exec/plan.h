@@ -21,6 +21,7 @@ typedef enum ort_place {
     ORT_PLACE_ARENA,    /* `offset` into the frame's arena */
     ORT_PLACE_OUTPUT,   /* memory of the result: `port` counts outputs */
     ORT_PLACE_DYNAMIC,  /* found while running */
+    ORT_PLACE_DEVICE,   /* only memory of the provider that computes it */
 } ort_place;
 
 typedef struct ort_slot_plan {
@@ -43,6 +44,14 @@ typedef struct ort_plan_step {
     const ort_id *drops; /* dynamic values that die after this step */
     int drop_count;
 } ort_plan_step;
+
+/* Consecutive steps of one provider, for these shapes: one step of the plan, whose plan_state this
+ * is. The inputs and outputs of that step are what is copied. */
+typedef struct ort_plan_part {
+    int device; /* index into the partition's list */
+    int index;  /* among the parts of that device */
+    const ort_device_copy *in, *out;
+} ort_plan_part;
 
 #define ORT_MAX_BRANCHES 16
 
@@ -89,6 +98,7 @@ struct ort_plan {
     bool *direct; /* per output: its storage is the result's memory */
     ort_id *dynamic; /* slots of place DYNAMIC */
     int dynamic_count;
+    void *devices[ORT_PROVIDERS_MAX]; /* what each provider made of its parts; or NULL */
     size_t arena_bytes;
     size_t peak_bytes; /* greatest sum of what is alive at one step; arena_bytes minus gaps */
     int peak_position;
@@ -132,6 +142,24 @@ void ort_plan_drop(ort_plan *plan);
 /* plan_facts.c: facts of every value for these given types; folds what is known into plan->owned.
  */
 ort_status ort_plan_infer(ort_plan *plan, ort_fact *facts, ort_error *err);
+/* plan_parts.c: which of the steps that a plan needs run where, part by part. */
+typedef struct ort_parts ort_parts;
+/* `kept`: the needed steps, in order; `last_use` by value id. *parts NULL: the host runs all. */
+ort_status ort_parts_new(ort_plan *plan, const ort_fact *facts, const ort_step *const *kept,
+                         int count, const int *last_use, ort_parts **parts, ort_error *err);
+/* The last step of the part that begins at kept step `first`; -1: the host runs that one. */
+int ort_parts_end(const ort_parts *parts, int first);
+/* Steps [first, last] as one: its inputs are what is copied to the device, its outputs what is
+ * copied from there. */
+ort_status ort_parts_add(ort_parts *parts, int first, int last, ort_plan_step *step,
+                         ort_error *err);
+/* Each provider makes its own of its parts: plan->devices. */
+ort_status ort_parts_finish(ort_parts *parts, ort_error *err);
+void ort_parts_free(ort_parts *parts);
+/* part_run.c: what runs a part; what runs a step that a device claimed and whose shapes no plan
+ * knows: by the host, without preparation. */
+extern const ort_op ort_part_op;
+ort_status ort_run_unprepared(ort_call *call, ort_error *err);
 /* plan_branches.c: the groups, and the longer lives of what they touch. */
 ort_status ort_plan_branch(ort_plan *plan, const ort_fact *facts, ort_error *err);
 /* plan_join.c: which storages are parts of others, once groups are known. */

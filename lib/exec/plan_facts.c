@@ -92,7 +92,7 @@ static bool foldable(const walker *w, const ort_step *s, const ort_fact *const *
                      const ort_fact *out)
 {
     bool constant = true;
-    if (s->traits & (ORT_TRAIT_RANDOM | ORT_TRAIT_CONTROL))
+    if ((s->traits & (ORT_TRAIT_RANDOM | ORT_TRAIT_CONTROL)) || s->device >= 0)
         return false;
     for (int i = 0; i < s->in_count; i++) {
         if (!in[i])

@@ -401,10 +401,15 @@ static ort_status build_step(const ort_program_options *o, ort_program *p, const
                        .op = node->op,
                        .provider = o->partition ? ort_partition_name(o->partition, node)
                                                 : o->provider,
+                       .device = p->partition ? ort_partition_device(p->partition, node) : -1,
                        .in_count = node->input_count,
                        .out_count = node->output_count,
                        .in = node->inputs,
                        .out = node->outputs};
+    if (step->device >= 0) {
+        step->traits = node->op->traits;
+        return ORT_OK;
+    }
     if (!node->op || !node->op->impl || !node->op->impl->run) {
         if (!p->parent) /* the partition reported it */
             return ORT_OK;
@@ -450,6 +455,7 @@ ort_status ort_program_new(const ort_program_options *options, const ort_graph *
     p->graph = graph;
     p->parent = parent;
     p->env = options->env;
+    p->partition = options->partition && options->partition->divided ? options->partition : NULL;
     p->value_count = (int)graph->values.count;
     p->inputs = options->inputs ? options->inputs : graph->inputs.data;
     p->input_count = options->inputs ? options->input_count : (int)graph->inputs.count;

@@ -23,6 +23,7 @@ typedef struct ort_step {
     const ort_node *node;
     const ort_op *op;
     const char *provider; /* who runs it: a body's steps, whoever runs the node that has it */
+    int device; /* index into the partition's list; -1: the host, which alone prepares its steps */
     const void *state; /* prepared */
     void (*release)(const void *state); /* or NULL */
     const ort_appends *appends;         /* caches that it extends in place, or NULL */
@@ -51,6 +52,7 @@ struct ort_program {
     const ort_graph *graph;
     const ort_program *parent;
     const ort_env *env;
+    const ort_partition *partition; /* of the main graph; NULL: the host runs all */
     ort_step *steps;
     int step_count;
     int value_count;

@@ -325,7 +325,8 @@ static ort_status simplify(creation *c, ort_error *err)
 
 static ort_status open_providers(creation *c, ort_error *err)
 {
-    const ort_partition_setup setup = {.table = c->env->providers,
+    const ort_provider *const *own = c->env->providers; /* an environment of a report has none */
+    const ort_partition_setup setup = {.table = own ? own : ort_provider_table(),
                                        .list = c->options->providers,
                                        .strict = c->options->strict,
                                        .threads = c->env->threads,

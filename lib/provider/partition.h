@@ -101,6 +101,12 @@ static inline const ort_provider *ort_partition_host(const ort_partition *p)
 {
     return p->count ? p->list[p->count - 1].row : ort_provider_at(0);
 }
+/* The same; -1: the host, or nobody. */
+static inline int ort_partition_device(const ort_partition *p, const ort_node *node)
+{
+    int owner = ort_partition_owner(p, node);
+    return owner < p->count - 1 ? owner : -1;
+}
 const char *ort_partition_name(const ort_partition *partition, const ort_node *node);
 /* Of all that were opened, with commas; returns `text`. */
 const char *ort_partition_names(const ort_partition *partition, char *text, size_t size);

@@ -28,6 +28,7 @@ for part in "$@"; do
         want_header libjpeg-dev jpeglib.h "JPEG images"
         want_header libwebp-dev webp/decode.h "WebP images"
         want_header libopenjp2-7-dev openjpeg-2.5/openjpeg.h "JPEG 2000 images"
+        want_header opencl-c-headers CL/cl.h "the provider for OpenCL devices (OPENCL=0 does without)"
         want pkg-config "command -v pkg-config" "linking programs against the library"
         ;;
     test)
@@ -35,6 +36,8 @@ for part in "$@"; do
         want g++ "command -v g++" "shows that the header compiles as C++"
         want groff "command -v groff" "shows that the manual pages format without a warning"
         want libcairo2 "ldconfig -p | grep -q libcairo.so.2" "draws boxes, masks and curves"
+        want pocl-opencl-icd "ls /etc/OpenCL/vendors/pocl.icd" "OpenCL on the CPU"
+        want ocl-icd-libopencl1 "ldconfig -p | grep -q libOpenCL.so.1" "finds OpenCL's drivers"
         want zsh "command -v zsh" "reads the completions for zsh"
         want fish "command -v fish" "reads the completions for fish"
         want locales "test -d /usr/share/i18n/locales" "shows that numbers don't follow the locale"

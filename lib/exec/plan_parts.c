@@ -1,0 +1,245 @@
+/* plan_parts.c - the steps of a plan that other providers run, cut into parts.
+ *
+ * A part is a stretch of consecutive steps of one provider, all of whose shapes the plan knows. A
+ * value comes to a device once, before the first part that reads it, and stays there. It comes from
+ * a device once, behind the part that computes it, if anybody else reads it. These copies are the
+ * inputs and outputs of the part's step; between parts of one device nothing is copied.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "exec/plan.h"
+#include "op/eval.h"
+
+#define HOST (1u << 31) /* beside a bit for each provider of the list */
+
+typedef struct share { /* of one provider */
+    ORT_VEC(ort_device_step) steps;
+    ORT_VEC(ort_device_part) parts;
+    int copies_in, copies_out;
+} share;
+
+struct ort_parts {
+    ort_plan *plan;
+    const ort_partition *partition;
+    const ort_fact *facts;
+    const ort_step *const *kept;
+    int kept_count;
+    int8_t *device;    /* by kept step: index into the partition's list; -1: the host */
+    uint32_t *readers; /* by value id: who reads it */
+    uint32_t *present; /* by value id: which devices have it */
+    share shares[ORT_PROVIDERS_MAX];
+};
+
+/* ---- who runs what */
+
+static bool is_settled(const ort_parts *p, ort_id id)
+{
+    ort_shape shape;
+    const ort_type *type = id == ORT_ID_NONE ? NULL : &p->facts[id].type;
+    return !type || (ort_type_concrete(type, &shape) &&
+                     ort_shape_check(&shape, type->dtype, NULL) == ORT_OK);
+}
+
+static int device_of(const ort_parts *p, const ort_step *s)
+{
+    for (int i = 0; s->device >= 0 && i < s->in_count; i++)
+        if (!is_settled(p, s->in[i]))
+            return -1;
+    for (int i = 0; s->device >= 0 && i < s->out_count; i++)
+        if (!is_settled(p, s->out[i]))
+            return -1;
+    return s->device;
+}
+
+static void note_readers(ort_parts *p, int index)
+{
+    const ort_step *s = p->kept[index];
+    uint32_t bit = p->device[index] < 0 ? HOST : 1u << p->device[index];
+    for (int i = 0; i < s->in_count; i++)
+        if (s->in[i] != ORT_ID_NONE)
+            p->readers[s->in[i]] |= bit;
+    for (int b = 0; b < s->body_count; b++)
+        for (int c = 0; c < s->bodies[b]->capture_count; c++)
+            p->readers[s->bodies[b]->captures[c].outer] |= HOST;
+}
+
+/* What a caller gets, or is shown. */
+static void note_results(ort_parts *p, const int *last_use)
+{
+    const ort_program *program = p->plan->program;
+    for (int id = 0; id < program->value_count; id++)
+        if (last_use[id] >= p->kept_count || ort_program_shows(program, (ort_id)id))
+            p->readers[id] |= HOST;
+}
+
+ort_status ort_parts_new(ort_plan *plan, const ort_fact *facts, const ort_step *const *kept,
+                         int count, const int *last_use, ort_parts **parts, ort_error *err)
+{
+    size_t values = (size_t)plan->program->value_count + 1;
+    ort_parts *p = calloc(1, sizeof *p);
+    *parts = p;
+    if (!p)
+        return ort_error_memory(err, sizeof *p);
+    p->plan = plan;
+    p->partition = plan->program->partition;
+    p->facts = facts;
+    p->kept = kept;
+    p->kept_count = count;
+    p->device = calloc((size_t)count + 1, sizeof *p->device);
+    p->readers = calloc(values, sizeof *p->readers);
+    p->present = calloc(values, sizeof *p->present);
+    if (!p->device || !p->readers || !p->present)
+        return ort_error_memory(err, values * sizeof *p->readers);
+    for (int i = 0; i < count; i++) {
+        p->device[i] = (int8_t)device_of(p, kept[i]);
+        note_readers(p, i);
+    }
+    note_results(p, last_use);
+    return ORT_OK;
+}
+
+int ort_parts_end(const ort_parts *parts, int first)
+{
+    int device = parts->device[first], last = first;
+    if (device < 0)
+        return -1;
+    while (last + 1 < parts->kept_count && parts->device[last + 1] == device)
+        last++;
+    return last;
+}
+
+/* ---- one part */
+
+typedef struct copies { /* of a part: what comes, what goes */
+    ort_id *ids;
+    ort_device_copy *list;
+    int count;
+} copies;
+
+static bool new_copies(ort_plan *plan, copies *c, int most)
+{
+    c->count = 0;
+    c->ids = ort_arena_array(&plan->memory, (size_t)most + 1, sizeof *c->ids);
+    c->list = ort_arena_array(&plan->memory, (size_t)most + 1, sizeof *c->list);
+    return c->ids && c->list;
+}
+
+static void add_copy(copies *c, ort_id id, int *index)
+{
+    c->ids[c->count] = id;
+    c->list[c->count++] = (ort_device_copy){id, (*index)++};
+}
+
+static void note_step(ort_parts *p, const ort_step *s, int device, copies *in, copies *out)
+{
+    share *own = &p->shares[device];
+    uint32_t bit = 1u << device;
+    for (int i = 0; i < s->in_count; i++) {
+        ort_id id = s->in[i];
+        if (id == ORT_ID_NONE || p->facts[id].value || (p->present[id] & bit))
+            continue;
+        p->present[id] |= bit;
+        add_copy(in, id, &own->copies_in);
+    }
+    for (int i = 0; i < s->out_count; i++) {
+        ort_id id = s->out[i];
+        if (id == ORT_ID_NONE)
+            continue;
+        p->present[id] |= bit;
+        if (!p->facts[id].value && (p->readers[id] & ~bit))
+            add_copy(out, id, &own->copies_out);
+    }
+}
+
+/* Reports and errors see a part as a node of its own. */
+static ort_step *new_step(ort_parts *p, int device, int count, const copies *in, const copies *out)
+{
+    ort_arena *memory = &p->plan->memory;
+    const char *provider = p->partition->list[device].row->name;
+    char name[200];
+    snprintf(name, sizeof name, "%s part %zu: %d nodes", provider,
+             p->shares[device].parts.count, count);
+    ort_step *step = ort_arena_alloc(memory, sizeof *step);
+    ort_node *node = ort_arena_alloc(memory, sizeof *node);
+    char *text = ort_arena_strdup(memory, name);
+    if (!step || !node || !text)
+        return NULL;
+    *node = (ort_node){.op = &ort_part_op, .op_type = ort_part_op.name, .name = text,
+                       .domain = ORT_INTERNAL, .overload = "", .doc = "", .opset = 1,
+                       .inputs = in->ids, .outputs = out->ids, .input_count = in->count,
+                       .output_count = out->count};
+    *step = (ort_step){.node = node, .op = node->op, .provider = provider, .device = -1,
+                       .in_count = in->count, .out_count = out->count, .in = in->ids,
+                       .out = out->ids};
+    return step;
+}
+
+ort_status ort_parts_add(ort_parts *parts, int first, int last, ort_plan_step *step,
+                         ort_error *err)
+{
+    int device = parts->device[first], ins = 0, outs = 0;
+    share *own = &parts->shares[device];
+    copies in, out;
+    for (int i = first; i <= last; i++) {
+        ins += parts->kept[i]->in_count;
+        outs += parts->kept[i]->out_count;
+    }
+    ort_plan_part *part = ort_arena_alloc(&parts->plan->memory, sizeof *part);
+    if (!part || !new_copies(parts->plan, &in, ins) || !new_copies(parts->plan, &out, outs))
+        return ort_error_memory(err, sizeof *part);
+    for (int i = first; i <= last; i++) {
+        ort_device_step one = {parts->kept[i]->node, parts->kept[i]->op};
+        note_step(parts, parts->kept[i], device, &in, &out);
+        if (!ort_vec_push(&own->steps, one))
+            return ort_error_memory(err, sizeof one);
+    }
+    ort_device_part request = {.first = (int)own->steps.count - (last - first + 1),
+                               .count = last - first + 1,
+                               .in = in.list,
+                               .out = out.list,
+                               .in_count = in.count,
+                               .out_count = out.count};
+    *part = (ort_plan_part){device, (int)own->parts.count, in.list, out.list};
+    step->step = new_step(parts, device, request.count, &in, &out);
+    step->plan_state = part;
+    return step->step && ort_vec_push(&own->parts, request) ? ORT_OK
+                                                            : ort_error_memory(err, sizeof *part);
+}
+
+/* ---- all of them */
+
+ort_status ort_parts_finish(ort_parts *parts, ort_error *err)
+{
+    for (int i = 0; i < parts->partition->count - 1; i++) {
+        share *own = &parts->shares[i];
+        const ort_open_provider *o = &parts->partition->list[i];
+        const ort_device_request request = {.graph = parts->plan->program->graph,
+                                          .steps = own->steps.data,
+                                          .parts = own->parts.data,
+                                          .step_count = (int)own->steps.count,
+                                          .part_count = (int)own->parts.count,
+                                          .facts = parts->facts,
+                                          .constants = parts->plan->program->constants};
+        if (own->parts.count)
+            ORT_TRY(o->row->plan(o->device, &request, &parts->plan->devices[i], err));
+    }
+    return ORT_OK;
+}
+
+void ort_parts_free(ort_parts *parts)
+{
+    if (!parts)
+        return;
+    for (int i = 0; i < ORT_PROVIDERS_MAX; i++) {
+        ort_vec_release(&parts->shares[i].steps);
+        ort_vec_release(&parts->shares[i].parts);
+    }
+    free(parts->device);
+    free(parts->readers);
+    free(parts->present);
+    free(parts);
+}

@@ -1,0 +1,150 @@
+/* opencl.h - the provider that runs float operators through OpenCL 1.2.
+ *
+ * A device belongs to one session: a context, programs, weights. A plan is a list of launches made
+ * for given shapes: kernel, arguments, sizes of the grid; buffers are numbered, and share memory
+ * where their lives allow it. A frame has that memory, a queue, and a kernel object per launch
+ * whose arguments are set once: a run only enqueues.
+ *
+ * An operator is a row (opencl_rows.c): may it be claimed, and which launches it becomes. Kernels
+ * are texts in cl/, one program each, built when the first plan needs it and kept under ORT_CACHE.
+ */
+#ifndef ORT_PROVIDER_OPENCL_OPENCL_H
+#define ORT_PROVIDER_OPENCL_OPENCL_H
+
+#include <pthread.h>
+
+#include "base/vec.h"
+#include "provider/opencl/cl_api.h"
+#include "provider/provider.h"
+
+#define ORT_CL_PROGRAMS 16
+#define ORT_CL_ARGS 40
+
+typedef struct ort_cl_constant { /* a weight on the device */
+    const ort_tensor *tensor;
+    cl_mem memory;
+} ort_cl_constant;
+
+typedef struct ort_cl_row ort_cl_row;
+
+typedef struct ort_cl_device {
+    ort_cl_api api;
+    cl_device_id id;
+    cl_context context;
+    cl_command_queue queue; /* of weights; frames have their own */
+    pthread_mutex_t lock;   /* of what follows */
+    cl_program programs[ORT_CL_PROGRAMS];
+    ORT_VEC(ort_cl_constant) constants;
+    const ort_log *log;
+    const ort_cl_row *(*row_of)(const ort_op *op); /* what becomes of an operator, or NULL */
+    cl_device_type type;
+    size_t alignment, most_bytes, most_group; /* of sub-buffers; of one buffer; of a work group */
+    unsigned units, clock_mhz;
+    char name[200], driver[100];
+} ort_cl_device;
+
+/* opencl_device.c */
+ort_status ort_cl_devices(ort_device_fn *tell, void *arg, ort_error *err);
+ort_status ort_cl_open(const ort_provider_setup *setup, void **device, ort_error *err);
+void ort_cl_close(void *device);
+double ort_cl_cost(void *device, const ort_cost *cost, double bytes);
+double ort_cl_copy_cost(void *device, double bytes);
+
+/* opencl_program.c: the texts, ended by one without a name; a kernel object of one. */
+typedef struct ort_cl_text {
+    const char *name, *source;
+} ort_cl_text;
+extern const ort_cl_text ort_cl_texts[];
+ort_status ort_cl_kernel(ort_cl_device *device, const char *program, const char *kernel,
+                         cl_kernel *object, ort_error *err);
+
+/* ---- plans */
+
+typedef struct ort_cl_buffer {
+    size_t bytes, offset; /* in the frame's memory */
+    int first, last;      /* launches between which it lives */
+    cl_mem memory;        /* of a constant, or NULL */
+    bool owned;           /* a constant of this plan alone, not of the session */
+} ort_cl_buffer;
+
+typedef struct ort_cl_arg {
+    char kind; /* 'b' buffer, 'i' int, 'f' float */
+    int i;
+    float f;
+} ort_cl_arg;
+
+typedef struct ort_cl_launch {
+    const char *program, *kernel;
+    ort_cl_arg args[ORT_CL_ARGS];
+    int arg_count;
+    size_t global[3], local[3]; /* local[0] 0: the driver's choice */
+} ort_cl_launch;
+
+typedef struct ort_cl_copy { /* of a value between host and device */
+    int buffer;
+    size_t bytes;
+} ort_cl_copy;
+
+typedef struct ort_cl_plan {
+    ort_cl_device *device;
+    ORT_VEC(ort_cl_buffer) buffers;
+    ORT_VEC(ort_cl_launch) launches;
+    ORT_VEC(int) ends; /* by part: one past its last launch */
+    ORT_VEC(ort_cl_copy) in, out;
+    size_t memory_bytes;
+    /* while it is made: */
+    const ort_device_request *request;
+    int *buffer_of; /* by value id; -1 */
+    bool failed;    /* memory was short */
+} ort_cl_plan;
+
+typedef struct ort_cl_step { /* what a row sees of a node: types are settled */
+    ort_cl_plan *plan;
+    const ort_node *node;
+    const ort_op *op;
+    const ort_cl_row *row;
+} ort_cl_step;
+
+/* opencl_plan.c: what rows are made of. Shapes of inputs and outputs; NULL: absent. */
+const ort_fact *ort_cl_in(const ort_cl_step *s, int input);
+const ort_fact *ort_cl_out(const ort_cl_step *s, int output);
+static inline int64_t ort_cl_dim(const ort_fact *fact, int axis)
+{
+    return fact->type.dim[axis].size;
+}
+int64_t ort_cl_count(const ort_fact *fact);
+/* The buffer of an input, of an output, or of scratch for this step alone. */
+int ort_cl_read(ort_cl_step *s, int input);
+int ort_cl_write(ort_cl_step *s, int output);
+int ort_cl_scratch(ort_cl_step *s, int64_t floats);
+/* Output 0 is input 0 in another shape. */
+void ort_cl_alias(ort_cl_step *s);
+/* One launch over a grid of x * y * z work items. format: a letter for each argument, 'b' a buffer
+ * (int), 'i' a number (int64_t), 'f' a double, 'v' a list of six (const int64_t *). */
+void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
+                        const int64_t *grid, const size_t *local, const char *format, ...);
+
+struct ort_cl_row {
+    const char *domain, *op_type;
+    /* May be NULL. What is asked of every row is asked before: float tensors of rank 6 at most. */
+    bool (*claim)(const ort_graph *graph, const ort_node *node, const char **why);
+    ort_status (*emit)(ort_cl_step *s, ort_error *err);
+    const char *kernel; /* of rows that share an emit */
+};
+
+ort_status ort_cl_plan_new(void *device, const ort_device_request *request, void **plan,
+                           ort_error *err);
+void ort_cl_plan_free(void *plan);
+/* opencl_frame.c */
+ort_status ort_cl_frame_new(void *plan, void **frame, size_t *bytes, ort_error *err);
+void ort_cl_frame_free(void *frame);
+ort_status ort_cl_copy_in(void *frame, int index, const void *data, ort_error *err);
+ort_status ort_cl_run(void *frame, int part, ort_error *err);
+ort_status ort_cl_copy_out(void *frame, int index, void *data, ort_error *err);
+ort_status ort_cl_sync(void *frame, ort_error *err);
+
+/* opencl_net.c, opencl_math.c, opencl_moves.c, opencl_norm.c: rows, ended by one without a name. */
+extern const ort_cl_row ort_cl_net_rows[], ort_cl_math_rows[], ort_cl_moves_rows[],
+    ort_cl_norm_rows[];
+
+#endif

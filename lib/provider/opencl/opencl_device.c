@@ -1,0 +1,223 @@
+/* opencl_device.c - which devices there are, opening one, and what it is guessed to take. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "provider/opencl/opencl.h"
+
+enum { MOST_PLATFORMS = 16, MOST_DEVICES = 64 };
+
+typedef struct found { /* every device of every platform, in the loader's order */
+    cl_platform_id platforms[MOST_DEVICES];
+    cl_device_id devices[MOST_DEVICES];
+    int count;
+} found;
+
+static ort_status find_devices(const ort_cl_api *api, found *f, ort_error *err)
+{
+    cl_platform_id platforms[MOST_PLATFORMS];
+    cl_uint count = 0, devices;
+    f->count = 0;
+    cl_int code = api->clGetPlatformIDs(MOST_PLATFORMS, platforms, &count);
+    if (code != CL_SUCCESS || !count)
+        return ort_error_set(err, ORT_ERROR_DEVICE,
+                             "OpenCL has no driver here (on Debian, pocl-opencl-icd runs it on the "
+                             "CPU)");
+    count = count < MOST_PLATFORMS ? count : MOST_PLATFORMS;
+    for (cl_uint p = 0; p < count && f->count < MOST_DEVICES; p++) {
+        devices = 0;
+        if (api->clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL,
+                                (cl_uint)(MOST_DEVICES - f->count), f->devices + f->count,
+                                &devices) != CL_SUCCESS)
+            continue;
+        for (cl_uint d = 0; d < devices && f->count < MOST_DEVICES; d++)
+            f->platforms[f->count++] = platforms[p];
+    }
+    return f->count ? ORT_OK : ort_error_set(err, ORT_ERROR_DEVICE, "OpenCL has no device here");
+}
+
+typedef struct facts {
+    char name[200], vendor[200], platform[200], driver[100], version[200], extensions[4096];
+    cl_device_type type;
+    cl_ulong memory;
+    cl_uint units, clock;
+    cl_bool unified;
+} facts;
+
+static void read_facts(const ort_cl_api *api, cl_platform_id platform, cl_device_id id, facts *f)
+{
+    memset(f, 0, sizeof *f);
+    api->clGetDeviceInfo(id, CL_DEVICE_NAME, sizeof f->name - 1, f->name, NULL);
+    api->clGetDeviceInfo(id, CL_DEVICE_VENDOR, sizeof f->vendor - 1, f->vendor, NULL);
+    api->clGetDeviceInfo(id, CL_DRIVER_VERSION, sizeof f->driver - 1, f->driver, NULL);
+    api->clGetDeviceInfo(id, CL_DEVICE_VERSION, sizeof f->version - 1, f->version, NULL);
+    api->clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, sizeof f->extensions - 1, f->extensions, NULL);
+    api->clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof f->type, &f->type, NULL);
+    api->clGetDeviceInfo(id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof f->memory, &f->memory, NULL);
+    api->clGetDeviceInfo(id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof f->units, &f->units, NULL);
+    api->clGetDeviceInfo(id, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof f->clock, &f->clock, NULL);
+    api->clGetDeviceInfo(id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof f->unified, &f->unified, NULL);
+    api->clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof f->platform - 1, f->platform, NULL);
+}
+
+static const char *kind_of(cl_device_type type)
+{
+    return type & CL_DEVICE_TYPE_GPU           ? "gpu"
+           : type & CL_DEVICE_TYPE_CPU         ? "cpu"
+           : type & CL_DEVICE_TYPE_ACCELERATOR ? "accelerator"
+                                               : "other";
+}
+
+ort_status ort_cl_devices(ort_device_fn *tell, void *arg, ort_error *err)
+{
+    ort_cl_api api;
+    found f;
+    facts x;
+    ORT_TRY(ort_cl_api_open(&api, err));
+    ORT_TRY(find_devices(&api, &f, err));
+    for (int i = 0; i < f.count; i++) {
+        read_facts(&api, f.platforms[i], f.devices[i], &x);
+        const ort_device_info info = {
+            .name = x.name,
+            .vendor = x.vendor,
+            .platform = x.platform,
+            .driver = x.driver,
+            .version = x.version,
+            .kind = kind_of(x.type),
+            .memory_bytes = x.memory,
+            .units = x.units,
+            .clock_mhz = x.clock,
+            .half = strstr(x.extensions, "cl_khr_fp16") != NULL,
+            .int8_dot = strstr(x.extensions, "cl_khr_integer_dot_product") != NULL,
+            .unified = x.unified,
+        };
+        tell(arg, &info);
+    }
+    return ORT_OK;
+}
+
+/* ---- opening */
+
+static ort_status wanted_device(const ort_provider_setup *setup, int *index, ort_error *err)
+{
+    *index = 0;
+    for (int i = 0; i < setup->option_count; i++) {
+        const char *value = setup->options[i].value;
+        char *end;
+        long number = strtol(value, &end, 10);
+        if (*end || number < 0 || number >= MOST_DEVICES)
+            return ort_error_set(err, ORT_ERROR_USAGE, "device=%s: a device is a number from 0 to "
+                                 "%d", value, MOST_DEVICES - 1);
+        *index = (int)number;
+    }
+    return ORT_OK;
+}
+
+static void read_limits(ort_cl_device *d, const facts *x)
+{
+    cl_uint align_bits = 0;
+    cl_ulong most = 0;
+    d->api.clGetDeviceInfo(d->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof align_bits, &align_bits,
+                           NULL);
+    d->api.clGetDeviceInfo(d->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof most, &most, NULL);
+    d->api.clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof d->most_group,
+                           &d->most_group, NULL);
+    d->alignment = align_bits / 8 > 64 ? align_bits / 8 : 64;
+    d->most_bytes = (size_t)most;
+    d->type = x->type;
+    d->units = x->units;
+    d->clock_mhz = x->clock;
+    snprintf(d->name, sizeof d->name, "%s", x->name);
+    snprintf(d->driver, sizeof d->driver, "%s", x->driver);
+}
+
+static ort_status make_context(ort_cl_device *d, ort_error *err)
+{
+    cl_int code;
+    d->context = d->api.clCreateContext(NULL, 1, &d->id, NULL, NULL, &code);
+    if (code != CL_SUCCESS)
+        return ort_cl_fail(code, "a context", err);
+    d->queue = d->api.clCreateCommandQueue(d->context, d->id, 0, &code);
+    return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "a queue", err);
+}
+
+static ort_status open_device(ort_cl_device *d, int index, ort_error *err)
+{
+    found f;
+    facts x;
+    ORT_TRY(ort_cl_api_open(&d->api, err));
+    ORT_TRY(find_devices(&d->api, &f, err));
+    if (index >= f.count)
+        return ort_error_set(err, ORT_ERROR_DEVICE, "there is no device %d; OpenCL has %d here, "
+                             "which ort-inspect --providers lists", index, f.count);
+    d->id = f.devices[index];
+    read_facts(&d->api, f.platforms[index], d->id, &x);
+    read_limits(d, &x);
+    ORT_TRY(make_context(d, err));
+    ort_log_write(d->log, ORT_LOG_INFO, "opencl: device %d, %s, driver %s", index, d->name,
+                  d->driver);
+    return ORT_OK;
+}
+
+ort_status ort_cl_open(const ort_provider_setup *setup, void **device, ort_error *err)
+{
+    int index;
+    ORT_TRY(wanted_device(setup, &index, err));
+    ort_cl_device *d = calloc(1, sizeof *d);
+    if (!d)
+        return ort_error_memory(err, sizeof *d);
+    d->log = setup->log;
+    pthread_mutex_init(&d->lock, NULL);
+    ort_status status = open_device(d, index, err);
+    if (status != ORT_OK)
+        ort_cl_close(d);
+    else
+        *device = d;
+    return status;
+}
+
+void ort_cl_close(void *device)
+{
+    ort_cl_device *d = device;
+    for (size_t i = 0; i < d->constants.count; i++)
+        d->api.clReleaseMemObject(d->constants.data[i].memory);
+    ort_vec_release(&d->constants);
+    for (int i = 0; i < ORT_CL_PROGRAMS; i++)
+        if (d->programs[i])
+            d->api.clReleaseProgram(d->programs[i]);
+    if (d->queue)
+        d->api.clReleaseCommandQueue(d->queue);
+    if (d->context)
+        d->api.clReleaseContext(d->context);
+    ort_cl_api_close(&d->api);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+/* ---- estimates, by class of device */
+
+/* Products of sums a second: what a unit does in one clock, and the share of it that kernels reach.
+ * A CPU that runs OpenCL competes with itself. */
+static double flops_of(const ort_cl_device *d)
+{
+    bool gpu = d->type & CL_DEVICE_TYPE_GPU;
+    double lanes = gpu ? 128 : 16, share = gpu ? 0.3 : 0.15;
+    return (d->units ? d->units : 1) * (d->clock_mhz ? d->clock_mhz : 1000) * 1e6 * lanes * 2 *
+           share;
+}
+
+double ort_cl_cost(void *device, const ort_cost *cost, double bytes)
+{
+    const ort_cl_device *d = device;
+    bool gpu = d->type & CL_DEVICE_TYPE_GPU;
+    return (cost->macs * 2 + cost->flops * 4) / flops_of(d) + bytes / (gpu ? 200e9 : 5e9) +
+           (gpu ? 5e-6 : 30e-6);
+}
+
+double ort_cl_copy_cost(void *device, double bytes)
+{
+    const ort_cl_device *d = device;
+    bool gpu = d->type & CL_DEVICE_TYPE_GPU;
+    return bytes / (gpu ? 8e9 : 5e9) + (gpu ? 20e-6 : 10e-6);
+}

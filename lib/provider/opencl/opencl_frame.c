@@ -1,0 +1,163 @@
+/* opencl_frame.c - what one run at a time uses: memory, a queue, kernel objects with their
+ * arguments. Buffers are parts of one allocation; those of equal place are the same object.
+ */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "provider/opencl/opencl.h"
+
+typedef struct ort_cl_frame {
+    ort_cl_plan *plan;
+    cl_command_queue queue;
+    cl_mem memory;
+    cl_mem *buffers;    /* by buffer of the plan; of constants, theirs */
+    cl_kernel *kernels; /* by launch */
+} ort_cl_frame;
+
+static ort_status make_buffers(ort_cl_frame *f, ort_error *err)
+{
+    const ort_cl_plan *p = f->plan;
+    const ort_cl_api *api = &p->device->api;
+    cl_int code = CL_SUCCESS;
+    if (p->memory_bytes)
+        f->memory = api->clCreateBuffer(p->device->context, CL_MEM_READ_WRITE, p->memory_bytes,
+                                        NULL, &code);
+    for (size_t i = 0; i < p->buffers.count && code == CL_SUCCESS; i++) {
+        const ort_cl_buffer *b = &p->buffers.data[i];
+        cl_buffer_region region = {b->offset, b->bytes};
+        f->buffers[i] = b->memory ? b->memory
+                                  : api->clCreateSubBuffer(f->memory, CL_MEM_READ_WRITE,
+                                                           CL_BUFFER_CREATE_TYPE_REGION, &region,
+                                                           &code);
+    }
+    return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "memory of the device", err);
+}
+
+static ort_status set_args(const ort_cl_frame *f, const ort_cl_launch *l, cl_kernel kernel,
+                           ort_error *err)
+{
+    const ort_cl_api *api = &f->plan->device->api;
+    for (int i = 0; i < l->arg_count; i++) {
+        const ort_cl_arg *a = &l->args[i];
+        cl_int number = a->i;
+        const void *at = a->kind == 'b'   ? (const void *)&f->buffers[a->i]
+                         : a->kind == 'f' ? (const void *)&a->f
+                                          : &number;
+        cl_int code = api->clSetKernelArg(kernel, (cl_uint)i,
+                                          a->kind == 'b' ? sizeof(cl_mem) : 4, at);
+        if (code != CL_SUCCESS)
+            return ort_cl_fail(code, l->kernel, err);
+    }
+    return ORT_OK;
+}
+
+static ort_status make_kernels(ort_cl_frame *f, ort_error *err)
+{
+    const ort_cl_plan *p = f->plan;
+    for (size_t i = 0; i < p->launches.count; i++) {
+        const ort_cl_launch *l = &p->launches.data[i];
+        ORT_TRY(ort_cl_kernel(p->device, l->program, l->kernel, &f->kernels[i], err));
+        ORT_TRY(set_args(f, l, f->kernels[i], err));
+    }
+    return ORT_OK;
+}
+
+static ort_status make(ort_cl_frame *f, ort_error *err)
+{
+    ort_cl_plan *p = f->plan;
+    cl_int code;
+    f->buffers = calloc(p->buffers.count + 1, sizeof *f->buffers);
+    f->kernels = calloc(p->launches.count + 1, sizeof *f->kernels);
+    if (!f->buffers || !f->kernels)
+        return ort_error_memory(err, p->launches.count * sizeof *f->kernels);
+    f->queue = p->device->api.clCreateCommandQueue(p->device->context, p->device->id, 0, &code);
+    if (code != CL_SUCCESS)
+        return ort_cl_fail(code, "a queue", err);
+    ORT_TRY(make_buffers(f, err));
+    return make_kernels(f, err);
+}
+
+ort_status ort_cl_frame_new(void *plan, void **frame, size_t *bytes, ort_error *err)
+{
+    ort_cl_frame *f = calloc(1, sizeof *f);
+    if (!f)
+        return ort_error_memory(err, sizeof *f);
+    f->plan = plan;
+    ort_status status = make(f, err);
+    if (status != ORT_OK) {
+        ort_cl_frame_free(f);
+        return status;
+    }
+    *bytes = f->plan->memory_bytes;
+    *frame = f;
+    return ORT_OK;
+}
+
+void ort_cl_frame_free(void *frame)
+{
+    ort_cl_frame *f = frame;
+    const ort_cl_plan *p = f->plan;
+    const ort_cl_api *api = &p->device->api;
+    if (f->queue)
+        api->clFinish(f->queue);
+    for (size_t i = 0; f->kernels && i < p->launches.count; i++)
+        if (f->kernels[i])
+            api->clReleaseKernel(f->kernels[i]);
+    for (size_t i = 0; f->buffers && i < p->buffers.count; i++)
+        if (f->buffers[i] && !p->buffers.data[i].memory)
+            api->clReleaseMemObject(f->buffers[i]);
+    if (f->memory)
+        api->clReleaseMemObject(f->memory);
+    if (f->queue)
+        api->clReleaseCommandQueue(f->queue);
+    free(f->buffers);
+    free(f->kernels);
+    free(f);
+}
+
+/* ---- a run */
+
+ort_status ort_cl_copy_in(void *frame, int index, const void *data, ort_error *err)
+{
+    ort_cl_frame *f = frame;
+    const ort_cl_copy *c = &f->plan->in.data[index];
+    cl_int code = CL_SUCCESS;
+    if (c->bytes)
+        code = f->plan->device->api.clEnqueueWriteBuffer(f->queue, f->buffers[c->buffer], CL_FALSE,
+                                                         0, c->bytes, data, 0, NULL, NULL);
+    return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "a copy to the device", err);
+}
+
+ort_status ort_cl_copy_out(void *frame, int index, void *data, ort_error *err)
+{
+    ort_cl_frame *f = frame;
+    const ort_cl_copy *c = &f->plan->out.data[index];
+    cl_int code = CL_SUCCESS;
+    if (c->bytes)
+        code = f->plan->device->api.clEnqueueReadBuffer(f->queue, f->buffers[c->buffer], CL_FALSE,
+                                                        0, c->bytes, data, 0, NULL, NULL);
+    return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "a copy from the device", err);
+}
+
+ort_status ort_cl_run(void *frame, int part, ort_error *err)
+{
+    ort_cl_frame *f = frame;
+    const ort_cl_plan *p = f->plan;
+    for (int i = part ? p->ends.data[part - 1] : 0; i < p->ends.data[part]; i++) {
+        const ort_cl_launch *l = &p->launches.data[i];
+        cl_int code = p->device->api.clEnqueueNDRangeKernel(f->queue, f->kernels[i], 3, NULL,
+                                                            l->global,
+                                                            l->local[0] ? l->local : NULL, 0, NULL,
+                                                            NULL);
+        if (code != CL_SUCCESS)
+            return ort_cl_fail(code, l->kernel, err);
+    }
+    return ORT_OK;
+}
+
+ort_status ort_cl_sync(void *frame, ort_error *err)
+{
+    ort_cl_frame *f = frame;
+    cl_int code = f->plan->device->api.clFinish(f->queue);
+    return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "the device", err);
+}

@@ -1,0 +1,181 @@
+/* opencl_moves.c - operators that only move elements, or only change a shape. */
+#include <string.h>
+
+#include "provider/opencl/opencl_parts.h"
+
+/* Elements of a walk, x in the source and y in the result. */
+static void move(ort_cl_step *s, int from, int to, ort_cl_walk w, int64_t first, int64_t at)
+{
+    int64_t count = 1;
+    for (int d = 0; d < ORT_CL_AXES; d++)
+        count *= w.n[d];
+    const int64_t grid[3] = {count, 1, 1};
+    ort_cl_join_axes(&w);
+    ort_cl_launch_grid(s, "map", "move", grid, NULL, "bbvvvii", from, to, w.n, w.x, w.y, first, at);
+}
+
+/* ---- another shape */
+
+static ort_status emit_alias(ort_cl_step *s, ort_error *err)
+{
+    ort_cl_alias(s);
+    return ORT_OK;
+}
+
+static bool claim_alias(const ort_graph *graph, const ort_node *node, const char **why)
+{
+    *why = "a mask has no kernel";
+    return !ort_cl_gives(node, 1) && !ort_node_int(node, "training_mode", 0);
+}
+
+/* ---- Transpose, Expand */
+
+static ort_status emit_transpose(ort_cl_step *s, ort_error *err)
+{
+    const ort_type *x = &ort_cl_in(s, 0)->type, *y = &ort_cl_out(s, 0)->type;
+    size_t count = 0;
+    const int64_t *perm = ort_node_ints(s->node, "perm", &count);
+    int64_t stride[ORT_CL_AXES];
+    ort_cl_walk w = ort_cl_walk_of(y);
+    ort_cl_spread(x, x->rank, stride);
+    ort_cl_spread(y, ORT_CL_AXES, w.y);
+    for (int d = 0; d < y->rank; d++) {
+        int from = count ? (int)perm[d] : y->rank - 1 - d;
+        w.x[ORT_CL_AXES - y->rank + d] = stride[from];
+    }
+    move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, 0, 0);
+    return ORT_OK;
+}
+
+static ort_status emit_expand(ort_cl_step *s, ort_error *err)
+{
+    const ort_type *y = &ort_cl_out(s, 0)->type;
+    ort_cl_walk w = ort_cl_walk_of(y);
+    ort_cl_spread(&ort_cl_in(s, 0)->type, ORT_CL_AXES, w.x);
+    ort_cl_spread(y, ORT_CL_AXES, w.y);
+    move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, 0, 0);
+    return ORT_OK;
+}
+
+/* ---- Concat, Split */
+
+static int axis_of(const ort_cl_step *s, int rank, int64_t none)
+{
+    int64_t axis = ort_node_int(s->node, "axis", none);
+    return (int)(axis < 0 ? axis + rank : axis);
+}
+
+static bool claim_joined(const ort_graph *graph, const ort_node *node, const char **why)
+{
+    return ort_cl_floats(graph, node) && ort_cl_rank(graph, node, 0) > 0;
+}
+
+static int64_t behind(const ort_type *type, int axis)
+{
+    int64_t count = 1;
+    for (int d = axis + 1; d < type->rank; d++)
+        count *= type->dim[d].size;
+    return count;
+}
+
+static ort_status emit_concat(ort_cl_step *s, ort_error *err)
+{
+    const ort_type *y = &ort_cl_out(s, 0)->type;
+    int axis = axis_of(s, y->rank, 1), to = ort_cl_write(s, 0);
+    int64_t at = 0;
+    for (int i = 0; i < s->node->input_count; i++) {
+        const ort_type *x = &ort_cl_in(s, i)->type;
+        ort_cl_walk w = ort_cl_walk_of(x);
+        ort_cl_spread(x, ORT_CL_AXES, w.x);
+        ort_cl_spread(y, ORT_CL_AXES, w.y);
+        move(s, ort_cl_read(s, i), to, w, 0, at);
+        at += x->dim[axis].size * behind(y, axis);
+    }
+    return ORT_OK;
+}
+
+static ort_status emit_split(ort_cl_step *s, ort_error *err)
+{
+    const ort_type *x = &ort_cl_in(s, 0)->type;
+    int axis = axis_of(s, x->rank, 0), from = ort_cl_read(s, 0);
+    int64_t at = 0;
+    for (int i = 0; i < s->node->output_count; i++) {
+        if (!ort_cl_gives(s->node, i))
+            continue;
+        const ort_type *y = &ort_cl_out(s, i)->type;
+        ort_cl_walk w = ort_cl_walk_of(y);
+        ort_cl_spread(x, ORT_CL_AXES, w.x);
+        ort_cl_spread(y, ORT_CL_AXES, w.y);
+        move(s, from, ort_cl_write(s, i), w, at, 0);
+        at += y->dim[axis].size * behind(x, axis);
+    }
+    return ORT_OK;
+}
+
+/* Every part must be wanted: a missing one's size isn't told. */
+static bool claim_split(const ort_graph *graph, const ort_node *node, const char **why)
+{
+    for (int i = 0; i < node->output_count; i++)
+        if (!ort_cl_gives(node, i))
+            return false;
+    return ort_cl_rank(graph, node, 0) > 0;
+}
+
+/* ---- Slice */
+
+static bool claim_slice(const ort_graph *graph, const ort_node *node, const char **why)
+{
+    *why = "bounds that aren't constants have no kernel";
+    if (node->opset < 10)
+        return false;
+    for (int i = 1; i < 5; i++)
+        if (!ort_cl_is_given(graph, node, i))
+            return false;
+    return ort_cl_rank(graph, node, 0) > 0;
+}
+
+static int64_t number_at(const ort_fact *fact, int64_t index, int64_t none)
+{
+    return fact && fact->value ? ort_tensor_get_i64(fact->value, index) : none;
+}
+
+static ort_status emit_slice(ort_cl_step *s, ort_error *err)
+{
+    const ort_type *x = &ort_cl_in(s, 0)->type, *y = &ort_cl_out(s, 0)->type;
+    const ort_fact *starts = ort_cl_in(s, 1), *axes = ort_cl_in(s, 3), *steps = ort_cl_in(s, 4);
+    int64_t stride[ORT_CL_AXES] = {0}, step[ORT_CL_AXES], first = 0;
+    ort_cl_walk w = ort_cl_walk_of(y);
+    int64_t count = starts->value ? ort_tensor_count(starts->value) : 0;
+    ort_cl_spread(x, x->rank, stride);
+    ort_cl_spread(y, ORT_CL_AXES, w.y);
+    for (int d = 0; d < x->rank; d++)
+        step[d] = 1;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t axis = number_at(axes, i, i), start = number_at(starts, i, 0);
+        axis += axis < 0 ? x->rank : 0;
+        int64_t size = x->dim[axis].size;
+        step[axis] = number_at(steps, i, 1);
+        start += start < 0 ? size : 0;
+        start = start < 0 ? 0 : start;
+        start = start > size - (step[axis] < 0) ? size - (step[axis] < 0) : start;
+        first += start * stride[axis];
+    }
+    for (int d = 0; d < x->rank; d++)
+        w.x[ORT_CL_AXES - x->rank + d] = stride[d] * step[d];
+    move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, first, 0);
+    return ORT_OK;
+}
+
+const ort_cl_row ort_cl_moves_rows[] = {
+    {ONNX, "Reshape", claim_alias, emit_alias, NULL},
+    {ONNX, "Flatten", claim_alias, emit_alias, NULL},
+    {ONNX, "Squeeze", claim_alias, emit_alias, NULL},
+    {ONNX, "Unsqueeze", claim_alias, emit_alias, NULL},
+    {ONNX, "Identity", claim_alias, emit_alias, NULL},
+    {ONNX, "Transpose", NULL, emit_transpose, NULL},
+    {ONNX, "Expand", NULL, emit_expand, NULL},
+    {ONNX, "Concat", claim_joined, emit_concat, NULL},
+    {ONNX, "Split", claim_split, emit_split, NULL},
+    {ONNX, "Slice", claim_slice, emit_slice, NULL},
+    {0},
+};

@@ -1,0 +1,66 @@
+/* opencl_parts.h - what the families of rows share: activations, products, strides. */
+#ifndef ORT_PROVIDER_OPENCL_OPENCL_PARTS_H
+#define ORT_PROVIDER_OPENCL_OPENCL_PARTS_H
+
+#include "provider/opencl/opencl.h"
+
+#define ORT_CL_AXES 6
+
+/* What kernels apply to their result (activate() of conv.cl and gemm.cl). */
+typedef struct ort_cl_activation {
+    int64_t kind;
+    double a, b;
+} ort_cl_activation;
+
+/* That of attribute `activation`; false: no kernel has it. */
+bool ort_cl_find_activation(const ort_node *node, ort_cl_activation *activation);
+
+/* Where an element lies: start, and a step for each of two batch axes, rows, columns. */
+typedef struct ort_cl_matrix {
+    int buffer;
+    int64_t start, batch1, batch2, row, column;
+} ort_cl_matrix;
+
+typedef struct ort_cl_product { /* Y = activation(alpha A B + beta C), M x K by K x N */
+    ort_cl_matrix a, b, c, y;   /* c.buffer < 0: none */
+    int64_t batch1, batch2, m, n, k;
+    double alpha, beta;
+    ort_cl_activation activation;
+} ort_cl_product;
+
+void ort_cl_multiply(ort_cl_step *s, const ort_cl_product *p);
+/* Softmax over `count` elements that lie `step` apart, of `rows` such rows. */
+void ort_cl_softmax_rows(ort_cl_step *s, int from, int to, int64_t rows, int64_t count,
+                         int64_t step, bool as_log);
+
+/* An array of up to six axes, and strides in elements of two operands. */
+typedef struct ort_cl_walk {
+    int64_t n[ORT_CL_AXES], x[ORT_CL_AXES], y[ORT_CL_AXES];
+} ort_cl_walk;
+
+/* Strides with which a tensor of `type` is read along `rank` axes; 0 where it is spread. */
+void ort_cl_spread(const ort_type *type, int rank, int64_t *stride);
+/* Axes that lie one behind the other in both operands become one. */
+void ort_cl_join_axes(ort_cl_walk *walk);
+/* A walk of the shape of `type`, with n 1 in front, strides 0. */
+ort_cl_walk ort_cl_walk_of(const ort_type *type);
+
+/* Is the input absent, or a constant? */
+bool ort_cl_is_given(const ort_graph *graph, const ort_node *node, int input);
+/* Is an input there? */
+static inline bool ort_cl_has(const ort_node *node, int input)
+{
+    return input < node->input_count && node->inputs[input] != ORT_ID_NONE;
+}
+static inline bool ort_cl_gives(const ort_node *node, int output)
+{
+    return output < node->output_count && node->outputs[output] != ORT_ID_NONE;
+}
+static inline int ort_cl_rank(const ort_graph *graph, const ort_node *node, int input)
+{
+    return graph->values.data[node->inputs[input]]->fact.type.rank;
+}
+/* Are all inputs that are there float? */
+bool ort_cl_floats(const ort_graph *graph, const ort_node *node);
+
+#endif

@@ -1,0 +1,73 @@
+# Providers from the shell: lists, devices that are missing, what runs where.
+load helper
+
+net=$MODELS_DIR/digits.onnx
+
+has_opencl() {
+    ort-run --provider opencl --settings > /dev/null || skip "this build has no OpenCL"
+}
+
+@test "names that this build lacks, and names that nobody has, are told apart" {
+    run ort-run --provider tensorrt,cpu x.onnx
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"provider 'tensorrt' is not in this build; this build has: cpu"* ]]
+    run ort-run --provider tpu x.onnx
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"'tpu' is none of cpu"* ]]
+    run env ORT_PROVIDER=cuda ort-run x.onnx
+    [ "$status" -eq 2 ]
+    run ort-run --provider cpu:fast=1 x.onnx
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"provider 'cpu' has no options"* ]]
+}
+
+@test "without a library or a driver: exit 4 alone, a warning with cpu, exit 4 when strict" {
+    has_opencl
+    for missing in ORT_OPENCL_LIB=/nonexistent.so OCL_ICD_VENDORS=/nonexistent; do
+        run env "$missing" ort-run --provider opencl "$net" --random 1 -o y.npz
+        [ "$status" -eq 4 ]
+        [[ "$output" == *"provider 'opencl': OpenCL"* ]]
+        [ ! -e y.npz ]
+        run env "$missing" ort-run --provider opencl,cpu "$net" --random 1 -o y.npz
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"provider 'opencl' is left out: OpenCL"* ]]
+        [ "${#lines[@]}" -eq 1 ]
+        ort-run "$net" --random 1 -o want.npz
+        cmp y.npz want.npz
+        rm y.npz
+        run env "$missing" ort-run --strict --provider opencl,cpu "$net" --random 1 -o y.npz
+        [ "$status" -eq 4 ]
+    done
+}
+
+@test "a run on the CPU never opens the library" {
+    LD_DEBUG=files ort-run "$net" --random 1 -o y.npz 2> files
+    ! grep -q OpenCL files
+}
+
+@test "a device gives what the CPU gives, and -v says who ran what" {
+    has_opencl
+    ort-run --provider opencl "$net" --random 1 -o y.npz || skip "no device of OpenCL here"
+    ort-run "$net" --random 1 -o want.npz
+    ort-tensor y.npz --compare want.npz
+    run ort-run -v --provider opencl:cost=off,cpu "$net" --random 1 -o y.npz
+    [ "$status" -eq 0 ]
+    [[ "$output" =~ "opencl: "[1-9][0-9]*" nodes, cpu: "[0-9]+", "[0-9]+" borders, " ]]
+    fails 2 "device=x: a device is a number" ort-run --provider opencl:device=x "$net" --random 1
+    fails 4 "there is no device 63" ort-run --provider opencl:device=63 "$net" --random 1
+}
+
+@test "programs are kept where ORT_CACHE says, and only there" {
+    has_opencl
+    ort-run --provider opencl "$net" --random 1 -o y.npz || skip "no device of OpenCL here"
+    mkdir cache
+    ORT_CACHE=$PWD/cache ort-run --provider opencl "$net" --random 1 -o first.npz
+    ls cache/opencl-*.bin
+    ORT_CACHE=$PWD/cache ort-run --provider opencl "$net" --random 1 -o second.npz
+    cmp first.npz second.npz
+    for file in cache/*; do echo damaged > "$file"; done
+    ORT_CACHE=$PWD/cache ort-run --provider opencl "$net" --random 1 -o third.npz
+    cmp first.npz third.npz
+    ORT_CACHE=$PWD/nowhere ort-run --provider opencl "$net" --random 1 -o fourth.npz
+    cmp first.npz fourth.npz
+}
