@@ -194,6 +194,18 @@ char *ort_arena_strdup(ort_arena *arena, const char *text)
     return ort_arena_strndup(arena, text, strlen(text));
 }
 
+char *ort_arena_join(ort_arena *arena, const char *a, const char *b, const char *c)
+{
+    const size_t first = strlen(a), second = strlen(b), third = strlen(c);
+    char *text = ort_arena_alloc_aligned(arena, first + second + third + 1, 1, 0);
+    if (!text)
+        return NULL;
+    memcpy(text, a, first);
+    memcpy(text + first, b, second);
+    memcpy(text + first + second, c, third + 1);
+    return text;
+}
+
 char *ort_arena_printf(ort_arena *arena, const char *format, ...)
 {
     va_list args, again;

@@ -35,6 +35,8 @@ typedef struct ort_slab {
 void *ort_slab_alloc(ort_arena *arena, ort_slab *slab, size_t bytes);
 
 char *ort_arena_strdup(ort_arena *arena, const char *text);
+/* The three texts as one. */
+char *ort_arena_join(ort_arena *arena, const char *a, const char *b, const char *c);
 /* A NUL-terminated copy of `length` bytes. */
 char *ort_arena_strndup(ort_arena *arena, const char *text, size_t length);
 char *ort_arena_printf(ort_arena *arena, const char *format, ...)

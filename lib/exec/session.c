@@ -41,7 +41,7 @@ static bool from_pack(const creation *c)
 static void add_phase(ort_session *session, const char *name, uint64_t ns, int changes)
 {
     ort_phase phase = {.ns = ns, .changes = changes};
-    snprintf(phase.name, sizeof phase.name, "%s", name);
+    memcpy(phase.name, name, strnlen(name, sizeof phase.name - 1));
     (void)ort_vec_push(&session->phases, phase);
 }
 
@@ -278,9 +278,10 @@ static ort_status describe_outputs(creation *c, ort_error *err)
 /* ---- stages */
 
 /* Dims of inputs that the model leaves open without a name get one, so that inference can tell
- * which other dims are the same: layouts and fusions ask. */
-static ort_status name_open_dims(creation *c, ort_error *err)
+ * which other dims are the same: layouts and fusions ask. *named: was there any? */
+static ort_status name_open_dims(creation *c, bool *named, ort_error *err)
 {
+    *named = false;
     ort_dim_table *dims = c->session->model->dims;
     for (size_t i = 0; i < c->graph->inputs.count; i++) {
         ort_graph_value *value = c->graph->values.data[c->graph->inputs.data[i]];
@@ -291,6 +292,7 @@ static ort_status name_open_dims(creation *c, ort_error *err)
                 continue;
             snprintf(name, sizeof name, "%.200s[%d]", value->name, d);
             type->dim[d] = ort_dim_symbol(dims, name);
+            *named = true;
         }
     }
     return ort_dim_table_take_failure(dims) ? ort_error_memory(err, 256) : ORT_OK;
@@ -418,6 +420,7 @@ static ort_status prepare(creation *c, ort_error *err)
 /* The walk from a model to a session. */
 static ort_status create(creation *c, ort_error *err)
 {
+    bool named;
     ORT_TRY(ort_findings_new(&c->findings, err));
     ORT_TRY(open_providers(c, err));
     ORT_TRY(ort_graph_inline_functions(c->graph, err));
@@ -425,8 +428,9 @@ static ort_status create(creation *c, ort_error *err)
     ORT_TRY(check(c, err));
     end_phase(c, "check");
     ORT_TRY(describe_inputs(c, err));
-    ORT_TRY(name_open_dims(c, err));
-    ORT_TRY(ort_graph_infer(c->graph, c->env->registry, NULL, err));
+    ORT_TRY(name_open_dims(c, &named, err));
+    if (named) /* otherwise the check inferred from the same inputs */
+        ORT_TRY(ort_graph_infer(c->graph, c->env->registry, NULL, err));
     end_phase(c, "infer");
     ORT_TRY(add_extra_outputs(c, err));
     if (!from_pack(c)) /* whose graph is lowered already */

@@ -192,8 +192,15 @@ typedef struct numbered { /* stem_0, stem_1... */
 
 static bool is_taken(numbered *n, size_t number)
 {
+    char digits[24], *at = digits + sizeof digits;
+    *--at = '\0';
+    do
+        *--at = (char)('0' + number % 10);
+    while ((number /= 10));
+    *--at = '_';
     ort_strbuf_clear(&n->text);
-    ort_strbuf_addf(&n->text, "%s_%zu", n->stem, number);
+    ort_strbuf_add(&n->text, n->stem);
+    ort_strbuf_add(&n->text, at);
     return !n->text.failed && n->taken(n->arg, n->text.data);
 }
 

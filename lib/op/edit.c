@@ -261,12 +261,12 @@ const char *ort_edit_origin(ort_graph *graph, const ort_node *a, const ort_node 
 {
     const char *first = ort_edit_origin_of(a), *second = ort_edit_origin_of(b);
     if (strlen(first) + strlen(second) < ORT_EDIT_ORIGIN_BYTES)
-        return ort_arena_printf(&graph->model->arena, "%s+%s", first, second);
+        return ort_arena_join(&graph->model->arena, first, "+", second);
     const char *longer = strlen(first) < strlen(second) ? second : first;
     size_t length = strlen(longer), more = strlen(ORT_EDIT_ORIGIN_MORE);
     if (length > more && !strcmp(longer + length - more, ORT_EDIT_ORIGIN_MORE))
         return ort_follow_join(graph->model, longer, longer == first ? second : first);
-    longer = ort_arena_printf(&graph->model->arena, "%s" ORT_EDIT_ORIGIN_MORE, longer);
+    longer = ort_arena_join(&graph->model->arena, longer, ORT_EDIT_ORIGIN_MORE, "");
     return ort_follow_join(graph->model, ort_follow_join(graph->model, longer, first), second);
 }
 

@@ -295,13 +295,16 @@ static void report(const pass_run *run)
 static ort_status begin_run(pass_run *run, ort_error *err)
 {
     const ort_pass_options *o = run->options;
-    while ((!o->limit || run->count < o->limit) && ort_pass_selected(o, run->count))
-        run->count++;
-    run->states = calloc((size_t)run->count + 1, sizeof *run->states);
+    const ort_pass *const *table = table_of(o);
+    size_t most = 1;
+    while (table[most - 1])
+        most++;
+    run->states = calloc(most, sizeof *run->states);
     if (!run->states)
-        return ort_error_memory(err, ((size_t)run->count + 1) * sizeof *run->states);
-    for (int i = 0; i < run->count; i++)
-        run->states[i] = (pass_state){.pass = ort_pass_selected(o, i), .settled = -1};
+        return ort_error_memory(err, most * sizeof *run->states);
+    for (; *table && (!o->limit || run->count < o->limit); table++)
+        if (allowed(o, *table))
+            run->states[run->count++] = (pass_state){.pass = *table, .settled = -1};
     return ORT_OK;
 }
 

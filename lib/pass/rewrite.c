@@ -318,8 +318,10 @@ const char *ort_match_remove(ort_match *m)
             continue;
         const char *of = ort_edit_origin_of(node);
         left_out = left_out || text.length + strlen(of) > ORT_EDIT_ORIGIN_BYTES;
-        if (!left_out || !text.length)
-            ort_strbuf_addf(&text, "%s%s", text.length ? "+" : "", of);
+        if (!left_out || !text.length) {
+            ort_strbuf_add(&text, text.length ? "+" : "");
+            ort_strbuf_add(&text, of);
+        }
         ort_graph_remove_node(m->graph, node);
     }
     if (left_out)
