@@ -5,6 +5,7 @@
 #
 #   make            the tools and the library          make test     everything CI runs
 #   make dropin     libonnxruntime.so.1: programs of onnxruntime on this library   make abi  its tests
+#   make clients    programs of PyPI that were built on onnxruntime, on this library
 #   make DEBUG=1    the same with asserts, graphs checked after every pass
 #   make demo       read digits, enlarge a photograph  make check    sanitizers, every tier
 #   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
@@ -428,6 +429,11 @@ extremes: all
 .PHONY: abi
 abi: all $(OBJ)/tests/abi/differ $(OBJ)/tests/abi/lifetimes
 	@sh tests/tools/run_abi.sh $(OBJ)/tests/abi $(OBJ)/onnxruntime/libonnxruntime.so.1.txt $(MODELS)
+
+# Programs of PyPI that were built on onnxruntime, on the drop-in (250 MB to download once).
+.PHONY: clients
+clients: all
+	@sh tests/tools/run_clients.sh $(MODELS)
 
 # Operators on integers beside their specification in 64 bits, on every tier: OPS= SEED=
 .PHONY: exact
