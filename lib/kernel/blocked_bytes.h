@@ -58,6 +58,19 @@ typedef struct ort_bytes_band {
     ort_bytes_out out;
 } ort_bytes_band;
 
+/* A window on each channel alone, straight from the plane of a block. */
+typedef struct ort_bytes_window {
+    const uint8_t *x;       /* the plane */
+    int64_t height, width;
+    int64_t top, left;      /* there, under the first tap of the first output pixel; what lies
+                               outside is padding */
+    const uint8_t *padding; /* `width` pixels, and one at least, of the zero point */
+    int64_t kernel[2], stride[2];
+    const int32_t *w;       /* by pack_depthwise, one term */
+    int64_t rows;           /* of the output, one behind the other; out.count: of a row */
+    ort_bytes_out out;      /* codes */
+} ort_bytes_window;
+
 /* Neighbouring tiles of 2x2 outputs in a row, of one block, for a 3x3 window of stride 1
  * (blocked_bytes_winograd.inc): the transformed input, or the sums of products with it. */
 typedef struct ort_bytes_tiles {
@@ -86,6 +99,10 @@ typedef struct ort_bytes_kernels {
      * padding among them; up to ORT_BYTES_AHEAD columns of taps behind it are read. */
     int64_t (*arranged_bytes)(const ort_bytes_band *band);
     void (*arrange)(const ort_bytes_band *band, const uint8_t *row, char *out);
+    /* Of one term and codes, instead of `arrange` and `depthwise`, where the tier takes this
+     * window. NULL: it takes none. */
+    bool (*takes_window)(const int64_t *kernel, const int64_t *stride, const int64_t *dilation);
+    void (*window)(const ort_bytes_window *window);
     /* Tiles, where they may be faster than `conv`, else NULL. Between the two stand 16 products by
      * gemm.h's i16, of filters that are taken four times. */
     void (*tiles_in)(const ort_bytes_tiles *tiles);

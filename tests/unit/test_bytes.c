@@ -65,6 +65,15 @@ static const conv_case cases[] = {
     {U, S, U, 9, 0, 4, 16, 16, 60, 60, 16, {9, 9}, {1, 1}, {1, 1}, {4, 4, 4, 4}, 40},
     {U, S, U, 0, 0, 200, 20, 20, 9, 23, 20, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 900, LAST},
     {S, S, S, 5, 0, 4, 48, 48, 9, 11, 48, {5, 5}, {1, 2}, {1, 1}, {2, 2, 2, 2}, 300, ENDS},
+    /* read in place: planes narrower than a tile, rows that end within one, one output row, padding
+     * of a side or wider than a tile */
+    {U, S, U, 200, 0, 4, 64, 64, 25, 5, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 12},
+    {S, S, U, 9, 0, 4, 20, 20, 1, 1, 20, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 12},
+    {U, S, S, 50, 0, 4, 16, 16, 3, 2, 16, {3, 3}, {2, 2}, {1, 1}, {6, 7, 5, 9}, 12},
+    {U, S, U, 50, 0, 4, 32, 32, 5, 37, 32, {3, 3}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 12, ENDS},
+    {S, S, S, 50, 0, 4, 32, 32, 6, 8, 32, {5, 5}, {1, 1}, {1, 1}, {0, 6, 5, 0}, 12, ENDS},
+    {U, S, U, 1, 0, 4, 33, 33, 5, 21, 33, {5, 5}, {2, 2}, {1, 1}, {0, 0, 0, 0}, 12, ENDS},
+    {U, S, U, 250, 0, 4, 16, 16, 2, 3, 16, {5, 5}, {2, 2}, {1, 1}, {2, 1, 2, 3}, 12},
     /* weights that no int8 holds without their zero point: many, and a few in some of the runs of
      * whole blocks, of words behind them, of plain rows, and of blocks of a depthwise filter */
     {U, U, U, 3, 60, 0, 41, 50, 23, 19, 1, {1, 1}, {1, 1}, {1, 1}, {0}, 60},

@@ -29,13 +29,18 @@ static inline void bytes_store(uint8_t *p, vi v, int zero)
 
 /* Packing leaves four channels of each pixel in every quarter. Codes of 16 bits saturate before the
  * zero point is added, and again behind it. */
-static inline void bytes_store4(uint8_t *p, vi a, vi b, vi c, vi d, int zero)
+static inline vi bytes_codes4(vi a, vi b, vi c, vi d, int zero)
 {
     const vi order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const vi zeros = _mm512_set1_epi16((int16_t)zero);
     vi first = _mm512_adds_epi16(_mm512_packs_epi32(a, b), zeros);
     vi second = _mm512_adds_epi16(_mm512_packs_epi32(c, d), zeros);
-    _mm512_storeu_si512(p, _mm512_permutexvar_epi32(order, _mm512_packus_epi16(first, second)));
+    return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(first, second));
+}
+
+static inline void bytes_store4(uint8_t *p, vi a, vi b, vi c, vi d, int zero)
+{
+    _mm512_storeu_si512(p, bytes_codes4(a, b, c, d, zero));
 }
 
 #include "kernel/blocked_bytes.inc"
@@ -69,6 +74,7 @@ static inline __attribute__((always_inline)) void bytes_words(const char *p, int
 }
 
 #include "kernel/blocked_bytes_depthwise.inc"
+#include "kernel/vnni/bytes_window.inc"
 
 void ort_bytes_plug_vnni(ort_bytes_kernels *table)
 {
@@ -80,6 +86,8 @@ void ort_bytes_plug_vnni(ort_bytes_kernels *table)
     table->pack_depthwise = pack_depthwise;
     table->arranged_bytes = arranged_bytes;
     table->arrange = arrange;
+    table->takes_window = takes_window;
+    table->window = window;
     table->floats = bytes_floats;
     table->tiles_in = NULL; /* four bytes in a word are faster than transformed int16 */
     table->tiles_out = NULL;

@@ -8,7 +8,8 @@
  *               tier's products read them: then every tap is a constant offset.
  *   plain       few input channels, not blocked: copied in words of four; of one channel as it is,
  *               and a word holds neighbouring pixels.
- *   depthwise   a task is some output rows of one block of channels, copied likewise.
+ *   depthwise   a task is some output rows of one block of channels, copied likewise, or read in
+ *               place where the tier has a kernel for the window.
  *   winograd    bytes_winograd.c, whose outputs are the same.
  *
  * Other groups begin with a block of their own, in the input and in the output.
@@ -42,6 +43,7 @@ typedef struct bytes_plan {
     ort_blocked_dims in, out;
     ort_window w;
     bool copies;
+    bool window;                   /* depthwise, in place */
     ort_blocked_cut cut;           /* of a group's outputs */
     int64_t pixel, x_row, x_block; /* bytes of a pixel, a row and a block as products read them */
     int64_t copy_row;              /* pixels of a copied row */
@@ -279,13 +281,15 @@ static void plan_depthwise(bytes_plan *p, const bytes_state *s)
     p->copy_row = (w->out[1] - 1) * w->stride[1] + ort_blocked_reach(w, 1);
     p->x_row = s->k->arranged_bytes(&band);
     p->cut.rows = w->out[0];
-    while (p->cut.rows > 1 && rows_under(w, p->cut.rows) * p->x_row > BAND_BYTES)
+    p->window = !s->floats && !s->rested && s->k->takes_window &&
+                s->k->takes_window(w->kernel, w->stride, w->dilation);
+    while (!p->window && p->cut.rows > 1 && rows_under(w, p->cut.rows) * p->x_row > BAND_BYTES)
         p->cut.rows = (p->cut.rows + 1) / 2;
     while (p->cut.rows > 1 &&
            p->out.n * p->out.blocks * ((w->out[0] + p->cut.rows - 1) / p->cut.rows) < wanted)
         p->cut.rows = (p->cut.rows + 1) / 2;
     p->cut.row_blocks = (w->out[0] + p->cut.rows - 1) / p->cut.rows;
-    p->x_block = rows_under(w, p->cut.rows) * p->x_row;
+    p->x_block = p->window ? 0 : rows_under(w, p->cut.rows) * p->x_row;
 }
 
 /* Bytes from the pixel under the first tap to that under another. */
@@ -388,7 +392,9 @@ static ort_status bytes_shape(ort_shaping *sh, ort_error *err)
         plan_product(p, s);
     int64_t blocks = s->plain || s->depthwise ? 1 : blocks_of(s->channels);
     int64_t row = s->plain ? p->w.in[1] * PLAIN_CHANNELS
-                           : (p->copy_row + ORT_BYTES_AHEAD * p->w.dilation[1]) * ORT_BYTES_BLOCK;
+                   : p->window
+                       ? ort_max_i64(p->w.in[1], 1) * ORT_BYTES_BLOCK
+                       : (p->copy_row + ORT_BYTES_AHEAD * p->w.dilation[1]) * ORT_BYTES_BLOCK;
     p->sums = p->copies ? (int64_t)ort_round_up((size_t)(p->x_block * blocks + row), 64) : 0;
     sh->thread_bytes = (size_t)p->sums;
     if (s->floats) {
@@ -619,6 +625,24 @@ static void task_depthwise(void *arg, size_t task, int thread)
     }
 }
 
+static void task_window(void *arg, size_t task, int thread)
+{
+    const bytes_job *j = arg;
+    const bytes_plan *p = j->p;
+    const ort_window *w = &p->w;
+    const int64_t block = (int64_t)task / p->cut.row_blocks, own = block % p->out.blocks;
+    const int64_t first = (int64_t)task % p->cut.row_blocks * p->cut.rows;
+    uint8_t *padding = ort_call_scratch(j->call, thread);
+    memset(padding, j->x_zero, (size_t)ort_max_i64(w->in[1], 1) * ORT_BYTES_BLOCK);
+    j->s->k->window(&(ort_bytes_window){
+        .x = j->x + block * p->in.plane * ORT_BYTES_BLOCK, .height = w->in[0], .width = w->in[1],
+        .top = first * w->stride[0] - w->begin[0], .left = -w->begin[1], .padding = padding,
+        .kernel = {w->kernel[0], w->kernel[1]}, .stride = {w->stride[0], w->stride[1]},
+        .w = j->s->w + own * j->s->panel_words,
+        .rows = ort_min_i64(p->cut.rows, w->out[0] - first),
+        .out = out_of(j, block, own * ORT_BYTES_BLOCK, first * w->out[1], w->out[1])});
+}
+
 /* Bias and scale of a run. */
 static ort_status find_numbers(ort_call *call, bytes_job *j, ort_error *err)
 {
@@ -660,7 +684,7 @@ static ort_status bytes_run(ort_call *call, ort_error *err)
         ort_bytes_winograd_run(call, s->winograd);
     else if (s->depthwise)
         ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * p->cut.row_blocks),
-                          task_depthwise, &j);
+                          p->window ? task_window : task_depthwise, &j);
     else
         ort_call_parallel(call, (size_t)(p->out.n * s->group * ort_blocked_tasks(&p->cut)),
                           task_product, &j);
