@@ -44,7 +44,8 @@ static bool bit(unsigned word, int index)
 static void detect_features(ort_cpu *c)
 {
     unsigned a, b, cx, d;
-    unsigned most = __get_cpuid_max(0, NULL); /* CPUID is slow in a virtual machine: ask little */
+    unsigned maker = 0;
+    unsigned most = __get_cpuid_max(0, &maker); /* CPUID is slow in a virtual machine: ask little */
     if (most < 7)
         return;
     __cpuid(1, a, b, cx, d);
@@ -59,6 +60,7 @@ static void detect_features(ort_cpu *c)
     unsigned leaves = a;
     c->avx2 = ymm && avx && fma && f16c && bit(b, 5);
     c->avx512 = c->avx2 && zmm && bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31);
+    c->avx512_shares_units = c->avx512 && maker == signature_INTEL_ebx;
     c->avx512_vnni = c->avx512 && bit(cx, 11);
     c->avx512_vbmi = c->avx512 && bit(cx, 1);
     c->avx512_fp16 = c->avx512 && bit(d, 23);

@@ -14,6 +14,8 @@ typedef struct ort_cpu {
     bool avx_vnni;
     bool avx512_bf16;
     bool avx512_fp16;
+    bool avx512_shares_units; /* all work on 512 bits is done in the two units of products
+                                 (Intel's processors), not beside them */
     bool amx_int8;
     bool amx_bf16;
     size_t l2_bytes;  /* of one core, as the C library says; 512 KiB where it can't */

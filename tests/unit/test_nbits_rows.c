@@ -7,7 +7,7 @@
 #include "net.h"
 #include "test.h"
 
-enum { K = 90, N = 21, BLOCK = 32, BLOCKS = 3, ROWS_MAX = 40 };
+enum { K = 150, N = 21, BLOCK = 32, BLOCKS = 5, ROWS_MAX = 40 };
 
 typedef struct problem {
     int bits;

@@ -37,6 +37,15 @@ static inline void store_bytes(uint8_t *p, int64_t n, vi v)
         _mm_mask_storeu_epi8(p, v_mask_n(n), bytes);
 }
 
+/* Of each four lanes their third bytes, their second and their first: VF_LANES * 3 bytes. */
+static inline void store_digits3(int32_t *out, vi v)
+{
+    const vi bytes = _mm512_set4_epi32(-1, 0x0c080400, 0x0d090501, 0x0e0a0602);
+    const vi words = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 15, 15, 15, 15);
+    v = _mm512_permutexvar_epi32(words, _mm512_shuffle_epi8(v, bytes));
+    vi_store_n(out, 3 * VF_LANES / 4, v);
+}
+
 static void stride_copy(int64_t n, const float *in, int64_t stride, float *out)
 {
     int64_t i = 0;

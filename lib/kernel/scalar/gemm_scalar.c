@@ -13,6 +13,14 @@ static inline void store_bytes(uint8_t *p, int64_t n, vi v)
         p[i] = (uint8_t)v[i];
 }
 
+/* Of each four lanes their third bytes, their second and their first: VF_LANES * 3 bytes. */
+static inline void store_digits3(int32_t *out, vi v)
+{
+    store_bytes((uint8_t *)out, VF_LANES, v >> 16);
+    store_bytes((uint8_t *)(out + VF_LANES / 4), VF_LANES, v >> 8);
+    store_bytes((uint8_t *)(out + VF_LANES / 2), VF_LANES, v);
+}
+
 static void stride_copy(int64_t n, const float *in, int64_t stride, float *out)
 {
     for (int64_t i = 0; i < n; i++)

@@ -4,21 +4,24 @@
  * of columns (ort_nbits), of 2, 4 or 8 bits; what is between goes into the next of them. Rows of A
  * multiply those straight, in fixed point: of one byte an element where accuracy_level is 4, of
  * three otherwise. Another B, rows that don't go into fixed point, and many rows of three bytes
- * where the tier doesn't multiply bytes by fours: a task widens its columns of B to float panels,
- * kc at a time, and multiplies.
+ * where that is quicker (pays): a task widens its columns of B to float panels, kc at a time, and
+ * multiplies.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/cpu.h"
 #include "op/shared/halves.h"
 #include "op/shared/matrix.h"
 
 enum { TASK_BYTES = 64 << 10, /* of packed weights */
        FIX_BYTES = 16 << 10,  /* of A */
        RUN = 128,             /* weights, at most */
-       PAIRS_ROWS = 12 };     /* of three bytes, that pay where bytes are multiplied by pairs */
+       CUT_ROWS = 16,         /* of A, that are worth a copy */
+       PAIRS_ROWS = 12,       /* of three bytes, that pay where bytes are multiplied by pairs */
+       SHORT_RUN = 32, MANY_ROWS = 32, FEW_COLUMNS = 1024 }; /* for which floats may pay */
 
 typedef struct nbits_state {
     int64_t k, n, block, bits, blocks;
@@ -41,7 +44,8 @@ typedef struct nbits_plan {
     int64_t m;
     bool fixes;        /* rows of A are put in fixed point */
     int64_t fixed_row; /* words of a row of A in fixed point */
-    size_t a, y, scale, zero, bias, sums, fixed, fits, units;
+    size_t a, y, scale, zero, bias, sums, fixed, fits, units, pieces;
+    bool cut;          /* rows of A are cut into pieces */
 } nbits_plan;
 
 static ort_status nbits_infer(ort_infer *x, ort_error *err)
@@ -349,11 +353,19 @@ static int64_t panel_columns(const ort_kernels *k)
 }
 
 /* Is a packed product of m rows quicker in fixed point than in floats? Weights of 8 bits take twice
- * as long in pairs. */
+ * as long in pairs. Three products of bytes take three quarters of the time of one of floats, and
+ * what ends a run is free only where such products have units of their own: where all work on 512
+ * bits shares two, it costs more than that quarter in short runs, as do rows that few columns
+ * read. */
 static bool pays(const nbits_state *s, const ort_kernels *k, int64_t m)
 {
-    return s->packed.digits == 1 || k->gemm.word == 4 ||
-           m <= (s->packed.bits == 8 ? PAIRS_ROWS / 2 : PAIRS_ROWS);
+    const ort_nbits *w = &s->packed;
+    if (w->digits == 1)
+        return true;
+    if (k->gemm.word != 4)
+        return m <= (w->bits == 8 ? PAIRS_ROWS / 2 : PAIRS_ROWS);
+    return !ort_cpu_get()->avx512_shares_units || k->gemm.nbits_lanes != 16 ||
+           w->run_words * 32 / w->bits > SHORT_RUN || m < MANY_ROWS || s->n > FEW_COLUMNS;
 }
 
 static ort_status nbits_shape(ort_shaping *s, ort_error *err)
@@ -391,6 +403,9 @@ static ort_status nbits_shape(ort_shaping *s, ort_error *err)
         ORT_TRY(take(&total, p->m * p->fixed_row, &p->fixed, err));
         ORT_TRY(take(&total, p->m, &p->fits, err));
     }
+    p->cut = !p->fixes && p->m >= CUT_ROWS && state->k > s->k->gemm.kc;
+    if (p->cut)
+        ORT_TRY(take(&total, p->m * state->k, &p->pieces, err));
     int64_t columns = panel_columns(s->k) + s->k->gemm.nr;
     s->thread_bytes = (size_t)(columns * s->k->gemm.kc) * sizeof(float);
     s->workspace_bytes = total;
@@ -496,6 +511,21 @@ static void widen_panels(const nbits_job *j, int64_t first, int64_t n, int64_t k
     }
 }
 
+/* Pieces of kc elements of all rows of A, one behind the other: rows that are a power of two apart
+ * would meet in few lines of the first-level cache. */
+static void task_cut(void *arg, int64_t first, int64_t end, int thread)
+{
+    const nbits_job *j = arg;
+    const int64_t k = j->s->k, kc = j->call->k->gemm.kc, m = j->p->m;
+    float *pieces = at(j->call, j->p->pieces);
+    for (int64_t k0 = 0; k0 < k; k0 += kc) {
+        const int64_t depth = ort_min_i64(kc, k - k0);
+        for (int64_t row = first; row < end; row++)
+            memcpy(pieces + k0 * m + row * depth, j->a + row * k + k0,
+                   (size_t)depth * sizeof *pieces);
+    }
+}
+
 static void task_panels(void *arg, int64_t first, int64_t end, int thread)
 {
     const nbits_job *j = arg;
@@ -507,7 +537,9 @@ static void task_panels(void *arg, int64_t first, int64_t end, int thread)
     for (int64_t k0 = 0; k0 < s->k; k0 += g->kc) {
         int64_t depth = ort_min_i64(g->kc, s->k - k0);
         widen_panels(j, first, n, k0, depth, columns, panels);
-        ort_tile_f32 t = {.a = j->a + k0, .lda = s->k, .b = panels, .b_step = g->nr,
+        const bool cut = j->p->cut;
+        ort_tile_f32 t = {.a = cut ? at(j->call, j->p->pieces) + k0 * j->p->m : j->a + k0,
+                          .lda = cut ? depth : s->k, .b = panels, .b_step = g->nr,
                           .b_panel = depth * g->nr, .c = j->y + first, .ldc = s->n,
                           .add = k0 ? j->y + first : NULL, .ldadd = s->n,
                           .col_bias = k0 || !j->bias ? NULL : j->bias + first, .alpha = 1.0f,
@@ -579,6 +611,8 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
         int64_t columns = ort_max_i64(TASK_BYTES / (4 * s->packed.row_words) / pair, 1) * pair;
         ort_call_range(call, s->n, columns, task_product, &j);
     } else {
+        if (p->cut)
+            ort_call_range(call, p->m, ort_max_i64(FIX_BYTES / (4 * s->k), 1), task_cut, &j);
         ort_call_range(call, s->n, panel_columns(call->k), task_panels, &j);
     }
     if (half)
