@@ -224,6 +224,87 @@ static void regions(test_state *test)
     }
 }
 
+/* What follows a convolution in its own step: x sigmoid(x) as a table, the sum with the input, a
+ * table again. */
+typedef struct tail_case {
+    ort_dtype type;
+    int64_t channels, kernel, group;
+    bool table, sum, turned, last;
+} tail_case;
+
+static const tail_case tails[] = {
+    {U, 40, 1, 1, true, false, false, false},  {S, 40, 3, 1, true, false, false, false},
+    {S, 24, 1, 1, false, true, false, false},  {U, 40, 3, 1, false, true, true, false},
+    {U, 48, 1, 1, true, true, true, false},    {S, 33, 3, 1, true, true, false, true},
+    {U, 40, 3, 40, true, false, false, false}, {S, 20, 5, 20, false, true, false, true},
+    {S, 64, 3, 2, false, true, true, true},    {U, 16, 7, 16, true, true, false, true},
+};
+
+/* x times its sigmoid, of scale s2 and zero point z2, gives one of s and z. */
+static const char *add_swish(net *n, const char *x, const char *sigmoid, const char *y)
+{
+    char list[100];
+    snprintf(list, sizeof list, "%s s2 z2 s z", x);
+    net_node_of(n, "com.microsoft", "QLinearSigmoid", list, sigmoid);
+    snprintf(list, sizeof list, "%s s2 z2 %s s z s2 z2", x, sigmoid);
+    net_node_of(n, "com.microsoft", "QLinearMul", list, y);
+    return y;
+}
+
+static void build_tail(net *n, const void *arg)
+{
+    const tail_case *c = arg;
+    const int low = lowest(c->type);
+    const char *at = "c";
+    char list[100];
+    net_input(n, "x", c->type, 4, DIMS(2, c->channels, 9, 11));
+    add_codes(n, "w0", S, 4, DIMS(c->channels, c->channels / c->group, c->kernel, c->kernel), 3,
+              -128, 127);
+    add_codes(n, "w1", S, 4, DIMS(17, c->channels, 1, 1), 4, -128, 127);
+    add_number(n, "z", c->type, low + 3);
+    add_number(n, "z2", c->type, low + 120);
+    add_number(n, "wz", S, 0);
+    add_scale(n, "s", 0.004f);
+    add_scale(n, "s2", 0.05f);
+    add_scale(n, "ws", 0.013f);
+    ort_node *conv = net_node(n, "QLinearConv", "x s z w0 ws wz s2 z2", "c");
+    const int64_t pad = c->kernel / 2;
+    set_ints(n, conv, "pads", DIMS(pad, pad, pad, pad), 4);
+    net_int(n, conv, "group", c->group);
+    if (c->table)
+        at = add_swish(n, at, "c_sigmoid", "c_swish");
+    if (c->sum) {
+        snprintf(list, sizeof list,
+                 c->turned ? "x s z %s s2 z2 s2 z2" : "%s s2 z2 x s z s2 z2", at);
+        net_node_of(n, "com.microsoft", "QLinearAdd", list, at = "sum");
+    }
+    if (c->last)
+        at = add_swish(n, at, "sum_sigmoid", "sum_swish");
+    snprintf(list, sizeof list, "%s s2 z2 w1 ws wz s2 z", at);
+    net_node(n, "QLinearConv", list, "y");
+    net_output(n, "y");
+}
+
+static void epilogues(test_state *test)
+{
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+        const tail_case *c = &tails[i];
+        const int low = lowest(c->type);
+        ort_value *x = codes(c->type, 4, DIMS(2, c->channels, 9, 11), 7, low, low + 255);
+        CHECK(on_all_tiers(build_tail, c, x, 2));
+        net n;
+        if (x && net_on(&n, NULL, 1)) {
+            build_tail(&n, c);
+            ort_session *s = at_level(&n, 3, NULL);
+            CHECK(s && !count_ops(s, "QLinearAdd") && !count_ops(s, "LookUp") &&
+                  !count_ops(s, "QLinearMul"));
+            ort_session_free(s);
+            net_free(&n);
+        }
+        ort_value_free(x);
+    }
+}
+
 /* What the layout doesn't serve stays outside, and runs: a few filters; groups of one channel with
  * several. */
 static void build_outside(net *n, const void *arg)
@@ -330,6 +411,7 @@ int main(void)
     test_state test = {0};
     RUN(&test, convolutions);
     RUN(&test, regions);
+    RUN(&test, epilogues);
     RUN(&test, outside);
     RUN(&test, many_inputs);
     RUN(&test, conversions);

@@ -12,6 +12,8 @@
  *               place where the tier has a kernel for the window.
  *   winograd    bytes_winograd.c, whose outputs are the same.
  *
+ * Tables and a sum may follow (bytes_after.h), in the same step.
+ *
  * Other groups begin with a block of their own, in the input and in the output.
  *
  * Weights without their zero point that no int8 holds are a sum of two that fit. The second, their
@@ -52,7 +54,8 @@ typedef struct bytes_plan {
 } bytes_plan;
 
 static const ort_bind bytes_bind[] = {
-    ORT_BIND(bytes_state, group), ORT_BIND_WINDOW(bytes_state), {0}};
+    ORT_BIND(bytes_state, group), ORT_BIND(bytes_state, turned), ORT_BIND_WINDOW(bytes_state),
+    {0}};
 static const ort_bind float_bind[] = {
     ORT_BIND(bytes_state, group), ORT_BIND_WINDOW(bytes_state), ORT_BIND(bytes_state, low),
     ORT_BIND(bytes_state, high), {0}};
@@ -217,6 +220,8 @@ static ort_status bytes_prepare(ort_prep *p, ort_error *err)
     if (fill)
         ORT_TRY(ort_bytes_pack_filters(p, s, w, packed, packed + words, err));
     s->sums = packed + words;
+    if (!s->floats)
+        ORT_TRY(ort_bytes_after_prepare(p, s->turned != 0, &s->after, err));
     return s->floats ? fill_shift(p, s, err) : fill_numbers(p, s, packed + words, err);
 }
 
@@ -381,6 +386,7 @@ static ort_status bytes_shape(ort_shaping *sh, ort_error *err)
     ORT_TRY(ort_blocked_resolve(&s->spec, &p->in, s->kernel, &p->w, err));
     if (p->out.n * p->out.plane == 0)
         return ORT_OK;
+    ORT_TRY(ort_bytes_after_shape(sh, &s->after, err));
     if (s->winograd)
         return ort_bytes_winograd_shape(sh, s->winograd, &p->in, &p->out, &p->w, err);
     if (!s->depthwise) /* whose weights lie by rows of the window */
@@ -417,7 +423,19 @@ typedef struct bytes_job {
     const int32_t *bias;
     const float *scale;
     int x_zero;
+    ort_bytes_after_job after;
 } bytes_job;
+
+/* What follows, on rows of some blocks that are made. */
+static void finish(const bytes_job *j, int64_t block, int64_t blocks, int64_t first, int64_t rows)
+{
+    const bytes_plan *p = j->p;
+    const int64_t at = first * p->w.out[1];
+    const int64_t pixels = ort_min_i64(rows * p->w.out[1], p->out.plane - at);
+    for (int64_t b = block; b < block + blocks && j->s->after.any; b++)
+        ort_bytes_after_do(&j->after, (b * p->out.plane + at) * ORT_BYTES_BLOCK,
+                           pixels * ORT_BYTES_BLOCK);
+}
 
 static ort_bytes_out out_of(const bytes_job *j, int64_t block, int64_t first, int64_t pixel,
                             int64_t count)
@@ -545,7 +563,7 @@ static void task_product(void *arg, size_t task, int thread)
         memset(copy + rows_under(&p->w, rows) * p->x_row, 0, 4);
     ort_bytes_conv c = {.step = p->w.stride[1] * p->pixel, .part = {p->part[0], p->part[1]}};
     /* a panel at a time, so that all rows find it in the nearest cache */
-    for (int64_t v = 0; v < vectors; v += 2)
+    for (int64_t v = 0, done = 0; v < vectors; v += 2) {
         for (int64_t r = 0; r < rows; r++) {
             int64_t oy = first + r, out = vector + v;
             c.x = p->copies ? copy + r * p->w.stride[0] * p->x_row
@@ -565,6 +583,11 @@ static void task_product(void *arg, size_t task, int thread)
                 give_floats(j, &c.out, at, c.vectors * lanes, image, oy * p->w.out[1]);
             }
         }
+        const int64_t made = ort_min_i64(v + 2, vectors) * lanes / ORT_BYTES_BLOCK;
+        finish(j, image * p->out.blocks + (place + vector * lanes) / ORT_BYTES_BLOCK + done,
+               made - done, first, rows);
+        done = made;
+    }
 }
 
 /* Rows [from, to) of those under the output rows of a task that begins with row `first`, of one
@@ -623,6 +646,7 @@ static void task_depthwise(void *arg, size_t task, int thread)
         }
         done = rows_under(&p->w, r + d.rows);
     }
+    finish(j, block, 1, first, rows);
 }
 
 static void task_window(void *arg, size_t task, int thread)
@@ -632,6 +656,7 @@ static void task_window(void *arg, size_t task, int thread)
     const ort_window *w = &p->w;
     const int64_t block = (int64_t)task / p->cut.row_blocks, own = block % p->out.blocks;
     const int64_t first = (int64_t)task % p->cut.row_blocks * p->cut.rows;
+    const int64_t rows = ort_min_i64(p->cut.rows, w->out[0] - first);
     uint8_t *padding = ort_call_scratch(j->call, thread);
     memset(padding, j->x_zero, (size_t)ort_max_i64(w->in[1], 1) * ORT_BYTES_BLOCK);
     j->s->k->window(&(ort_bytes_window){
@@ -639,8 +664,9 @@ static void task_window(void *arg, size_t task, int thread)
         .top = first * w->stride[0] - w->begin[0], .left = -w->begin[1], .padding = padding,
         .kernel = {w->kernel[0], w->kernel[1]}, .stride = {w->stride[0], w->stride[1]},
         .w = j->s->w + own * j->s->panel_words,
-        .rows = ort_min_i64(p->cut.rows, w->out[0] - first),
+        .rows = rows,
         .out = out_of(j, block, own * ORT_BYTES_BLOCK, first * w->out[1], w->out[1])});
+    finish(j, block, 1, first, rows);
 }
 
 /* Bias and scale of a run. */
@@ -680,6 +706,8 @@ static ort_status bytes_run(ort_call *call, ort_error *err)
         ORT_TRY(find_numbers(call, &j, err));
     else
         j.y = ort_call_out(call, 0)->data;
+    if (s->after.any)
+        j.after = ort_bytes_after_begin(call, &s->after);
     if (s->winograd)
         ort_bytes_winograd_run(call, s->winograd);
     else if (s->depthwise)
@@ -688,6 +716,8 @@ static ort_status bytes_run(ort_call *call, ort_error *err)
     else
         ort_call_parallel(call, (size_t)(p->out.n * s->group * ort_blocked_tasks(&p->cut)),
                           task_product, &j);
+    if (s->winograd && s->after.any)
+        ort_bytes_after_run(call, &j.after);
     return ORT_OK;
 }
 
@@ -713,9 +743,11 @@ static const ort_op_impl float_impl = {
 const ort_op ort_ops_bytes_conv[] = {
     {ORT_INTERNAL, "BytesConv", 1,
      "X:T1,W:T2,B?:i32,x_scale:f32,x_zero_point:T3,w_scale:f32,w_zero_point:T2,y_scale:f32,"
-     "y_zero_point:T4 -> Y:u8",
+     "y_zero_point:T4,table?:u8,other?:u8,sum_scale?:f32,sum_zero?:u8,other_scale?:f32,"
+     "other_zero?:u8,z_scale?:f32,z_zero?:u8,last_table?:u8 -> Y:u8",
      "T1:u8,i8 T2:u8,i8 T3:u8,i8 T4:u8,i8",
-     "auto_pad:s=NOTSET block:i! dilations:is group:i=1 kernel_shape:is pads:is strides:is",
+     "auto_pad:s=NOTSET block:i! dilations:is group:i=1 kernel_shape:is pads:is strides:is "
+     "turned:i=0",
      0, &conv_impl},
     {ORT_INTERNAL, "BytesConvFloat", 1,
      "X:T1,W:T2,B?:f32,scale:f32,x_zero_point?:T3,w_scale?:f32,w_zero_point?:T2 -> Y:f32",

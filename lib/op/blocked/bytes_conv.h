@@ -4,6 +4,7 @@
 #ifndef ORT_OP_BLOCKED_BYTES_CONV_H
 #define ORT_OP_BLOCKED_BYTES_CONV_H
 
+#include "op/blocked/bytes_after.h"
 #include "op/blocked/bytes_op.h"
 #include "op/blocked/bytes_winograd.h"
 
@@ -37,6 +38,8 @@ typedef struct bytes_state {
     float low, high;
     const int32_t *sums;                      /* of filters, as bias */
     const float *shift;                       /* behind the scale, likewise */
+    int64_t turned;                           /* of `after` */
+    ort_bytes_after after;
 } bytes_state;
 
 static inline int64_t taps_of(const bytes_state *s)

@@ -114,9 +114,7 @@ static void binary_task(void *arg, int64_t first, int64_t end, int thread)
 static void binary_numbers(binary_job *j, const ort_codes *a, const ort_codes *b,
                            const ort_codes *y)
 {
-    float a_ratio = a->scale / y->scale, b_ratio = b->scale / y->scale;
-    float a_part = a_ratio * (float)a->zero, b_part = b_ratio * (float)b->zero;
-    j->sum = (ort_byte_sum){a_ratio, b_ratio, (float)y->zero - (a_part + b_part), y->is_signed};
+    j->sum = ort_codes_sum(a, b, y);
     j->product = (ort_byte_product){a->zero, b->zero, a->scale * b->scale / y->scale,
                                     (float)y->zero, y->is_signed};
 }

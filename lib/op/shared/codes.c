@@ -38,6 +38,13 @@ ort_status ort_codes_need_single(const ort_shaping *s, const int *inputs, int co
     return ORT_OK;
 }
 
+ort_byte_sum ort_codes_sum(const ort_codes *a, const ort_codes *b, const ort_codes *y)
+{
+    float a_ratio = a->scale / y->scale, b_ratio = b->scale / y->scale;
+    float a_part = a_ratio * (float)a->zero, b_part = b_ratio * (float)b->zero;
+    return (ort_byte_sum){a_ratio, b_ratio, (float)y->zero - (a_part + b_part), y->is_signed};
+}
+
 void ort_codes_values(const ort_codes *codes, float values[256])
 {
     for (int i = 0; i < 256; i++)

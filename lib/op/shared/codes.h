@@ -20,6 +20,9 @@ bool ort_codes_known(const ort_prep *p, ort_dtype dtype, int scale, int zero, or
 ort_status ort_codes_need_single(const ort_shaping *s, const int *inputs, int count,
                                  ort_error *err);
 
+/* The sum of two, as QLinearAdd rounds it (codes.h of the kernels). */
+ort_byte_sum ort_codes_sum(const ort_codes *a, const ort_codes *b, const ort_codes *y);
+
 /* What the raw bytes 0..255 stand for. */
 void ort_codes_values(const ort_codes *codes, float values[256]);
 /* What n of them stand for. */
