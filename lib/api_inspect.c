@@ -13,6 +13,7 @@
 #include "provider/partition.h"
 #include "report/memory_report.h"
 #include "report/pack_report.h"
+#include "report/partition_report.h"
 #include "report/report.h"
 
 /* The buffer's text becomes the caller's. */
@@ -82,6 +83,29 @@ const char *ort_provider_foreign_name(int index)
 ort_status ort_providers_check(const char *list, ort_error *err)
 {
     return ort_partition_check_list(ort_provider_table(), list, err);
+}
+
+ort_status ort_partition_report(ort_env *env, const ort_model *model,
+                                const ort_session_options *options, char **json, ort_error *err)
+{
+    if (!env || !model || !json)
+        return ort_error_null(err, __func__);
+    ort_session_options own = ORT_SESSION_OPTIONS_INIT;
+    ort_strbuf out = {0};
+    *json = NULL;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
+    return hand_over(ort_exec_partition_report(env, model, options, &out, err), &out, json, err);
+}
+
+ort_status ort_providers_report(char **json, ort_error *err)
+{
+    if (!json)
+        return ort_error_null(err, __func__);
+    ort_strbuf out = {0};
+    ort_report_providers(&out);
+    return hand_over(ORT_OK, &out, json, err);
 }
 
 ort_status ort_supports_report(const ort_env *env, char **json, ort_error *err)

@@ -92,6 +92,13 @@ ORT_WARN_UNUSED ort_status ort_memory_report(ort_env *env, ort_model *model,
 /* What this build runs: newest IR, opsets, and every operator with versions, types, providers and
  * the operator library it comes from. */
 ORT_WARN_UNUSED ort_status ort_supports_report(const ort_env *env, char **json, ort_error *err);
+/* Which provider runs each node of the session that these options make of the model, and why none
+ * of those before it does; what a run copies between them. NULL: the default options. */
+ORT_WARN_UNUSED ort_status ort_partition_report(ort_env *env, const ort_model *model,
+                                                const ort_session_options *options, char **json,
+                                                ort_error *err);
+/* The providers of this build with their options and devices; of one without devices, why. */
+ORT_WARN_UNUSED ort_status ort_providers_report(char **json, ort_error *err);
 /* A picture of the graph in DOT or SVG. */
 ORT_WARN_UNUSED ort_status ort_model_draw(ort_model *model, bool svg, char **text,
                                           ort_error *err);

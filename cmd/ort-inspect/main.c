@@ -166,6 +166,31 @@ static int run_report(inspector *x, ort_report report)
     return status;
 }
 
+static int make_division(void *arg, FILE *stream)
+{
+    return text_division(arg, stream);
+}
+
+/* The division between providers, or what these are. */
+static int run_division(inspector *x)
+{
+    const inspect_options *o = &x->options;
+    ort_session_options options;
+    ort_error err = {0};
+    char *json = NULL;
+    int status = o->partition ? load(x, x->files.items[0], false, &x->model) : 0;
+    if (status != 0)
+        return status;
+    settings_session_options(&o->settings, &options);
+    if ((o->partition ? ort_partition_report(x->env, x->model, &options, &json, &err)
+                      : ort_providers_report(&json, &err)) != ORT_OK)
+        return tool_fail(&err);
+    status = o->settings.json ? write_text(o->output, json)
+                              : write_made(o->output, make_division, json);
+    ort_text_free(json);
+    return status;
+}
+
 static int run_supports(inspector *x)
 {
     const inspect_options *o = &x->options;
@@ -426,7 +451,7 @@ static int run_tensor(inspector *x)
 static int check_usage(const inspector *x)
 {
     const inspect_options *o = &x->options;
-    size_t wanted = o->supports ? 0 : o->diff ? 2 : 1;
+    size_t wanted = o->supports || o->providers ? 0 : o->diff ? 2 : 1;
     if (o->tensor && o->settings.json)
         return tool_usage("--json is the form of reports, and --tensor makes none: -o FILE.json "
                           "writes the constant as JSON");
@@ -459,6 +484,8 @@ static int run(inspector *x)
     const inspect_options *o = &x->options;
     if (o->supports)
         return run_supports(x);
+    if (o->partition || o->providers)
+        return run_division(x);
     if (o->pack || o->verify_pack)
         return run_pack(x);
     if (o->check)

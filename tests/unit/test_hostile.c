@@ -557,6 +557,10 @@ static void reports(test_state *test)
     ort_env_limit_loading(NULL, 1, NULL);
     CHECK_REFUSED(ort_supports_report(NULL, &text, NULL));
     CHECK_REFUSED(ort_supports_report(t.env, NULL, NULL));
+    CHECK_REFUSED(ort_partition_report(NULL, t.model, NULL, &text, NULL));
+    CHECK_REFUSED(ort_partition_report(t.env, NULL, NULL, &text, NULL));
+    CHECK_REFUSED(ort_partition_report(t.env, t.model, NULL, NULL, NULL));
+    CHECK_REFUSED(ort_providers_report(NULL, NULL));
     CHECK_REFUSED(ort_model_draw(NULL, true, &text, NULL));
     CHECK_REFUSED(ort_model_draw(t.model, true, NULL, NULL));
     CHECK_REFUSED(ort_summary_report(NULL, &text, NULL));

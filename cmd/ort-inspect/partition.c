@@ -1,0 +1,79 @@
+/* partition.c - --partition: who runs each node, and why nobody else does; --providers: which
+ * devices there are. */
+#include "common/table.h"
+#include "inspect.h"
+#include "common/look.h"
+
+static char *reasons_of(json_object *node)
+{
+    char *text = tool_strdup("");
+    json_object *list = member(node, "refused");
+    for (size_t i = 0; i < length_of(list); i++) {
+        json_object *one = json_object_array_get_idx(list, i);
+        char *more = tool_printf("%s%s%s: %s", text, *text ? "; " : "", text_of(one, "provider"),
+                                 text_of(one, "reason"));
+        free(text);
+        text = more;
+    }
+    return text;
+}
+
+static void put_partition(json_object *r, FILE *stream)
+{
+    static const char *const heads[] = {"node", "operator", "provider", "why not another", NULL};
+    json_object *list = member(r, "nodes");
+    table *t = table_new(heads);
+    for (size_t i = 0; i < length_of(list); i++) {
+        json_object *o = json_object_array_get_idx(list, i);
+        bool onnx = !strcmp(text_of(o, "domain"), "ai.onnx");
+        char *why = reasons_of(o);
+        table_cell(t, text_of(o, "name"));
+        table_cellf(t, "%s%s%s", onnx ? "" : text_of(o, "domain"), onnx ? "" : ".",
+                    text_of(o, "op_type"));
+        table_cell(t, text_of(o, "provider"));
+        table_cell(t, why);
+        free(why);
+    }
+    table_print(t, stream);
+    table_free(t);
+    fprintf(stream, "%s\n", text_of(r, "line"));
+}
+
+static void put_device(json_object *d, int number, FILE *stream)
+{
+    fprintf(stream, "  %d  %s (%s), %s, driver %s, %s", number, text_of(d, "name"),
+            text_of(d, "kind"), text_of(d, "platform"), text_of(d, "driver"),
+            text_of(d, "version"));
+    if (number_of(d, "memory_bytes") > 0)
+        fprintf(stream, ", %s", text_bytes(number_of(d, "memory_bytes")));
+    if (number_of(d, "units") > 0)
+        fprintf(stream, ", %.0f units", number_of(d, "units"));
+    fprintf(stream, "%s%s\n", json_object_get_boolean(member(d, "float16")) ? ", float16" : "",
+            json_object_get_boolean(member(d, "int8_dot")) ? ", int8 dot products" : "");
+}
+
+static void put_providers(json_object *r, FILE *stream)
+{
+    json_object *list = member(r, "providers");
+    for (size_t i = 0; i < length_of(list); i++) {
+        json_object *p = json_object_array_get_idx(list, i), *devices = member(p, "devices");
+        fprintf(stream, "%s: %s\n", text_of(p, "name"), text_of(p, "doc"));
+        for (size_t d = 0; d < length_of(devices); d++)
+            put_device(json_object_array_get_idx(devices, d), (int)d, stream);
+        if (*text_of(p, "problem"))
+            fprintf(stream, "  none: %s\n", text_of(p, "problem"));
+    }
+}
+
+int text_division(const char *json, FILE *stream)
+{
+    json_object *r = look_parse(json, stream);
+    if (!r)
+        return text_unreadable();
+    if (!strcmp(text_of(r, "report"), "partition"))
+        put_partition(r, stream);
+    else
+        put_providers(r, stream);
+    json_object_put(r);
+    return 0;
+}

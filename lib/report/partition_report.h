@@ -1,0 +1,13 @@
+/* partition_report.h - the division of a model between providers, and their devices, as JSON. */
+#ifndef ORT_REPORT_PARTITION_REPORT_H
+#define ORT_REPORT_PARTITION_REPORT_H
+
+#include "base/strbuf.h"
+#include "graph/graph.h"
+
+ort_status ort_exec_partition_report(ort_env *env, const ort_model *model,
+                                     const ort_session_options *options, ort_strbuf *out,
+                                     ort_error *err);
+void ort_report_providers(ort_strbuf *out);
+
+#endif

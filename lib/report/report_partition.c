@@ -1,0 +1,173 @@
+/* report_partition.c - who runs which node and why nobody else does; which devices there are.
+ *
+ * The division is that of a session of these options, asked again on the graph that providers are
+ * asked about: after the portable passes, before any provider's own.
+ */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "exec/session.h"
+#include "report/partition_report.h"
+#include "report/report.h"
+
+typedef struct refusal {
+    const ort_node *node;
+    const ort_provider *by;
+    const char *why;
+} refusal;
+
+typedef struct refusals {
+    ORT_VEC(refusal) list;
+    bool failed;
+} refusals;
+
+static void note(void *arg, const ort_node *node, const ort_provider *by, const char *why)
+{
+    refusals *r = arg;
+    refusal one = {node, by, why};
+    r->failed = !ort_vec_push(&r->list, one) || r->failed;
+}
+
+static void put_refusals(ort_json *json, const ort_node *node, const refusals *r)
+{
+    ort_json_key(json, "refused");
+    ort_json_begin_array(json);
+    for (size_t i = 0; i < r->list.count; i++) {
+        if (r->list.data[i].node != node)
+            continue;
+        ort_json_begin_object(json);
+        ort_report_text(json, "provider", r->list.data[i].by->name);
+        ort_report_text(json, "reason", r->list.data[i].why);
+        ort_json_end_object(json);
+    }
+    ort_json_end_array(json);
+}
+
+static void put_nodes(ort_json *json, const ort_session *s, const refusals *r)
+{
+    const ort_partition *p = &s->partition;
+    const ort_node *node;
+    ort_json_key(json, "nodes");
+    ort_json_begin_array(json);
+    ORT_EACH_NODE(s->model->graph, node)
+    {
+        ort_json_begin_object(json);
+        ort_report_text(json, "name", node->name);
+        ort_report_text(json, "domain", ort_report_domain(node->domain));
+        ort_report_text(json, "op_type", node->op_type);
+        ort_report_text(json, "provider", ort_partition_name(p, node));
+        ort_json_key(json, "computed_by_runs");
+        ort_json_bool(json, !ort_partition_idles(p, node));
+        put_refusals(json, node, r);
+        ort_json_end_object(json);
+    }
+    ort_json_end_array(json);
+}
+
+static void put_sums(ort_json *json, const ort_partition *p, const ort_tally *tally)
+{
+    char line[300];
+    ort_report_text(json, "line", ort_partition_line(p, tally, line, sizeof line));
+    ort_report_int(json, "turns", tally->turns);
+    ort_report_int(json, "borders", tally->borders);
+    ort_report_int(json, "copied_bytes", (int64_t)tally->bytes);
+    ort_json_key(json, "open_dimensions_count_as_one");
+    ort_json_bool(json, tally->open);
+    ort_json_key(json, "providers");
+    ort_json_begin_array(json);
+    for (int i = 0; i < p->count; i++) {
+        ort_json_begin_object(json);
+        ort_report_text(json, "name", p->list[i].row->name);
+        ort_report_int(json, "nodes", tally->nodes[i]);
+        ort_json_end_object(json);
+    }
+    ort_json_end_array(json);
+}
+
+static ort_status describe(ort_session *s, ort_json *json, ort_error *err)
+{
+    ort_tally tally;
+    refusals r = {0};
+    ort_status status = ort_partition_assign(&s->partition, s->model->graph, NULL, note, &r, err);
+    if (status == ORT_OK && r.failed)
+        status = ort_error_memory(err, sizeof(refusal));
+    if (status == ORT_OK)
+        status = ort_partition_order(&s->partition, s->model->graph, err);
+    if (status == ORT_OK)
+        status = ort_partition_tally(&s->partition, s->model->graph, &tally, err);
+    if (status == ORT_OK) {
+        put_sums(json, &s->partition, &tally);
+        put_nodes(json, s, &r);
+    }
+    ort_vec_release(&r.list);
+    return status;
+}
+
+ort_status ort_exec_partition_report(ort_env *env, const ort_model *model,
+                                     const ort_session_options *options, ort_strbuf *out,
+                                     ort_error *err)
+{
+    ort_session_options own = *options;
+    ort_session *session = NULL;
+    ort_json json;
+    own.level = own.level < 0 || own.level > 2 ? 2 : own.level;
+    ORT_TRY(ort_exec_session_new(env, model, &own, &session, err));
+    ort_report_begin(&json, out, "partition", model);
+    ort_status status = describe(session, &json, err);
+    ort_json_end_object(&json);
+    ort_exec_session_release(session);
+    return status;
+}
+
+/* ---- devices */
+
+static void put_device(void *arg, const ort_device_info *d)
+{
+    ort_json *json = arg;
+    ort_json_begin_object(json);
+    ort_report_text(json, "name", d->name);
+    ort_report_text(json, "kind", d->kind);
+    ort_report_text(json, "vendor", d->vendor);
+    ort_report_text(json, "platform", d->platform);
+    ort_report_text(json, "driver", d->driver);
+    ort_report_text(json, "version", d->version);
+    ort_report_int(json, "memory_bytes", (int64_t)d->memory_bytes);
+    ort_report_int(json, "units", d->units);
+    ort_report_int(json, "clock_mhz", d->clock_mhz);
+    ort_json_key(json, "float16");
+    ort_json_bool(json, d->half);
+    ort_json_key(json, "int8_dot");
+    ort_json_bool(json, d->int8_dot);
+    ort_json_key(json, "host_memory");
+    ort_json_bool(json, d->unified);
+    ort_json_end_object(json);
+}
+
+void ort_report_providers(ort_strbuf *out)
+{
+    ort_json json;
+    const ort_provider *p;
+    ort_report_begin(&json, out, "providers", NULL);
+    ort_json_key(&json, "providers");
+    ort_json_begin_array(&json);
+    for (int i = 0; (p = ort_provider_at(i)) != NULL; i++) {
+        ort_error problem = {0};
+        ort_json_begin_object(&json);
+        ort_report_text(&json, "name", p->name);
+        ort_report_text(&json, "doc", p->doc);
+        ort_json_key(&json, "options");
+        ort_json_begin_array(&json);
+        for (int k = 0; p->options && p->options[k]; k++)
+            ort_json_string(&json, p->options[k]);
+        ort_json_end_array(&json);
+        ort_json_key(&json, "devices");
+        ort_json_begin_array(&json);
+        ort_status status = p->devices(put_device, &json, &problem);
+        ort_json_end_array(&json);
+        if (status != ORT_OK)
+            ort_report_text(&json, "problem", problem.message);
+        ort_json_end_object(&json);
+    }
+    ort_json_end_array(&json);
+    ort_json_end_object(&json);
+}
