@@ -142,14 +142,6 @@ static double share(const facts *f, work_kind kind)
     return all > 0 ? f->work[kind].macs / all : f->work[kind].nodes / fmax(all_nodes(f), 1);
 }
 
-static bool in_bodies(const facts *f)
-{
-    double nodes = all_nodes(f), inside = 0;
-    for (int i = 0; i < WORK_TREE; i++)
-        inside += f->work[i].in_bodies;
-    return nodes > 0 && inside >= nodes;
-}
-
 static void reason(suggestion *s, char *text)
 {
     string_list_add(&s->reasons, text);
@@ -196,9 +188,14 @@ static bool has_no_product(suggestion *s)
  * codes as in float, one of 0.1 million a tenth longer, one of 3.3 million two thirds of it. */
 static bool is_tiny(suggestion *s)
 {
-    enum { TINY_MACS = 1000000, TINY_BYTES = 1 << 20 };
+    enum { TINY_MACS = 1000000, TINY_BYTES = 1 << 20, TINY_MATRICES = 1 << 16 };
     const facts *f = &s->facts;
     double macs = all_macs(f);
+    if (f->open && macs > 0 && share(f, WORK_CONV) < 0.5 && f->weight_bytes < TINY_MATRICES) {
+        reason(s, tool_printf("tiny: %s of weights, which codes with their scales don't make "
+                              "smaller or faster", text_bytes(f->weight_bytes)));
+        return true;
+    }
     if (f->open || macs <= 0 || macs >= TINY_MACS || f->weight_bytes >= TINY_BYTES)
         return false;
     reason(s, tool_printf("tiny: %s multiply-accumulates a run, %s of weights; codes cost as "
@@ -220,7 +217,7 @@ static bool is_decoder(suggestion *s)
 static bool convolves(suggestion *s)
 {
     const facts *f = &s->facts;
-    if (in_bodies(f) || f->work[WORK_CONV].nodes <= 0 || share(f, WORK_CONV) < 0.5)
+    if (f->work[WORK_CONV].nodes <= 0 || share(f, WORK_CONV) < 0.5)
         return false;
     reason(s, tool_printf("convolutions are %.0f %% of its multiply-accumulates: codes on both "
                           "sides, with ranges that samples tell", 100 * share(f, WORK_CONV)));
@@ -232,8 +229,8 @@ static bool is_gru(suggestion *s)
     const facts *f = &s->facts;
     if (share(f, WORK_GRU) < 0.5)
         return false;
-    reason(s, tool_printf("GRU and RNN layers are %.0f %% of its multiply-accumulates: no "
-                          "operator computes them on codes, but their weights can be bytes",
+    reason(s, tool_printf("GRU and RNN layers are %.0f %% of its multiply-accumulates: "
+                          "their weights become bytes, their state stays float",
                           100 * share(f, WORK_GRU)));
     return true;
 }
@@ -251,13 +248,9 @@ static bool recurs(suggestion *s)
 static bool has_products(suggestion *s)
 {
     const facts *f = &s->facts;
-    if (in_bodies(f))
-        reason(s, tool_printf("its products stand in bodies of control flow, where ranges of "
-                              "samples aren't known"));
-    else
-        reason(s, tool_printf("matrix products are %.0f %% of its multiply-accumulates: what they "
-                              "read has outliers that move with the input, so its range is found "
-                              "in each run", 100 * share(f, WORK_MATMUL)));
+    reason(s, tool_printf("matrix products are %.0f %% of its multiply-accumulates: what they "
+                          "read has outliers that move with the input, so its range is found in "
+                          "each run", 100 * share(f, WORK_MATMUL)));
     return true;
 }
 
@@ -271,7 +264,7 @@ static const struct {
     {is_tiny, NULL, ""},
     {is_decoder, "weights", "--bits 4"},
     {convolves, "static", ""},
-    {is_gru, "weights", "--bits 8"},
+    {is_gru, "static", ""},
     {recurs, "dynamic", ""},
     {has_products, "dynamic", ""},
 };

@@ -84,6 +84,14 @@ static void tell(const ort_quantize_notes *notes, FILE *out)
     }
 }
 
+static void warn_of_none(const quantizing *q, const ort_quantize_notes *notes)
+{
+    for (size_t i = 0; i < ort_quantize_notes_count(notes); i++)
+        if (ort_quantize_notes_get(notes, i)->became)
+            return;
+    tool_warn("%s: nothing in it was quantized; -v says why each node stays", q->path);
+}
+
 static void dynamic_options(const quantize_options *o, choice *c, ort_dynamic_options *options)
 {
     ort_dynamic_options_init(options);
@@ -112,7 +120,10 @@ static int make(quantizing *q, choice *c, ort_quantize_notes *notes)
         return tool_fail_in(q->path, &err);
     if (q->options.settings.verbose)
         tell(notes, stderr);
-    return check_choice(c);
+    int status = check_choice(c);
+    if (status == 0 && c->include->count + c->exclude->count == 0)
+        warn_of_none(q, notes);
+    return status;
 }
 
 int verb_dynamic(quantizing *q)

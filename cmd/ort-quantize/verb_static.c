@@ -99,15 +99,32 @@ static int learn(quantizing *q, ort_quantizer *quantizer, const ort_ranges *seen
                : tool_fail_in(q->path, &err);
 }
 
-/* With -v each node that stays float, and why. */
+static bool has_codes(const char *why)
+{
+    return strstr(why, "quantized before") || strstr(why, "on codes already");
+}
+
+/* With -v each node that stays float, and why; without, how many have codes already. */
 static void tell(const quantizing *q, const ort_quantizer *quantizer)
 {
     ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
-    if (q->options.settings.verbose == 0)
-        return;
-    for (size_t i = 0; ort_quantizer_node(quantizer, i, &info); i++)
-        if (!strcmp(info.part, "float"))
+    size_t coded = 0, taken = 0;
+    for (size_t i = 0; ort_quantizer_node(quantizer, i, &info); i++) {
+        const bool stays = !strcmp(info.part, "float");
+        taken += !stays;
+        coded += stays && has_codes(info.why);
+        if (stays && q->options.settings.verbose > 0)
             screen_printf(stderr, "%s '%s' stays float: %s\n", info.op_type, info.name, info.why);
+    }
+    const quantize_options *o = &q->options;
+    const char *output = o->output;
+    const bool asked = o->exclude.count || o->include.count || o->exclude_from || o->overrides ||
+                       o->automatic;
+    if (coded && !q->options.settings.json && !q->options.settings.quiet &&
+        !(output && !strcmp(output, "-")))
+        printf("left as they are: %zu nodes that were quantized before\n", coded);
+    if (taken == 0 && !asked)
+        tool_warn("%s: nothing in it was quantized; -v says why each node stays", q->path);
 }
 
 static int make(quantizing *q, ort_quantize_options *options, const ort_ranges *seen)

@@ -38,8 +38,9 @@ ppocrv4_rec ort-quantize static
 llama_byte_2m_trained ort-quantize weights
 vttrack_vit ort-quantize dynamic
 byte_sb_bidi_lstm ort-quantize dynamic
-name_romanizer_encoder ort-quantize weights
-silero_vad ort-quantize dynamic
+name_romanizer_encoder ort-quantize static
+silero_vad ort-quantize static
+ort_tiny_gpt2_past leave
 efficientnet_lite0_fp16 leave
 efficientnet_lite0_int8_qdq leave
 shufflenet_v2_12_int8 leave
