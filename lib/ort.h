@@ -466,9 +466,12 @@ typedef struct ort_load_options {
     /* Files of external data that are in memory: no file of these names is looked for. */
     const ort_external_file *external_files;
     size_t external_file_count;
+    /* Weights will be gone through one after the other: pages of files come into memory in small
+     * pieces, and nothing around them. Sessions pack weights faster without it. */
+    bool in_pieces;
 } ort_load_options;
 #define ORT_LOAD_OPTIONS_INIT \
-    {sizeof(ort_load_options), NULL, 0, false, false, NULL, false, NULL, NULL, 0}
+    {sizeof(ort_load_options), NULL, 0, false, false, NULL, false, NULL, NULL, 0, false}
 ORT_INIT_(ort_load_options, ORT_LOAD_OPTIONS_INIT)
 
 /* From a file; "-" reads stdin to its end. Weights stay in the mapping. */

@@ -312,11 +312,12 @@ typedef struct ort_quantize_options {
     /* More effort; samples run once more, up to 32 of them. */
     bool correct_biases;            /* what errors of codes add on average goes out of biases */
     bool adaptive_rounding;         /* codes of weights by what products read on samples */
+    const char *folder; /* where results too large for memory are kept meanwhile; NULL: memory */
 } ort_quantize_options;
 #define ORT_QUANTIZE_OPTIONS_INIT \
     {sizeof(ort_quantize_options), ORT_DTYPE_UINT8, ORT_DTYPE_INT8, false, false, false, false, \
      false, ORT_OBSERVE_MSE, 99.999, 0, NULL, NULL, NULL, false, false, false, false, false,    \
-     false}
+     false, NULL}
 ORT_INIT_(ort_quantize_options, ORT_QUANTIZE_OPTIONS_INIT)
 
 /* The model is borrowed for the call; it is not changed. */
@@ -422,10 +423,11 @@ typedef struct ort_dynamic_options {
     /* Why a node stays float (its text is copied), or NULL. path: as in notes. */
     const char *(*stays)(void *arg, const char *path, const char *op_type);
     void *arg;
+    const char *folder; /* where results too large for memory are kept meanwhile; NULL: memory */
 } ort_dynamic_options;
 #define ORT_DYNAMIC_OPTIONS_INIT \
     {sizeof(ort_dynamic_options), ORT_DTYPE_INT8, false, false, false, false, false, false, false, \
-     false, NULL, NULL}
+     false, NULL, NULL, NULL}
 ORT_INIT_(ort_dynamic_options, ORT_DYNAMIC_OPTIONS_INIT)
 
 /* The model is borrowed for the call; the result, which the caller frees, shares the weights that

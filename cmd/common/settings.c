@@ -383,6 +383,7 @@ int settings_load_model(const settings *s, ort_env *env, const char *path, load_
     ort_load_options options = {.size = sizeof options,
                                 .skeleton = weights == LOAD_SKELETON,
                                 .as_stored = weights == LOAD_AS_STORED,
+                                .in_pieces = weights == LOAD_AS_STORED,
                                 .allow_newer = s->allow_newer,
                                 .external_root = s->external_root};
     int status = 0;

@@ -293,7 +293,7 @@ static int open_all(evaluation *e, const char *path)
     const settings *own = &e->q->options.settings;
     int status = 0;
     if (path == s->path)
-        status = settings_load_model(own, e->q->env, path, LOAD_ALL, &s->model);
+        status = settings_load_model(own, e->q->env, path, LOAD_AS_STORED, &s->model);
     else if (ort_model_load(e->q->env, path, NULL, &s->model, &err) != ORT_OK)
         status = tool_fail_in(s->path, &err);
     if (status == 0)
@@ -334,7 +334,7 @@ int evaluate_file(quantizing *q, const char *path, const char *name)
 
 int verb_evaluate(quantizing *q)
 {
-    int status = settings_load_model(&q->options.settings, q->env, q->path, LOAD_ALL,
+    int status = settings_load_model(&q->options.settings, q->env, q->path, LOAD_AS_STORED,
                                      &q->original);
     return status != 0 ? status : evaluate_file(q, q->files.items[1], q->files.items[1]);
 }

@@ -1,6 +1,7 @@
 /* main.c - ort-quantize: a float model becomes one of integers, which shows what it lost and gained
  * before its file appears.
  */
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,10 +89,22 @@ static int run_verb(quantizing *q)
                       q->options.verb, list);
 }
 
+/* Where the model will lie, which has room for it; a pipe says nothing of that. */
+static char *folder_of(const char *output)
+{
+    const char *temporary = getenv("TMPDIR");
+    if (output == NULL || !strcmp(output, "-"))
+        return tool_strdup(temporary != NULL && *temporary != '\0' ? temporary : "/tmp");
+    char *path = tool_strdup(output), *folder = tool_strdup(dirname(path));
+    free(path);
+    return folder;
+}
+
 static int run(quantizing *q)
 {
     int status = settings_new_env(&q->options.settings, &q->env);
     q->path = q->files.items[0];
+    q->folder = folder_of(q->options.output);
     if (status == 0 && q->options.verb == NULL)
         status = suggest_verb(q);
     return status == 0 ? run_verb(q) : status;
@@ -115,6 +128,7 @@ int main(int argc, char **argv)
         ort_model_free(q.made);
         ort_model_free(q.original);
         ort_env_free(q.env);
+        free(q.folder);
         operations_release(&q.options.operations);
     }
     options_release(&table_of_options, &q.options, &q.files);

@@ -27,6 +27,7 @@ typedef struct quantizing {
     string_list files; /* MODEL, and what stands behind it */
     ort_env *env;
     ort_model *original, *made;
+    char *folder; /* where weights are kept meanwhile that memory shouldn't hold */
     char ranges_of[80]; /* what --ranges come of, for the stamp; "": none */
     samples samples; /* opened by each_sample */
     progress progress;

@@ -40,7 +40,7 @@ static int see_samples(quantizing *q, ort_ranges *ranges)
     options.without_passes = q->options.no_passes;
     options.keep_fused = q->options.keep_fused;
     options.threads = q->options.settings.thread_count;
-    int status = load_original(q, LOAD_ALL);
+    int status = load_original(q, LOAD_AS_STORED);
     if (status != 0)
         return status;
     if (ort_quantizer_new(q->env, q->original, &options, &quantizer, &err) != ORT_OK)

@@ -92,8 +92,9 @@ static void warn_of_none(const quantizing *q, const ort_quantize_notes *notes)
     tool_warn("%s: nothing in it was quantized; -v says why each node stays", q->path);
 }
 
-static void dynamic_options(const quantize_options *o, choice *c, ort_dynamic_options *options)
+static void dynamic_options(const quantizing *q, choice *c, ort_dynamic_options *options)
 {
+    const quantize_options *o = &q->options;
     ort_dynamic_options_init(options);
     if (o->weight_type && !strcmp(o->weight_type, "uint8"))
         options->weights = ORT_DTYPE_UINT8;
@@ -105,6 +106,7 @@ static void dynamic_options(const quantize_options *o, choice *c, ort_dynamic_op
     options->small = o->small;
     options->float_tables = o->float_tables;
     options->convs = o->convolutions;
+    options->folder = q->folder;
     if (c->include->count + c->exclude->count > 0) {
         options->stays = stays;
         options->arg = c;
@@ -115,7 +117,7 @@ static int make(quantizing *q, choice *c, ort_quantize_notes *notes)
 {
     ort_dynamic_options options;
     ort_error err = {0};
-    dynamic_options(&q->options, c, &options);
+    dynamic_options(q, c, &options);
     if (ort_model_quantize_dynamic(q->env, q->original, &options, &q->made, notes, &err) != ORT_OK)
         return tool_fail_in(q->path, &err);
     if (q->options.settings.verbose)
@@ -139,7 +141,7 @@ int verb_dynamic(quantizing *q)
         return tool_usage("--weight-type %s: dynamic products have int8 or uint8", o->weight_type);
     int status = chosen_read(&names, o);
     if (status == 0)
-        status = load_original(q, LOAD_ALL);
+        status = load_original(q, LOAD_AS_STORED);
     if (status == 0 && ort_quantize_notes_new(&notes, &err) != ORT_OK)
         status = tool_fail(&err);
     c.met = tool_alloc((o->include.count + names.exclude.count + 1) * sizeof *c.met);

@@ -35,6 +35,7 @@ static void quantizer_options(const quantizing *q, const chosen *c, ort_quantize
     options->correct_biases = o->effort || o->bias_correction;
     options->adaptive_rounding = o->effort || o->adaround;
     options->threads = o->settings.thread_count;
+    options->folder = q->folder;
 }
 
 /* The found assignment with the ranges that were seen makes the model, as the file of it would. */
@@ -169,7 +170,7 @@ int verb_static(quantizing *q)
                           "made-up ones; or what calibrate wrote: --ranges FILE");
     int status = chosen_read(&c, &q->options);
     if (status == 0)
-        status = load_original(q, LOAD_ALL);
+        status = load_original(q, LOAD_AS_STORED);
     if (status == 0)
         status = quantize(q, &c);
     chosen_release(&c);

@@ -1,6 +1,5 @@
 /* verb_weights.c - ort-quantize weights: matrices and tables in 2, 4 or 8 bits by blocks.
  */
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +11,7 @@ static bool is(const char *given, const char *word)
     return given && !strcmp(given, word);
 }
 
-static void weights_options(const quantizing *q, const chosen *c, const char *folder,
-                            ort_weights_options *options)
+static void weights_options(const quantizing *q, const chosen *c, ort_weights_options *options)
 {
     const quantize_options *o = &q->options;
     ort_weights_options_init(options);
@@ -30,7 +28,7 @@ static void weights_options(const quantizing *q, const chosen *c, const char *fo
     options->tables = o->tables;
     options->include = o->include.items;
     options->exclude = c->exclude.items;
-    options->folder = folder;
+    options->folder = q->folder;
     if (o->damping > 0)
         options->damping = o->damping;
     options->ordered = o->ordered;
@@ -88,12 +86,12 @@ static void warn_of_shapes(const quantizing *q, int64_t block)
     ort_types_free(types);
 }
 
-static int quantize(quantizing *q, const chosen *c, const char *folder)
+static int quantize(quantizing *q, const chosen *c)
 {
     ort_weights_options options;
     ort_weights *w = NULL;
     ort_error err = {0};
-    weights_options(q, c, folder, &options);
+    weights_options(q, c, &options);
     if (ort_weights_new(q->env, q->original, &options, &w, &err) != ORT_OK)
         return tool_fail_in(q->path, &err);
     int status = options.method == ORT_WEIGHTS_GPTQ ? each_sample(q, "calibrating", observe_one, w)
@@ -124,16 +122,13 @@ static int check(const quantize_options *o)
 int verb_weights(quantizing *q)
 {
     chosen c = {0};
-    const char *output = q->options.output;
-    char *path = tool_strdup(output && !is(output, "-") ? output : "/tmp/-");
     int status = check(&q->options);
     if (status == 0)
         status = chosen_read(&c, &q->options);
     if (status == 0)
-        status = load_original(q, LOAD_ALL);
+        status = load_original(q, LOAD_AS_STORED);
     if (status == 0)
-        status = quantize(q, &c, dirname(path));
+        status = quantize(q, &c);
     chosen_release(&c);
-    free(path);
     return status == 0 ? closing_save(q) : status;
 }

@@ -10,6 +10,7 @@
 #include "base/strbuf.h"
 #include "graph/uses.h"
 #include "io/blob.h"
+#include "io/spool.h"
 
 /* Longer lists would leave much of a slab's chunk behind. */
 #define LONGEST_IDS 64
@@ -67,6 +68,7 @@ void ort_model_free(ort_model *model)
         for (size_t i = 0; i < model->blobs.count; i++)
             ort_blob_release(model->blobs.data[i]);
         ort_vec_release(&model->blobs);
+        ort_spool_free(model->spool);
         ort_vec_release(&model->opsets);
         ort_vec_release(&model->functions);
         ort_hashmap_release(&model->body_names);

@@ -217,6 +217,7 @@ struct ort_model {
     bool changed;                 /* opsets, functions or metadata differ from proto */
     bool without_docs;            /* documentation is left out on saving */
     const char *const *followed;  /* names that origins keep (follow.h), or NULL */
+    struct ort_spool *spool;      /* where large new constants go (io/spool.h); NULL: memory */
     ort_model *base;              /* a clone shares names, attributes, weights with this one */
     int references;               /* atomic: owner and clones */
 };
@@ -333,6 +334,11 @@ const ort_tensor *ort_graph_weight(ort_graph *graph, ort_id id);
 bool ort_graph_is_weight(const ort_graph *graph, ort_id id);
 /* Of all values, bodies included. */
 ort_status ort_graph_align_weights(ort_graph *graph, ort_error *err);
+/* Constants that edits make from now on leave memory for a file in the folder (NULL: they don't),
+ * as far as they are large and someone forgets them. */
+ort_status ort_model_spool(ort_model *model, const char *folder, ort_error *err);
+/* Bytes for a new constant, aligned; NULL: *status says why. */
+void *ort_model_room(ort_model *model, size_t bytes, ort_error *err, ort_status *status);
 /* These bytes of weights won't be read soon: where they lie in a mapped file they leave memory. */
 void ort_model_forget(const ort_model *model, const void *bytes, size_t count);
 

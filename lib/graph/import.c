@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "graph/build.h"
+#include "io/blob.h"
 #include "io/message.h"
 #include "io/source.h"
 
@@ -147,6 +148,11 @@ static ort_status import(ort_model *model, const ort_source *source, ort_error *
         status = ort_error_memory(err, sizeof(ort_dim));
     ort_status finished = ort_builder_finish(&builder, status == ORT_OK ? err : NULL);
     ort_builder_release(&builder);
+    for (size_t i = 0; source->in_pieces && i < model->blobs.count; i++) {
+        const ort_blob *blob = model->blobs.data[i]; /* files of external data among them */
+        ort_blob_in_pieces(blob);
+        ort_model_forget(model, blob->bytes, blob->count);
+    }
     return status == ORT_OK ? finished : status;
 }
 

@@ -12,7 +12,7 @@
 #include "io/out_file.h"
 #include "io/reach.h"
 
-enum { DEFAULT_THRESHOLD_BYTES = 1024, PIECE_BYTES = 16 << 20, FORGET_BYTES = 1 << 20 };
+enum { DEFAULT_THRESHOLD_BYTES = 1024, PIECE_BYTES = 16 << 20, FORGET_BYTES = 64 << 10 };
 
 typedef struct sink {
     FILE *stream;

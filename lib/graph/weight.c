@@ -1,6 +1,8 @@
-/* weight.c - aligns constants for their element type, in models that were loaded as stored. It is
- * done when a constant's elements are first asked for: most weights of a model that is rewritten
- * are only written again, byte by byte, and need no copy.
+/* weight.c - where the bytes of constants lie: in a mapped file, in the model's arena, in its spool.
+ *
+ * In models that were loaded as stored a constant is aligned for its element type when its elements
+ * are first asked for: most weights of a model that is rewritten are only written again, byte by
+ * byte, and need no copy.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 #include "base/error.h"
 #include "graph/graph.h"
 #include "io/blob.h"
+#include "io/spool.h"
 
 /* A copy that the model owns. */
 static const ort_tensor *align(ort_model *model, const ort_tensor *t)
@@ -66,6 +69,26 @@ ort_status ort_graph_align_weights(ort_graph *graph, ort_error *err)
         for (int b = 0; b < node->body_count; b++)
             ORT_TRY(ort_graph_align_weights(node->bodies[b], err));
     return ORT_OK;
+}
+
+ort_status ort_model_spool(ort_model *model, const char *folder, ort_error *err)
+{
+    return folder && !model->spool ? ort_spool_new(folder, &model->spool, err) : ORT_OK;
+}
+
+void *ort_model_room(ort_model *model, size_t bytes, ort_error *err, ort_status *status)
+{
+    ort_blob *blob = NULL;
+    *status = model->spool ? ort_spool_room(model->spool, bytes, &blob, err) : ORT_OK;
+    if (*status != ORT_OK)
+        return NULL;
+    void *data = blob ? (void *)(uintptr_t)blob->bytes
+                      : ort_arena_alloc_aligned(&model->arena, bytes ? bytes : 1, 64, 0);
+    if (data && (!blob || ort_vec_push(&model->blobs, blob)))
+        return data;
+    ort_blob_release(blob);
+    *status = ort_error_memory(err, bytes);
+    return NULL;
 }
 
 void ort_model_forget(const ort_model *model, const void *bytes, size_t count)

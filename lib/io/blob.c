@@ -49,14 +49,32 @@ void ort_blob_release(ort_blob *blob)
     free(blob);
 }
 
+void ort_blob_in_pieces(const ort_blob *blob)
+{
+#ifdef MADV_NOHUGEPAGE
+    if (blob->kind == ORT_BLOB_MAPPED && blob->count)
+        (void)madvise((void *)(uintptr_t)blob->bytes, blob->count, MADV_NOHUGEPAGE);
+#endif
+}
+
+/* The kernel maps what lies around a byte that is touched, too: so much on either side goes with
+ * it. Whoever reads there gets it back. */
+enum { AROUND = 2 << 20 };
+
 void ort_blobs_forget(ort_blob *const *blobs, size_t blob_count, const void *bytes, size_t count)
 {
     const uintptr_t page = 4096; /* at most the machine's: a longer one keeps its ends */
-    uintptr_t begin = ((uintptr_t)bytes + page - 1) / page * page;
-    uintptr_t end = ((uintptr_t)bytes + count) / page * page;
-    for (size_t i = 0; i < blob_count && begin < end; i++) {
-        uintptr_t start = (uintptr_t)blobs[i]->bytes;
-        if (blobs[i]->kind == ORT_BLOB_MAPPED && begin >= start && end <= start + blobs[i]->count)
+    for (size_t i = 0; i < blob_count && count; i++) {
+        const ort_blob *b = blobs[i];
+        const uintptr_t start = (uintptr_t)b->bytes, stop = start + b->count;
+        uintptr_t begin = (uintptr_t)bytes, end = begin + count;
+        if (b->kind != ORT_BLOB_MAPPED || begin < start || end > stop)
+            continue;
+        begin = begin / AROUND * AROUND;
+        end = (end + AROUND - 1) / AROUND * AROUND;
+        begin = begin > start ? begin : (start + page - 1) / page * page;
+        end = end < stop ? end : stop / page * page;
+        if (begin < end)
             (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
     }
 }

@@ -33,6 +33,9 @@ ort_blob *ort_blob_retain(ort_blob *blob);
 void ort_blob_release(ort_blob *blob);
 /* These bytes won't be read soon: pages of them that lie in one of the mapped files leave memory,
  * and come back when they are read. Of other memory nothing happens. */
+/* Touching a byte of a mapped file brings few pages into memory: the kernel maps 2 MB at once
+ * otherwise, where it holds files in pages of that size. */
+void ort_blob_in_pieces(const ort_blob *blob);
 void ort_blobs_forget(ort_blob *const *blobs, size_t blob_count, const void *bytes, size_t count);
 
 #endif

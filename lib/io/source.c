@@ -33,6 +33,9 @@ static ort_status fill(ort_source *source, const char *path, const ort_load_opti
                     : path ? "standard input" : "<memory>";
     source->skeleton = options->skeleton;
     source->as_stored = options->as_stored;
+    source->in_pieces = options->in_pieces;
+    if (source->in_pieces)
+        ort_blob_in_pieces(source->blob);
     const char *says = ort_sniff_model(source->bytes, source->count);
     if (says)
         return ort_error_set(err, ORT_ERROR_MODEL, "%s %s", source->label, says);

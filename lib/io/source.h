@@ -15,6 +15,7 @@ typedef struct ort_source {
     ort_blob *absent;      /* zeros in place of external data without a place. Borrowed */
     bool skeleton;         /* large weights are not needed and never touched */
     bool as_stored;        /* large weights may stay unaligned */
+    bool in_pieces;        /* of ort_load_options */
 } ort_source; /* all zero is valid and empty */
 
 /* A file ("-": stdin). options may be NULL. Files of another well-known kind are refused by name.

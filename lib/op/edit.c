@@ -111,15 +111,16 @@ ort_status ort_edit_set_attr(ort_graph *graph, ort_node *node, const ort_attr *a
     return ort_node_infer(graph, node, err);
 }
 
-static ort_status copy_tensor(ort_arena *arena, const ort_tensor *from, ort_tensor *to,
+static ort_status copy_tensor(ort_model *model, const ort_tensor *from, ort_tensor *to,
                               ort_error *err)
 {
-    size_t bytes = ort_tensor_bytes(from);
+    ort_arena *arena = &model->arena;
+    ort_status status;
     *to = *from;
     to->stride = NULL;
-    to->data = ort_arena_alloc_aligned(arena, bytes ? bytes : 1, 64, 0);
+    to->data = ort_model_room(model, ort_tensor_bytes(from), err, &status);
     if (!to->data)
-        return ort_error_memory(err, bytes);
+        return status;
     ort_tensor_copy_data(to, from);
     if (from->dtype != ORT_DTYPE_STRING)
         return ORT_OK;
@@ -137,7 +138,7 @@ ort_status ort_edit_add_constant(ort_graph *graph, const char *name, const ort_t
                                  ort_id *id, ort_error *err)
 {
     ort_tensor copy;
-    ORT_TRY(copy_tensor(&graph->model->arena, tensor, &copy, err));
+    ORT_TRY(copy_tensor(graph->model, tensor, &copy, err));
     *id = ort_graph_add_constant(graph, name, &copy);
     return *id == ORT_ID_NONE ? ort_error_memory(err, sizeof copy) : ORT_OK;
 }
@@ -156,8 +157,11 @@ ort_status ort_edit_keep(ort_graph *graph, ort_value *value, const ort_tensor **
     if (!made || !ort_vec_reserve(&model->blobs, model->blobs.count + 1))
         return ort_error_memory(err, sizeof *made);
     if (bytes < KEPT_BYTES || !value->storage || value->release || value->references != 1 ||
-        value->tensor.stride || value->tensor.dtype == ORT_DTYPE_STRING)
-        return copy_tensor(&model->arena, &value->tensor, made, err);
+        value->tensor.stride || value->tensor.dtype == ORT_DTYPE_STRING || model->spool) {
+        ORT_TRY(copy_tensor(model, &value->tensor, made, err));
+        ort_model_forget(model, made->data, bytes);
+        return ORT_OK;
+    }
     void *storage = value->storage;
     ort_value_uncharge(value); /* the blob counts among all that is held */
     value->storage = NULL; /* ort_blob_new takes it in any case */
@@ -179,11 +183,12 @@ ort_status ort_edit_new_constant(ort_graph *graph, const char *name, ort_dtype d
                                  const ort_shape *shape, ort_tensor *tensor, ort_id *id,
                                  ort_error *err)
 {
+    ort_status status;
     *tensor = (ort_tensor){.dtype = dtype, .shape = *shape};
     size_t bytes = ort_tensor_bytes(tensor);
-    tensor->data = ort_arena_alloc_aligned(&graph->model->arena, bytes, 64, 0);
+    tensor->data = ort_model_room(graph->model, bytes, err, &status);
     *id = tensor->data ? ort_graph_add_constant(graph, name, tensor) : ORT_ID_NONE;
-    return *id == ORT_ID_NONE ? ort_error_memory(err, bytes) : ORT_OK;
+    return *id == ORT_ID_NONE && status == ORT_OK ? ort_error_memory(err, bytes) : status;
 }
 
 ort_status ort_edit_make_constant(ort_graph *graph, ort_id value, const ort_tensor *tensor,
@@ -199,7 +204,7 @@ ort_status ort_edit_make_constant(ort_graph *graph, ort_id value, const ort_tens
         ort_tensor *made = ort_arena_alloc(&graph->model->arena, sizeof *made);
         if (!made)
             return ort_error_memory(err, sizeof *made);
-        ORT_TRY(copy_tensor(&graph->model->arena, tensor, made, err));
+        ORT_TRY(copy_tensor(graph->model, tensor, made, err));
         copy = made;
     }
     v->fact.value = copy;

@@ -2,9 +2,6 @@
 #include "quantize/balance.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-#include "base/error.h"
 
 /* One channel, gathered. */
 typedef struct channel {
@@ -68,56 +65,16 @@ static void balance(const channel *c, int64_t from, int64_t to)
     }
 }
 
-/* Where a tensor's numbers of one channel lie: [outer][channels][inner]. */
-typedef struct layout {
-    int64_t outer, channels, inner, plane;
-} layout;
-
-static layout layout_of(const ort_tensor *t, int axis)
+void ort_balance_line(const ort_codes_range *codes, ort_grid grid, const float *numbers, int64_t n,
+                      int64_t plane, int *code, const ort_balance_room *room)
 {
-    layout l = {1, 1, 1, 1};
-    if (axis < 0 && t->shape.rank > 2)
-        axis = 0; /* filters, in any case */
-    for (int i = 0; i < t->shape.rank; i++) {
-        *(i < axis ? &l.outer : i == axis ? &l.channels : &l.inner) *= t->shape.dim[i];
-        l.plane *= i >= 2 ? t->shape.dim[i] : 1;
-    }
-    return l;
-}
-
-static void balance_channel(const ort_balance *b, const layout *l, const channel *c, int64_t k,
-                            ort_tensor *codes)
-{
-    int64_t of = ort_tensor_count(b->scales) > 1 ? k : 0, n = l->outer * l->inner;
-    const double scale = ort_tensor_get_f64(b->scales, of);
-    const double zero = ort_tensor_get_f64(b->zeros, of);
+    const channel c = {codes, room->error, code, room->heap};
+    const double scale = (double)grid.scale;
     for (int64_t i = 0; i < n; i++) {
-        int64_t at = (i / l->inner * l->channels + k) * l->inner + i % l->inner;
-        float x = ((const float *)b->numbers->data)[at];
-        double code = ort_tensor_get_f64(codes, at);
-        c->code[i] = (int)code;
-        c->error[i] = isfinite(x) ? (float)(code - zero - (double)x / scale) : 0;
+        double error = code[i] - grid.zero_point - (double)numbers[i] / scale;
+        c.error[i] = isfinite(numbers[i]) ? (float)error : 0;
     }
-    for (int64_t i = 0; i < n && l->plane > 1; i += l->plane)
-        balance(c, i, i + l->plane);
-    balance(c, 0, n);
-    for (int64_t i = 0; i < n; i++)
-        ort_tensor_set_f64(codes, (i / l->inner * l->channels + k) * l->inner + i % l->inner,
-                           c->code[i]);
-}
-
-ort_status ort_balance_codes(const ort_balance *b, ort_tensor *codes, ort_error *err)
-{
-    const layout l = layout_of(b->numbers, b->axis);
-    size_t n = (size_t)(l.outer * l.inner);
-    channel c = {b->codes, malloc((n + 1) * sizeof *c.error), malloc((n + 1) * sizeof *c.code),
-                 malloc((n + 1) * sizeof *c.heap)};
-    ort_status status = c.error && c.code && c.heap ? ORT_OK
-                                                    : ort_error_memory(err, n * sizeof *c.heap);
-    for (int64_t k = 0; k < l.channels && n > 0 && status == ORT_OK; k++)
-        balance_channel(b, &l, &c, k, codes);
-    free(c.error);
-    free(c.code);
-    free(c.heap);
-    return status;
+    for (int64_t i = 0; i < n && plane > 1; i += plane)
+        balance(&c, i, i + plane);
+    balance(&c, 0, n);
 }

@@ -11,16 +11,15 @@
 #define ORT_QUANTIZE_BALANCE_H
 
 #include "quantize/code_grid.h"
-#include "tensor/tensor.h"
 
-typedef struct ort_balance {
-    const ort_tensor *numbers;       /* floats */
-    const ort_codes_range *codes;
-    const ort_tensor *scales, *zeros; /* one, or one a channel */
-    int axis;                        /* of channels; -1: unknown */
-} ort_balance;
+typedef struct ort_balance_room { /* [numbers of a channel] each */
+    float *error;
+    int64_t *heap;
+} ort_balance_room;
 
-/* codes: of the numbers, rounded to the nearest; changed. */
-ort_status ort_balance_codes(const ort_balance *b, ort_tensor *codes, ort_error *err);
+/* code[n]: of the numbers of a channel, rounded to the nearest; changed. plane: numbers of a filter
+ * plane, which lie together; 1: there are none. */
+void ort_balance_line(const ort_codes_range *codes, ort_grid grid, const float *numbers, int64_t n,
+                      int64_t plane, int *code, const ort_balance_room *room);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "quantize/dynamic_parts.h"
+#include "quantize/strips.h"
 
 /* ---- finding */
 
@@ -44,14 +45,6 @@ const ort_tensor *ort_dynamic_constant(const ort_graph *graph, ort_id id, ort_gr
     return NULL;
 }
 
-static bool is_finite(const float *x, int64_t n)
-{
-    float sum = 0; /* a NaN or an infinity stays one through products with 0 */
-    for (int64_t i = 0; i < n; i++)
-        sum += x[i] * 0.0f;
-    return sum == 0;
-}
-
 static size_t find(const ort_dynamic *d, const ort_dynamic_weight *w)
 {
     size_t k = 0;
@@ -70,11 +63,7 @@ const char *ort_dynamic_take(ort_dynamic *d, ort_dynamic_unit *u, int slot, int 
     bool behind;
     if (!ort_dynamic_constant(u->graph, u->node->inputs[slot], &w.graph, &w.id, &behind))
         return "its weight isn't a float constant";
-    const ort_tensor *t = ort_graph_weight(w.graph, w.id);
-    if (!t) {
-        d->no_memory = true;
-        return "no memory";
-    }
+    const ort_tensor *t = w.graph->values.data[w.id]->fact.value;
     for (int i = 0; i < t->shape.rank; i++)
         *(i < first && last > first ? &w.outer : i < last ? &w.channels : &w.inner) *=
             t->shape.dim[i];
@@ -83,7 +72,7 @@ const char *ort_dynamic_take(ort_dynamic *d, ort_dynamic_unit *u, int slot, int 
     w.symmetric = symmetric || d->options->symmetric_weights;
     size_t k = find(d, &w);
     if (k == d->weights.count) {
-        if (!is_finite(t->data, ort_tensor_count(t)))
+        if (!ort_strips_finite(d->model, t))
             return "its weight isn't finite";
         if (!ort_vec_push(&d->weights, w)) {
             d->no_memory = true;
@@ -106,15 +95,11 @@ ort_status ort_dynamic_constant_of(ort_graph *graph, const char *stem, const cha
     return ort_edit_new_constant(graph, name, dtype, shape, tensor, id, err);
 }
 
-enum { TOGETHER = 16 }; /* channels that a task gathers at once: they are neighbours in memory */
-
 typedef struct coding {
     const ort_dynamic *d;
     ort_dynamic_weight *w;
-    const float *x;
     uint8_t *to;
-    int64_t rows, columns; /* to: turned, matrices of so many; 0: as x lies */
-    float *lines;          /* [threads][TOGETHER][outer * inner], or NULL: x has them whole */
+    int64_t rows, columns; /* to: turned, matrices of so many; 0: as the weight lies */
     int64_t *pairs;        /* [channels] */
 } coding;
 
@@ -126,33 +111,20 @@ static int64_t place_of(const coding *c, int64_t at)
     return matrix * c->rows * c->columns + in % c->columns * c->rows + in / c->columns;
 }
 
-static const float *gather(const coding *c, int64_t first, int64_t count, int thread)
-{
-    const ort_dynamic_weight *w = c->w;
-    const int64_t n = w->outer * w->inner;
-    if (!c->lines)
-        return c->x + first * w->inner;
-    float *lines = c->lines + (int64_t)thread * TOGETHER * n;
-    for (int64_t o = 0; o < w->outer; o++)
-        for (int64_t k = 0; k < count; k++)
-            memcpy(lines + k * n + o * w->inner,
-                   c->x + (o * w->channels + first + k) * w->inner,
-                   (size_t)w->inner * sizeof *lines);
-    return lines;
-}
-
 /* Sums of two neighbouring products of a byte without a sign and these codes that leave 16 bits. */
 static bool saturates(int a, int b)
 {
     return 255 * (a + b) > INT16_MAX || 255 * (a + b) < INT16_MIN;
 }
 
-static void code_channel(const coding *c, int64_t k, const float *line)
+static void code_channel(void *arg, int64_t k, const float *line, int thread)
 {
+    const coding *c = arg;
     ort_dynamic_weight *w = c->w;
     const ort_codes_range *codes = w->symmetric ? &c->d->symmetric : &c->d->codes;
     const int64_t n = w->outer * w->inner;
     float least = 0, most = 0;
+    (void)thread;
     for (int64_t i = 0; i < n; i++) {
         least = line[i] < least ? line[i] : least;
         most = line[i] > most ? line[i] : most;
@@ -172,24 +144,14 @@ static void code_channel(const coding *c, int64_t k, const float *line)
     }
 }
 
-static void code_channels(void *arg, size_t task, int thread)
-{
-    const coding *c = arg;
-    const int64_t n = c->w->outer * c->w->inner, first = (int64_t)task * TOGETHER;
-    int64_t count = c->w->channels - first;
-    count = count < TOGETHER ? count : TOGETHER;
-    const float *lines = gather(c, first, count, thread);
-    for (int64_t k = 0; k < count; k++)
-        code_channel(c, first + k, lines + k * n);
-}
-
-static ort_status code_weight(const ort_dynamic *d, ort_dynamic_weight *w, const float *x,
+static ort_status code_weight(const ort_dynamic *d, ort_dynamic_weight *w, const ort_tensor *from,
                               ort_tensor *codes, ort_error *err)
 {
     const ort_shape *shape = &codes->shape;
     const int64_t n = w->outer * w->inner;
+    const ort_channels channels = {w->outer, w->channels, w->inner};
     ort_arena *arena = &d->model->arena;
-    coding c = {.d = d, .w = w, .x = x, .to = codes->data};
+    coding c = {.d = d, .w = w, .to = codes->data};
     if (!w->plain) { /* of the shape that it has now, swapped */
         c.rows = shape->dim[shape->rank - 1];
         c.columns = shape->dim[shape->rank - 2];
@@ -197,21 +159,18 @@ static ort_status code_weight(const ort_dynamic *d, ort_dynamic_weight *w, const
     w->scale = ort_arena_array(arena, (size_t)w->channels, sizeof *w->scale);
     w->zero = ort_arena_array(arena, (size_t)w->channels, sizeof *w->zero);
     c.pairs = calloc((size_t)w->channels, sizeof *c.pairs);
-    size_t room = (size_t)ort_pool_threads(d->pool) * TOGETHER * (size_t)n * sizeof *c.lines;
-    if (w->outer > 1)
-        c.lines = malloc(room);
-    bool ok = w->scale && w->zero && c.pairs && (w->outer == 1 || c.lines);
-    if (ok)
-        ort_pool_run(d->pool, (size_t)((w->channels + TOGETHER - 1) / TOGETHER), code_channels, &c);
+    ort_status status = w->scale && w->zero && c.pairs
+                            ? ort_lines_each(d->model, from, &channels, d->pool, code_channel, &c,
+                                             err)
+                            : ort_error_memory(err, (size_t)w->channels * sizeof *c.pairs);
     double pairs = 0;
-    for (int64_t k = 0; ok && k < w->channels; k++)
+    for (int64_t k = 0; status == ORT_OK && k < w->channels; k++)
         pairs += (double)c.pairs[k];
     w->pairs = codes->dtype == ORT_DTYPE_INT8 && n > 1
                    ? pairs / ((double)w->channels * (double)(n / 2))
                    : 0;
     free(c.pairs);
-    free(c.lines);
-    return ok ? ORT_OK : ort_error_memory(err, room);
+    return status;
 }
 
 static void turn(ort_shape *shape)
@@ -237,10 +196,8 @@ static void put_zeros(const ort_dynamic_weight *w, ort_tensor *zeros)
 
 static ort_status write_weight(ort_dynamic *d, ort_dynamic_weight *w, ort_error *err)
 {
-    const ort_tensor *t = ort_graph_weight(w->graph, w->id);
+    const ort_tensor *t = w->graph->values.data[w->id]->fact.value;
     const char *stem = w->graph->values.data[w->id]->name;
-    if (!t)
-        return ort_error_memory(err, 0);
     ort_shape shape = t->shape, vector = {.rank = w->channels > 1, .dim = {w->channels}};
     ort_tensor codes, scales, zeros;
     ort_id id;
@@ -249,8 +206,8 @@ static ort_status write_weight(ort_dynamic *d, ort_dynamic_weight *w, ort_error 
     ORT_TRY(ort_dynamic_constant_of(w->graph, stem, "quantized", d->codes.dtype, &shape, &codes,
                                     &id, err));
     *(w->plain ? &w->codes : &w->codes_turned) = id;
-    ORT_TRY(code_weight(d, w, t->data, &codes, err));
-    ort_model_forget(d->model, t->data, ort_tensor_bytes(t));
+    ORT_TRY(code_weight(d, w, t, &codes, err));
+    ort_model_forget(d->model, codes.data, ort_tensor_bytes(&codes));
     ORT_TRY(ort_dynamic_constant_of(w->graph, stem, "scale", ORT_DTYPE_FLOAT, &vector, &scales,
                                     &w->scales, err));
     memcpy(scales.data, w->scale, (size_t)w->channels * sizeof *w->scale);

@@ -53,6 +53,8 @@ static uint64_t mix_node(uint64_t h, const ort_graph *graph, const ort_node *nod
     return h;
 }
 
+enum { LARGE_BYTES = 64 << 10 }; /* smaller ones aren't worth a system call */
+
 static uint64_t mix_graph(uint64_t h, const ort_graph *graph)
 {
     const ort_node *node;
@@ -62,6 +64,8 @@ static uint64_t mix_graph(uint64_t h, const ort_graph *graph)
         const ort_graph_value *v = graph->values.data[graph->initializers.data[i]];
         h = mix_text(h, v->name);
         h = v->fact.value ? mix_weight(h, v->fact.value) : h;
+        if (v->fact.value && v->fact.value->data && ort_tensor_bytes(v->fact.value) >= LARGE_BYTES)
+            ort_model_forget(graph->model, v->fact.value->data, ort_tensor_bytes(v->fact.value));
     }
     ORT_EACH_NODE(graph, node)
     {

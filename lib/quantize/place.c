@@ -3,12 +3,12 @@
  */
 #include "quantize/place.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "op/edit.h"
 #include "quantize/place_why.h"
+#include "quantize/strips.h"
 
 typedef struct row {
     const char *op_type;
@@ -178,11 +178,9 @@ static bool constants_fit(const ort_graph *graph, const ort_node *node)
 {
     for (int i = 0; i < node->input_count; i++) {
         const ort_tensor *t = constant(graph, node->inputs[i]);
-        if (!t || !ort_place_reads(graph, node, i))
-            continue;
-        for (int64_t k = 0; t->data && k < ort_tensor_count(t); k++)
-            if (!(fabsf(((const float *)t->data)[k]) <= 3.4e38f))
-                return false;
+        if (t && t->data && ort_place_reads(graph, node, i) &&
+            !ort_strips_finite(graph->model, t))
+            return false;
     }
     return true;
 }
@@ -207,9 +205,8 @@ static const char *objection_to_table(const ort_graph *graph, const ort_node *no
     const ort_tensor *t = table_of(graph, node);
     if (constant(graph, node->inputs[1]))
         return "everything that it reads is constant";
-    for (int64_t k = 0; t->data && k < ort_tensor_count(t); k++)
-        if (!isfinite(((const float *)t->data)[k]))
-            return "a number of its table isn't finite";
+    if (t->data && !ort_strips_finite(graph->model, t))
+        return "a number of its table isn't finite";
     return ort_tensor_count(t) < SMALL ? "its table is small" : NULL;
 }
 

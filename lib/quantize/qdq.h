@@ -4,6 +4,7 @@
 #ifndef ORT_QUANTIZE_QDQ_H
 #define ORT_QUANTIZE_QDQ_H
 
+#include "base/pool.h"
 #include "quantize/code_plan.h"
 #include "quantize/place.h"
 
@@ -14,6 +15,7 @@ typedef struct ort_qdq_options {
     const ort_code_plan *plan; /* settled */
     ort_qdq_grid *grid;
     void *arg;
+    ort_pool *pool; /* shares the channels of weights; or NULL */
     bool contrib; /* QuantizeLinear and DequantizeLinear of com.microsoft where the model's opset
                    * has none of a type */
 } ort_qdq_options;

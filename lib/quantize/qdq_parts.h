@@ -19,6 +19,7 @@ typedef struct ort_qdq_weight {
     ort_codes_range codes;
     bool fit;
     int axis;             /* of the stored tensor; -1: one scale */
+    int sums;             /* of what products add up: along it channels have sums of their own */
     int64_t channels;
     double *least_scales; /* [channels]: what biases need */
     const float *scales;  /* [channels], once written */

@@ -212,6 +212,8 @@ ort_status ort_dynamic_quantize(ort_env *env, const ort_model *model,
         return ort_error_set(err, ORT_ERROR_USAGE,
                              "weights of dynamic products are int8 or uint8");
     ort_status status = ort_model_clone(model, &d.model, err);
+    if (status == ORT_OK)
+        status = ort_model_spool(d.model, options->folder, err);
     if (status == ORT_OK && !notes)
         status = ort_quantize_notes_new(&d.notes, err);
     if (status == ORT_OK)

@@ -34,6 +34,7 @@ struct ort_quantizer {
     ort_design design;
     const ort_registry *registry;
     ort_log log;
+    ort_pool *pool; /* the caller's */
     ort_env *env; /* of the calibration tier */
     ort_kernels kernels; /* its, but for sums that depend on the number of rows */
     ort_session *session;
@@ -89,6 +90,17 @@ static ort_status note_inputs(ort_quantizer *q, ort_error *err)
     return ORT_OK;
 }
 
+/* Of constants that passes compute, and of codes. */
+static ort_status spool(ort_quantizer *q, ort_error *err)
+{
+    const char *folder = q->options.folder;
+    if (!folder)
+        return ORT_OK;
+    q->options.folder = ort_arena_strdup(&q->model->arena, folder);
+    return q->options.folder ? ort_model_spool(q->model, folder, err)
+                             : ort_error_memory(err, strlen(folder));
+}
+
 ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
                               const ort_quantize_options *options, ort_quantizer **quantizer,
                               ort_error *err)
@@ -99,7 +111,10 @@ ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
     q->options = *options;
     q->registry = env->registry;
     q->log = env->log;
+    q->pool = env->pool;
     ort_status status = ort_model_clone(model, &q->model, err);
+    if (status == ORT_OK)
+        status = spool(q, err);
     if (status == ORT_OK)
         status = note_inputs(q, err);
     if (status == ORT_OK)
@@ -327,7 +342,7 @@ static ort_status write_site(ort_quantizer *q, const ort_site *site, const ort_p
 {
     seen_site seen = {q, site};
     const ort_qdq_options options = {.plan = &site->plan, .grid = grid_of, .arg = &seen,
-                                     .contrib = q->options.contrib};
+                                     .pool = q->pool, .contrib = q->options.contrib};
     return ort_qdq_write(ort_design_graph(&q->design, site, copy), place, &options, err);
 }
 
@@ -349,7 +364,9 @@ ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *e
     ORT_TRY(check_seen(q, err));
     ORT_TRY(settle_ranges(q, err));
     ORT_TRY(ort_model_clone(q->model, &copy, err));
-    ort_status status = write_sites(q, copy, err);
+    ort_status status = ort_model_spool(copy, q->options.folder, err);
+    if (status == ORT_OK)
+        status = write_sites(q, copy, err);
     if (status == ORT_OK)
         *model = copy;
     else

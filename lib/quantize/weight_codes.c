@@ -14,25 +14,10 @@
 
 #include "base/error.h"
 #include "op/edit.h"
-#include "quantize/balance.h"
+#include "quantize/strips.h"
+#include "quantize/weight_fill.h"
 
 /* ---- one weight */
-
-typedef struct channels {
-    int64_t outer, count, inner; /* a tensor as [outer][count][inner] */
-} channels;
-
-static channels channels_of(const ort_tensor *t, int axis)
-{
-    channels c = {1, 1, ort_tensor_count(t)};
-    if (axis < 0)
-        return c;
-    c.count = t->shape.dim[axis];
-    c.inner = 1;
-    for (int i = 0; i < t->shape.rank; i++)
-        *(i < axis ? &c.outer : i > axis ? &c.inner : &c.count) *= i == axis ? 1 : t->shape.dim[i];
-    return c;
-}
 
 static ort_qdq_weight *find_weight(ort_qdq_writer *w, ort_id id, const ort_codes_range *codes,
                                    int axis)
@@ -47,15 +32,16 @@ static ort_qdq_weight *find_weight(ort_qdq_writer *w, ort_id id, const ort_codes
     return NULL;
 }
 
+/* sums: the axis of output channels, whatever has a scale of its own. */
 static ort_status note_weight(ort_qdq_writer *w, ort_id id, const ort_weight_form *form, int axis,
-                              ort_qdq_weight **weight, ort_error *err)
+                              int sums, ort_qdq_weight **weight, ort_error *err)
 {
     const ort_tensor *t = w->graph->values.data[id]->fact.value;
     *weight = find_weight(w, id, &form->codes, axis);
     if (*weight)
         return ORT_OK;
     ort_qdq_weight q = {.id = id, .codes = form->codes, .fit = form->fit, .axis = axis,
-                        .channels = channels_of(t, axis).count, .code_id = ORT_ID_NONE,
+                        .sums = sums, .channels = ort_channels_of(t, axis).count, .code_id = ORT_ID_NONE,
                         .scale = ORT_ID_NONE, .zero = ORT_ID_NONE, .numbers = ORT_ID_NONE,
                         .turned_from = ORT_ID_NONE, .turned = ORT_ID_NONE};
     q.least_scales = calloc((size_t)q.channels + 1, sizeof *q.least_scales);
@@ -74,73 +60,6 @@ void ort_weights_release(ort_qdq_writer *w)
     ort_vec_release(&w->weights);
 }
 
-/* A tensor on its way into codes. */
-typedef struct coding {
-    const float *from;
-    ort_tensor to;
-    channels c;
-    float *line; /* a channel: [outer * inner] */
-} coding;
-
-static ort_grid quantize_channel(coding *q, const ort_qdq_weight *weight, int64_t k)
-{
-    int64_t n = 0;
-    float least = 0, most = 0;
-    for (int64_t o = 0; o < q->c.outer; o++)
-        for (int64_t i = 0; i < q->c.inner; i++) {
-            float v = q->from[(o * q->c.count + k) * q->c.inner + i];
-            v = isfinite(v) ? v : 0;
-            least = v < least ? v : least;
-            most = v > most ? v : most;
-            q->line[n++] = v;
-        }
-    bool fit = weight->fit && weight->codes.dtype != ORT_DTYPE_FLOAT8E4M3FN;
-    ort_grid grid = fit ? ort_grid_fit(&weight->codes, q->line, n, 1, NULL)
-                        : ort_grid_of(&weight->codes, least, most);
-    if ((double)grid.scale < weight->least_scales[k])
-        grid.scale = (float)weight->least_scales[k];
-    n = 0;
-    for (int64_t o = 0; o < q->c.outer; o++)
-        for (int64_t i = 0; i < q->c.inner; i++)
-            ort_qdq_put(&q->to, (o * q->c.count + k) * q->c.inner + i, &weight->codes, grid,
-                        q->line[n++]);
-    return grid;
-}
-
-static ort_status write_codes(ort_qdq_writer *w, ort_qdq_weight *weight, ort_error *err)
-{
-    const char *stem = ort_qdq_name(w, weight->id);
-    const ort_tensor *from = ort_graph_weight(w->graph, weight->id);
-    coding q = {0};
-    ort_tensor scale, zero;
-    const char *name = ort_qdq_joined(w, stem, "codes");
-    if (!from || !name)
-        return ort_error_memory(err, 0);
-    q.from = from->data;
-    q.c = channels_of(from, weight->axis);
-    int rank = weight->axis >= 0;
-    ORT_TRY(ort_edit_new_constant(w->graph, name, weight->codes.dtype, &from->shape, &q.to,
-                                  &weight->code_id, err));
-    ORT_TRY(ort_qdq_constant(w, stem, "scale", ORT_DTYPE_FLOAT, rank, q.c.count, &scale,
-                             &weight->scale, err));
-    ORT_TRY(ort_qdq_constant(w, stem, "zero_point", weight->codes.dtype, rank, q.c.count, &zero,
-                             &weight->zero, err));
-    q.line = malloc((size_t)(q.c.outer * q.c.inner + 1) * sizeof *q.line);
-    if (!q.line)
-        return ort_error_memory(err, sizeof *q.line);
-    for (int64_t k = 0; k < q.c.count; k++) {
-        ort_grid grid = quantize_channel(&q, weight, k);
-        ((float *)scale.data)[k] = grid.scale;
-        ort_tensor_set_f64(&zero, k, grid.zero_point);
-    }
-    free(q.line);
-    if (weight->fit && weight->codes.dtype != ORT_DTYPE_FLOAT8E4M3FN)
-        ORT_TRY(ort_balance_codes(
-            &(ort_balance){from, &weight->codes, &scale, &zero, weight->axis}, &q.to, err));
-    weight->scales = scale.data;
-    return ORT_OK;
-}
-
 static ort_status dequantize(ort_qdq_writer *w, ort_qdq_weight *weight, ort_error *err)
 {
     if (weight->numbers != ORT_ID_NONE)
@@ -155,10 +74,11 @@ ort_status ort_weights_constant(ort_qdq_writer *w, ort_id id, int form, ort_id *
 {
     ort_weight_form own = {.codes = w->options->plan->forms.data[form].codes, .per_tensor = true,
                            .fit = true};
+    const int rank = w->graph->values.data[id]->fact.value->shape.rank;
     ort_qdq_weight *weight;
-    ORT_TRY(note_weight(w, id, &own, -1, &weight, err));
+    ORT_TRY(note_weight(w, id, &own, -1, rank > 2 ? 0 : -1, &weight, err));
     if (weight->code_id == ORT_ID_NONE)
-        ORT_TRY(write_codes(w, weight, err));
+        ORT_TRY(ort_weight_fill(w, weight, err));
     ORT_TRY(dequantize(w, weight, err));
     *numbers = weight->numbers;
     return ORT_OK;
@@ -226,11 +146,12 @@ static double scale_for_bias(float bias, double input_scale)
 static ort_status note_product(ort_qdq_writer *w, const product *p, ort_error *err)
 {
     ort_qdq_weight *weight;
-    ORT_TRY(note_weight(w, p->weight.id, &p->form, p->axis, &weight, err));
+    ORT_TRY(note_weight(w, p->weight.id, &p->form, p->axis, p->weight.axis, &weight, err));
     for (int64_t i = 0; p->bias && i < ort_tensor_count(p->bias); i++) {
         double *least = &weight->least_scales[p->axis < 0 ? 0 : i];
-        *least = fmax(*least, scale_for_bias(((const float *)p->bias->data)[i],
-                                             (double)p->input_scale));
+        float bias; /* aligned for no type */
+        memcpy(&bias, (const char *)p->bias->data + (size_t)i * sizeof bias, sizeof bias);
+        *least = fmax(*least, scale_for_bias(bias, (double)p->input_scale));
     }
     return ORT_OK;
 }
@@ -358,7 +279,8 @@ static ort_status note_recurrent(ort_qdq_writer *w, const ort_node *node, ort_er
     ort_qdq_weight *weight;
     for (int k = 0; k < 2; k++)
         ORT_TRY(note_weight(w, node->inputs[ORT_RECURRENT_WEIGHT + k], &form,
-                            form.per_tensor ? -1 : ORT_RECURRENT_AXIS, &weight, err));
+                            form.per_tensor ? -1 : ORT_RECURRENT_AXIS, ORT_RECURRENT_AXIS,
+                            &weight, err));
     return ORT_OK;
 }
 
@@ -384,14 +306,14 @@ ort_status ort_weights_write(ort_qdq_writer *w, ort_error *err)
         ort_qdq_weight *weight;
         ort_weight_form form = table_form(w, node);
         if (is_table(w, node))
-            ORT_TRY(note_weight(w, node->inputs[0], &form, 0, &weight, err));
+            ORT_TRY(note_weight(w, node->inputs[0], &form, 0, 0, &weight, err));
         else if (parts[node->id].weights)
             ORT_TRY(note_recurrent(w, node, err));
         else if (read_product(w, node, &p))
             ORT_TRY(note_product(w, &p, err));
     }
     for (size_t i = 0; i < w->weights.count; i++)
-        ORT_TRY(write_codes(w, &w->weights.data[i], err));
+        ORT_TRY(ort_weight_fill(w, &w->weights.data[i], err));
     for (size_t i = 0; i < nodes; i++) {
         ort_node *node = w->graph->nodes.data[w->graph->order.data[i]];
         if (is_table(w, node))

@@ -10,8 +10,7 @@
 #include "opset/opset.h"
 #include "quantize/gptq.h"
 #include "quantize/stamp.h"
-
-enum { SPOOLED_BYTES = 32 << 20 }; /* results below it stay in memory */
+#include "quantize/strips.h"
 
 /* ---- making one */
 
@@ -64,8 +63,9 @@ ort_status ort_low_bits_make(ort_env *env, const ort_model *model,
         return ort_error_memory(err, sizeof *w);
     w->env = env;
     w->options = *options;
-    w->spool = (ort_spool)ORT_SPOOL_INIT;
     ort_status status = ort_model_clone(model, &w->model, err);
+    if (status == ORT_OK)
+        status = ort_model_spool(w->model, options->folder, err);
     if (status == ORT_OK)
         status = raise_opset(w, err);
     if (status == ORT_OK)
@@ -83,7 +83,6 @@ void ort_low_bits_release(ort_weights *w)
 {
     if (!w)
         return;
-    ort_spool_close(&w->spool);
     ort_moments_release(&w->moments);
     ort_vec_release(&w->weights);
     ort_vec_release(&w->readers);
@@ -122,7 +121,10 @@ ort_status ort_low_bits_observe(ort_weights *w, ort_value *const *inputs, size_t
 /* ---- codes */
 
 typedef struct filling {
+    const ort_weights *w;
     ort_block_store *codes;
+    ort_block_matrix matrix; /* of the present strip */
+    int64_t first;           /* column of the matrix that its first one is */
     int64_t stride;
     bool refine;
     bool failed, infinite; /* set by any task */
@@ -130,7 +132,7 @@ typedef struct filling {
 
 static void fill_lanes(filling *f, int64_t n, float *x, uint8_t *codes)
 {
-    const ort_block_matrix *s = &f->codes->matrix;
+    const ort_block_matrix *s = &f->matrix;
     const ort_block_form *form = &f->codes->form;
     if (!ort_block_columns(s, n, x)) {
         __atomic_store_n(&f->infinite, true, __ATOMIC_RELAXED);
@@ -144,14 +146,14 @@ static void fill_lanes(filling *f, int64_t n, float *x, uint8_t *codes)
         if (f->refine)
             ort_block_refine(form, at, count, &grid);
         ort_block_codes(form, &grid, at, count, codes);
-        ort_block_store_put(f->codes, n, b, &grid, codes);
+        ort_block_store_put(f->codes, f->first + n, b, &grid, codes);
     }
 }
 
 static void fill_task(void *arg, size_t task, int thread)
 {
     filling *f = arg;
-    const ort_block_matrix *s = &f->codes->matrix;
+    const ort_block_matrix *s = &f->matrix;
     const int64_t first = (int64_t)task * f->stride, end = first + f->stride;
     float *x = malloc((size_t)(s->k * ORT_BLOCK_LANES) * sizeof *x);
     uint8_t *codes = malloc((size_t)(s->block * ORT_BLOCK_LANES));
@@ -164,15 +166,32 @@ static void fill_task(void *arg, size_t task, int thread)
     free(codes);
 }
 
+/* Its columns as a matrix of their own. */
+static ort_status fill_strip(void *arg, const ort_strip *strip, ort_error *err)
+{
+    filling *f = arg;
+    const ort_block_matrix *whole = &f->codes->matrix;
+    const int64_t dims[2] = {whole->turned ? strip->of.count : whole->k,
+                             whole->turned ? whole->k : strip->of.count};
+    const ort_tensor part = {.dtype = whole->from->dtype, .shape = ort_shape_make(2, dims),
+                             .data = (void *)(uintptr_t)strip->data};
+    f->matrix = ort_block_matrix_of(&part, whole->turned, whole->block);
+    f->first = strip->first;
+    const size_t tasks = (size_t)((f->matrix.n + f->stride - 1) / f->stride);
+    ort_pool_run(f->w->env->pool, tasks, fill_task, f);
+    return f->failed ? ort_error_memory(err, (size_t)whole->k * sizeof(float)) : ORT_OK;
+}
+
 static ort_status fill(const ort_weights *w, ort_block_store *codes, bool *infinite,
                        ort_error *err)
 {
-    filling f = {.codes = codes, .stride = ort_block_store_stride(codes),
+    const ort_block_matrix *m = &codes->matrix;
+    const ort_channels columns = ort_channels_of(m->from, !m->turned);
+    filling f = {.w = w, .codes = codes, .stride = ort_block_store_stride(codes),
                  .refine = w->options.method == ORT_WEIGHTS_HQQ};
-    const int64_t n = codes->matrix.n;
-    ort_pool_run(w->env->pool, (size_t)((n + f.stride - 1) / f.stride), fill_task, &f);
+    ORT_TRY(ort_strips_each(w->model, m->from, &columns, fill_strip, &f, err));
     *infinite = f.infinite;
-    return f.failed ? ort_error_memory(err, (size_t)codes->matrix.k * sizeof(float)) : ORT_OK;
+    return ORT_OK;
 }
 
 /* ---- constants */
@@ -182,18 +201,12 @@ static ort_status keep(ort_weights *w, const ort_weight *weight, const char *wha
                        ort_error *err)
 {
     char name[512];
-    ort_tensor t = {.dtype = dtype, .shape = *shape};
-    const void *at;
+    ort_tensor t;
     snprintf(name, sizeof name, "%.480s_%s", weight->graph->values.data[weight->id]->name, what);
-    if (w->spool.fd < 0) {
-        ORT_TRY(ort_edit_new_constant(weight->graph, name, dtype, shape, &t, id, err));
-        memcpy(t.data, data, ort_tensor_bytes(&t));
-        return ORT_OK;
-    }
-    ORT_TRY(ort_spool_put(&w->spool, data, ort_tensor_bytes(&t), &at, err));
-    t.data = (void *)(uintptr_t)at;
-    *id = ort_graph_add_constant(weight->graph, name, &t);
-    return *id == ORT_ID_NONE ? ort_error_memory(err, sizeof t) : ORT_OK;
+    ORT_TRY(ort_edit_new_constant(weight->graph, name, dtype, shape, &t, id, err));
+    memcpy(t.data, data, ort_tensor_bytes(&t));
+    ort_model_forget(w->model, t.data, ort_tensor_bytes(&t));
+    return ORT_OK;
 }
 
 static ort_dtype code_type(const ort_weights *w)
@@ -286,21 +299,6 @@ static ort_status quantize(ort_weights *w, size_t at, ort_error *err)
     return status;
 }
 
-/* Results that memory shouldn't hold go to the folder. */
-static ort_status open_spool(ort_weights *w, ort_error *err)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < w->weights.count; i++) {
-        const ort_block_store c = codes_of(w, &w->weights.data[i]);
-        if (is_wanted(w, i))
-            bytes += ort_spool_room(c.code_bytes) + ort_spool_room(c.scale_bytes) +
-                     ort_spool_room(c.zero_bytes);
-    }
-    return w->options.folder && bytes >= SPOOLED_BYTES
-               ? ort_spool_open(&w->spool, w->options.folder, bytes, w->model, err)
-               : ORT_OK;
-}
-
 /* What differs from the defaults, as ort-quantize names it. */
 static ort_status stamp(const ort_weights *w, ort_error *err)
 {
@@ -334,13 +332,11 @@ ort_status ort_low_bits_write(ort_weights *w, ort_model **model, ort_error *err)
     if (w->options.method == ORT_WEIGHTS_GPTQ && w->moments.samples == 0)
         return ort_error_set(err, ORT_ERROR_USAGE, "GPTQ takes samples, and saw none");
     ort_moments_close_session(&w->moments);
-    ORT_TRY(open_spool(w, err));
     for (size_t i = 0; i < w->weights.count; i++)
         if (is_wanted(w, i))
             ORT_TRY(quantize(w, i, err));
     ORT_TRY(ort_low_bits_edit(w, err));
     ORT_TRY(stamp(w, err));
-    ort_spool_close(&w->spool);
     *model = w->model;
     w->model = NULL;
     return ORT_OK;

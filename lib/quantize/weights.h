@@ -11,7 +11,6 @@
 #include "exec/env.h"
 #include "exec/session.h"
 #include "quantize/moments.h"
-#include "quantize/spool.h"
 #include "quantize/block_store.h"
 
 typedef struct ort_weight {
@@ -43,7 +42,6 @@ struct ort_weights {
     ort_model *model; /* a copy; NULL once it was handed out */
     ORT_VEC(ort_weight) weights;
     ORT_VEC(ort_weight_reader) readers;
-    ort_spool spool;
     ort_moments moments; /* of GPTQ */
 };
 

@@ -16,6 +16,7 @@
 /* Larger constants of a session are left alone: looking at them would read all weights at load. */
 #define SESSION_CONSTANT_BYTES 4096
 #define HASHED_BYTES 256
+#define FORGOTTEN_BYTES (64 << 10) /* smaller constants aren't worth a system call */
 #define PIECE_BYTES ((size_t)16 << 20)
 
 /* What is hashed of a constant or a list; where beginnings agree, so many are told apart. */
@@ -126,6 +127,8 @@ static ort_status share_constants(ort_pass_context *c, int *changes, ort_error *
             continue;
         const ort_tensor *constant = graph->values.data[id]->fact.value;
         ort_id first = first_same(&s, graph, hash_constant(constant), id, same_constant);
+        if (ort_tensor_bytes(constant) >= FORGOTTEN_BYTES)
+            ort_model_forget(graph->model, constant->data, ort_tensor_bytes(constant));
         if (first == id)
             continue;
         *c->growth_bytes += ort_tensor_bytes(constant);
