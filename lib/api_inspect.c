@@ -43,7 +43,7 @@ ort_status ort_model_report(ort_model *model, ort_report report, char **json, or
     ort_strbuf out = {0};
     ort_loading loading;
     *json = NULL;
-    if ((unsigned)report > ORT_REPORT_OPERATOR_COST)
+    if ((unsigned)report > ORT_REPORT_STORED)
         return ort_error_set(err, ORT_ERROR_USAGE, "there is no report %d", (int)report);
     ORT_TRY(ort_loading_begin(&loading, &model->limits, model->account, err));
     ort_status status = report == ORT_REPORT_MEMORY

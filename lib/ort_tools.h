@@ -81,6 +81,7 @@ typedef enum ort_report {
     ORT_REPORT_COST,     /* parameters, multiply-accumulates and bytes per node and in total */
     ORT_REPORT_MEMORY,   /* planned arena, peak, what is alive at the peak */
     ORT_REPORT_OPERATOR_COST, /* costs summed by operator, and in total */
+    ORT_REPORT_STORED,        /* initializers without their statistics: no number of them is read */
 } ort_report;
 ORT_WARN_UNUSED ort_status ort_model_report(ort_model *model, ort_report report, char **json,
                                             ort_error *err);

@@ -456,6 +456,7 @@ int text_report(ort_report report, const char *json, const char *grep, FILE *str
     case ORT_REPORT_COST: put_costs(r, grep, stream); break;
     case ORT_REPORT_MEMORY: put_memory(r, stream); break;
     case ORT_REPORT_OPERATOR_COST: break; /* ort-optimize's */
+    case ORT_REPORT_STORED: break;        /* ort-quantize's */
     }
     json_object_put(r);
     return 0;

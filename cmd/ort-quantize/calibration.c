@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/apart.h"
-#include "common/spool.h"
 
 typedef struct seeing {
     quantizing *q;
@@ -48,19 +47,6 @@ static int see(void *arg, FILE *result)
     return status == 0 ? hand_over(q, quantizer, result) : status;
 }
 
-/* What a child reads of standard input, nobody reads again. */
-static int spool_inputs(const string_list *inputs)
-{
-    int status = 0;
-    for (size_t i = 0; i < inputs->count && status == 0; i++) {
-        const char *copy, *equals = strchr(inputs->items[i], '=');
-        const char *path = equals != NULL ? equals + 1 : inputs->items[i];
-        if (spool_is_needed(path))
-            status = spool_file(path, &copy);
-    }
-    return status;
-}
-
 static int take_over(quantizing *q, FILE *result, ort_ranges **ranges)
 {
     ort_error err = {0};
@@ -76,7 +62,9 @@ int calibration_apart(quantizing *q, const ort_quantize_options *options, ort_ra
 {
     FILE *result = NULL;
     *ranges = NULL;
-    int status = spool_inputs(&q->options.inputs);
+    int status = spool_samples(q);
+    if (status == 0)
+        status = make_up_samples(q);
     if (status == 0)
         status = apart("calibration", see, &(seeing){q, options}, &result);
     if (status == 0)

@@ -53,21 +53,39 @@ static int read_report(side *s, ort_report which, const char *key, json_object *
     return 0;
 }
 
-static int open_side(evaluation *e, side *s, const char *place)
+static int open_session(const evaluation *e, side *s)
 {
     ort_session_options options;
     ort_error err = {0};
     settings_session_options(&e->q->options.settings, &options);
     if (ort_session_new(e->q->env, s->model, &options, &s->session, &err) != ORT_OK)
         return tool_fail_in(s->path, &err);
-    s->inputs = ort_session_input_count(s->session);
-    s->outputs = ort_session_output_count(s->session);
+    for (size_t i = 0; i < ort_session_input_count(s->session); i++)
+        string_list_add(&s->input_names, ort_session_input_name(s->session, i));
+    for (size_t i = 0; i < ort_session_output_count(s->session); i++)
+        string_list_add(&s->output_names, ort_session_output_name(s->session, i));
+    return 0;
+}
+
+/* The float side has the names of its reference. */
+static void take_names(side *s, const reference *r)
+{
+    for (size_t i = 0; i < r->inputs.count; i++)
+        string_list_add(&s->input_names, r->inputs.items[i]);
+    for (size_t i = 0; i < r->outputs.count; i++)
+        string_list_add(&s->output_names, r->outputs.items[i]);
+}
+
+static int open_side(side *s, const char *place)
+{
+    s->inputs = s->input_names.count;
+    s->outputs = s->output_names.count;
     s->in = tool_alloc((s->inputs + 1) * sizeof *s->in);
     s->out = tool_alloc((s->outputs + 1) * sizeof *s->out);
     memset(s->in, 0, s->inputs * sizeof *s->in);
     memset(s->out, 0, s->outputs * sizeof *s->out);
     s->bytes = file_bytes(place, s->model);
-    int status = read_report(s, ORT_REPORT_INITIALIZERS, "initializers", &s->weights);
+    int status = read_report(s, ORT_REPORT_STORED, "initializers", &s->weights);
     if (status != 0)
         return status;
     json_object_array_sort(s->weights, by_bytes);
@@ -80,6 +98,8 @@ static void close_side(side *s)
 {
     json_object_put(s->weights);
     ort_session_free(s->session);
+    string_list_release(&s->input_names);
+    string_list_release(&s->output_names);
     free(s->in);
     free(s->out);
 }
@@ -99,15 +119,12 @@ static int place_of(const char *const *names, size_t count, const char *name, si
 static int match_outputs(evaluation *e)
 {
     side *f = &e->sides[FLOAT_SIDE], *i = &e->sides[INTEGER_SIDE];
-    const char **names = tool_alloc((i->outputs + 1) * sizeof *names);
     int status = 0;
-    for (size_t k = 0; k < i->outputs; k++)
-        names[k] = ort_session_output_name(i->session, k);
     e->count = f->outputs;
     e->measured = tool_alloc((e->count + 1) * sizeof *e->measured);
     for (size_t k = 0; k < e->count && status == 0; k++) {
-        const char *name = ort_session_output_name(f->session, k);
-        int place = place_of(names, i->outputs, name, k);
+        const char *name = f->output_names.items[k];
+        int place = place_of(i->output_names.items, i->outputs, name, k);
         e->measured[k] = (measured_output){.name = name, .place = (size_t)place,
                                            .distance = ORT_DISTANCE_INIT};
         if (e->q->options.margin >= 0)
@@ -116,7 +133,6 @@ static int match_outputs(evaluation *e)
             status = tool_error(ORT_ERROR_USAGE, "%s: has no output '%s', which %s has", i->path,
                                 name, f->path);
     }
-    free(names);
     return status;
 }
 
@@ -130,6 +146,17 @@ static void drop_results(side *s)
     }
 }
 
+/* Of the two models, this one. */
+static ort_status say_which(const side *s, ort_status status, ort_error *err)
+{
+    char said[ORT_ERROR_TEXT];
+    if (status == ORT_OK || err->message[0] == '\0')
+        return status;
+    memcpy(said, err->message, sizeof said);
+    snprintf(err->message, sizeof err->message, "%.400s: %.1500s", s->path, said);
+    return status;
+}
+
 static ort_status run_side(side *s, double *ms, ort_error *err)
 {
     drop_results(s);
@@ -137,12 +164,7 @@ static ort_status run_side(side *s, double *ms, ort_error *err)
     ort_status status = ort_session_run(s->session, NULL, s->in, s->inputs, NULL, s->out,
                                         s->outputs, NULL, err);
     *ms = tool_now_ms() - begin;
-    if (status != ORT_OK && err->message[0] != '\0') { /* which of the two */
-        char said[ORT_ERROR_TEXT];
-        memcpy(said, err->message, sizeof said);
-        snprintf(err->message, sizeof err->message, "%.400s: %.1500s", s->path, said);
-    }
-    return status;
+    return say_which(s, status, err);
 }
 
 static void take_inputs(evaluation *e, ort_value *const *inputs)
@@ -153,8 +175,7 @@ static void take_inputs(evaluation *e, ort_value *const *inputs)
     for (size_t k = 0; k < s->inputs; k++) {
         s->in[k] = k < f->inputs ? f->in[k] : NULL;
         for (size_t j = 0; j < f->inputs; j++)
-            if (!strcmp(ort_session_input_name(s->session, k),
-                        ort_session_input_name(f->session, j)))
+            if (!strcmp(s->input_names.items[k], f->input_names.items[j]))
                 s->in[k] = f->in[j];
     }
 }
@@ -169,13 +190,14 @@ static int by_number(const void *a, const void *b)
 static ort_status time_both(evaluation *e, ort_error *err)
 {
     enum { LEAST = 7, MOST_MS = 2000 };
+    side *f = &e->sides[FLOAT_SIDE], *s = &e->sides[INTEGER_SIDE];
     double begin = tool_now_ms();
     while (e->timed < TIMED_RUNS && (e->timed < LEAST || tool_now_ms() - begin < MOST_MS)) {
-        for (int k = 0; k < SIDES; k++) {
-            ort_status status = run_side(&e->sides[k], &e->sides[k].ms[e->timed], err);
-            if (status != ORT_OK)
-                return status;
-        }
+        ort_status status = say_which(f, reference_time(&e->reference, &f->ms[e->timed], err), err);
+        if (status == ORT_OK)
+            status = run_side(s, &s->ms[e->timed], err);
+        if (status != ORT_OK)
+            return status;
         e->timed++;
     }
     for (int k = 0; k < SIDES; k++) {
@@ -201,23 +223,23 @@ static bool same_class(const ort_value *a, const ort_value *b, int64_t i)
     return la == lb && (la == 0 || !memcmp(x, y, la));
 }
 
-static void add_classes(measured_output *m, const ort_value *reference, const ort_value *other)
+static void add_classes(measured_output *m, const ort_value *floats, const ort_value *other)
 {
     m->distance.margin = NAN;
-    m->classes += ort_value_count(reference);
-    for (int64_t i = 0; i < ort_value_count(reference); i++)
-        m->alike += same_class(reference, other, i);
+    m->classes += ort_value_count(floats);
+    for (int64_t i = 0; i < ort_value_count(floats); i++)
+        m->alike += same_class(floats, other, i);
 }
 
-static void add_tensors(measured_output *m, const ort_value *reference, const ort_value *other)
+static void add_tensors(measured_output *m, const ort_value *floats, const ort_value *other)
 {
-    bool alike = ort_value_dtype(reference) == ort_value_dtype(other) &&
-                 ort_value_count(reference) == ort_value_count(other);
-    if (is_class(reference) && alike)
-        add_classes(m, reference, other);
-    if (ort_value_dtype(reference) == ORT_DTYPE_STRING && alike)
+    bool alike = ort_value_dtype(floats) == ort_value_dtype(other) &&
+                 ort_value_count(floats) == ort_value_count(other);
+    if (is_class(floats) && alike)
+        add_classes(m, floats, other);
+    if (ort_value_dtype(floats) == ORT_DTYPE_STRING && alike)
         return;
-    if (ort_distance_add(&m->distance, reference, other, NULL) == ORT_OK)
+    if (ort_distance_add(&m->distance, floats, other, NULL) == ORT_OK)
         return;
     m->why = "the two models give other shapes";
     m->misfit = true;
@@ -225,19 +247,19 @@ static void add_tensors(measured_output *m, const ort_value *reference, const or
 
 /* Of maps the numbers, which stand in the order of their keys in both models; of sequences each
  * item. */
-static void add_output(measured_output *m, const ort_value *reference, const ort_value *other)
+static void add_output(measured_output *m, const ort_value *floats, const ort_value *other)
 {
-    ort_value_kind kind = ort_value_get_kind(reference);
-    if (kind != ort_value_get_kind(other) || ort_value_count(reference) != ort_value_count(other)) {
+    ort_value_kind kind = ort_value_get_kind(floats);
+    if (kind != ort_value_get_kind(other) || ort_value_count(floats) != ort_value_count(other)) {
         m->why = "the two models give other shapes";
         m->misfit = true;
     } else if (kind == ORT_VALUE_TENSOR) {
-        add_tensors(m, reference, other);
+        add_tensors(m, floats, other);
     } else if (kind == ORT_VALUE_MAP) {
-        add_tensors(m, ort_value_item(reference, 1), ort_value_item(other, 1));
+        add_tensors(m, ort_value_item(floats, 1), ort_value_item(other, 1));
     } else {
-        for (int64_t i = 0; kind == ORT_VALUE_SEQUENCE && i < ort_value_count(reference); i++)
-            add_output(m, ort_value_item(reference, (size_t)i), ort_value_item(other, (size_t)i));
+        for (int64_t i = 0; kind == ORT_VALUE_SEQUENCE && i < ort_value_count(floats); i++)
+            add_output(m, ort_value_item(floats, (size_t)i), ort_value_item(other, (size_t)i));
     }
 }
 
@@ -246,10 +268,11 @@ static ort_status judge_sample(void *arg, ort_value *const *inputs, size_t count
     evaluation *e = arg;
     double ms;
     (void)count;
-    ort_status status = ORT_OK;
+    side *f = &e->sides[FLOAT_SIDE];
     take_inputs(e, inputs);
-    for (int k = 0; k < SIDES && status == ORT_OK; k++)
-        status = run_side(&e->sides[k], &ms, err);
+    ort_status status = say_which(f, reference_next(&e->reference, f->out, err), err);
+    if (status == ORT_OK)
+        status = run_side(&e->sides[INTEGER_SIDE], &ms, err);
     if (status != ORT_OK)
         return status;
     for (size_t i = 0; i < e->count; i++)
@@ -297,9 +320,14 @@ static int open_all(evaluation *e, const char *path)
     else if (ort_model_load(e->q->env, path, NULL, &s->model, &err) != ORT_OK)
         status = tool_fail_in(s->path, &err);
     if (status == 0)
-        status = open_side(e, f, f->path);
+        status = reference_open(&e->reference, e->q);
     if (status == 0)
-        status = open_side(e, s, path);
+        status = open_session(e, s);
+    take_names(f, &e->reference);
+    if (status == 0)
+        status = open_side(f, f->path);
+    if (status == 0)
+        status = open_side(s, path);
     if (status == 0)
         status = read_report(s, ORT_REPORT_NODES, "nodes", &e->nodes);
     if (status == 0)
@@ -309,19 +337,24 @@ static int open_all(evaluation *e, const char *path)
 
 int evaluate_file(quantizing *q, const char *path, const char *name)
 {
-    evaluation e = {.q = q};
+    evaluation e = {.q = q, .reference = {.partner = {.line = -1}}};
     e.sides[FLOAT_SIDE].path = q->path;
     e.sides[INTEGER_SIDE].path = name;
     e.made_up = q->options.inputs.count == 0;
     if (e.made_up && q->options.random == NULL)
         q->options.random = "1";
-    int status = open_all(&e, path);
+    int status = spool_samples(q);
+    if (status == 0)
+        status = make_up_samples(q);
+    if (status == 0)
+        status = open_all(&e, path);
     if (status == 0)
         status = each_sample(q, "comparing", judge_sample, &e);
     if (status == 0)
         status = labels_finish(&e);
     if (status == 0)
         status = report(&e);
+    reference_close(&e.reference);
     for (int k = 0; k < SIDES; k++)
         close_side(&e.sides[k]);
     ort_model_free(e.sides[INTEGER_SIDE].model);

@@ -6,14 +6,15 @@
 
 #include <json-c/json.h>
 
-#include "quantize.h"
+#include "reference.h"
 
 enum { FLOAT_SIDE, INTEGER_SIDE, SIDES, TIMED_RUNS = 31 };
 
 typedef struct side { /* one of the two models */
     const char *path;
     ort_model *model;
-    ort_session *session;
+    ort_session *session; /* NULL: the float one's, which is the reference's */
+    string_list input_names, output_names;
     size_t inputs, outputs;
     ort_value **in, **out; /* of the present sample */
     double bytes;          /* of the file, with what lies beside it; 0: not known */
@@ -45,6 +46,7 @@ enum { GATE_COUNT = 6 };
 typedef struct evaluation {
     quantizing *q;
     side sides[SIDES];
+    reference reference; /* runs the float model */
     measured_output *measured;
     size_t count;        /* of outputs */
     size_t samples;

@@ -125,6 +125,8 @@ int main(int argc, char **argv)
     if (status == 0) {
         status = run(&q);
         samples_close(&q.samples);
+        if (q.made_up != NULL)
+            fclose(q.made_up);
         ort_model_free(q.made);
         ort_model_free(q.original);
         ort_env_free(q.env);

@@ -29,7 +29,8 @@ typedef struct quantizing {
     ort_model *original, *made;
     char *folder; /* where weights are kept meanwhile that memory shouldn't hold */
     char ranges_of[80]; /* what --ranges come of, for the stamp; "": none */
-    samples samples; /* opened by each_sample */
+    samples samples; /* opened by the first that is asked for */
+    FILE *made_up; /* samples of --random; NULL: not made yet */
     progress progress;
     struct json_object *frontier; /* of --auto, for the report; or NULL */
 } quantizing;
@@ -56,6 +57,14 @@ int verb_suggest(quantizing *q);
 /* Where none is given: q->options.verb becomes the one that suits the model, which stderr tells. A
  * model from standard input is q->original then. */
 int suggest_verb(quantizing *q);
+
+/* Samples of --random, if they aren't there: processes made of this one share them. 0 or an exit
+ * status. */
+int make_up_samples(quantizing *q);
+/* What -i reads of streams becomes files that several processes can read. */
+int spool_samples(const quantizing *q);
+/* The next of q->samples. */
+int next_sample(quantizing *q, bool *end);
 
 /* Each sample, in order. fn gets `arg`, and the inputs of q->original in order (NULL: its default).
  * `what` stands in the progress. */

@@ -4,12 +4,14 @@
  */
 #include "samples.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/misfit.h"
+#include "common/value_stream.h"
 
 /* -i NAME=FILE gives one input; every other is where samples come from. */
 static void sort_inputs(samples *s)
@@ -23,75 +25,67 @@ static void sort_inputs(samples *s)
     }
 }
 
-/* The model's inputs alone, handed on as outputs: a session of it knows names and types, and needs
- * no weights. NULL where an input has a default, which an extract would lose. */
-static ort_status inputs_alone(const ort_model *model, ort_model **alone, ort_error *err)
+/* Does -i NAME=... give this input? */
+static bool is_named(const samples *s, const char *name)
+{
+    const size_t length = strlen(name);
+    for (size_t i = 0; i < s->named.count; i++)
+        if (!strncmp(s->named.items[i], name, length) && s->named.items[i][length] == '=')
+            return true;
+    return false;
+}
+
+/* The model's inputs alone, handed on as outputs: a session of it knows names and types, and holds
+ * no weights. Inputs that have defaults keep these, unless someone gives them. */
+static ort_status describe(samples *s, ort_env *env, ort_model *model, ort_error *err)
 {
     ort_types *inputs = NULL, *constants = NULL;
-    bool defaults = false;
-    *alone = NULL;
+    ort_model *alone = NULL;
+    ort_session_options options;
+    ort_session_options_init(&options);
+    options.level = 0;
     ort_status status = ort_model_types(model, ORT_TYPES_INPUTS, &inputs, err);
     if (status == ORT_OK)
         status = ort_model_types(model, ORT_TYPES_INITIALIZERS, &constants, err);
-    size_t count = status == ORT_OK ? ort_types_count(inputs) : 0;
-    const char **names = tool_alloc((count + 1) * sizeof *names);
-    for (size_t i = 0; i < count; i++) {
-        names[i] = ort_types_name(inputs, i);
-        defaults = defaults || ort_types_find(constants, names[i]) != NULL;
+    s->given_count = status == ORT_OK ? ort_types_count(inputs) : 0;
+    s->at_model = tool_alloc((s->given_count + 1) * sizeof *s->at_model);
+    const char **names = tool_alloc((s->given_count + 1) * sizeof *names);
+    for (size_t i = 0; i < s->given_count; i++) {
+        const char *name = ort_types_name(inputs, i);
+        if (ort_types_find(constants, name) != NULL && !is_named(s, name))
+            continue;
+        s->at_model[s->count] = i;
+        names[s->count++] = name;
     }
-    if (status == ORT_OK && count > 0 && !defaults)
-        status = ort_model_extract(model, names, count, names, count, alone, err);
+    if (status == ORT_OK && s->count > 0)
+        status = ort_model_extract(model, names, s->count, names, s->count, &alone, err);
+    if (status == ORT_OK)
+        status = ort_session_new(env, alone != NULL ? alone : model, &options, &s->session, err);
     free(names);
+    ort_model_free(alone);
     ort_types_free(inputs);
     ort_types_free(constants);
     return status;
-}
-
-/* Made-up values are those that the whole model runs with. */
-static ort_status describe(samples *s, ort_env *env, ort_model *model, ort_error *err)
-{
-    ort_session_options options;
-    ort_model *alone = NULL;
-    ort_session_options_init(&options);
-    options.level = 0;
-    ort_status status = s->random ? ORT_OK : inputs_alone(model, &alone, err);
-    if (status == ORT_OK)
-        status = ort_session_new(env, alone != NULL ? alone : model, &options, &s->session, err);
-    ort_model_free(alone);
-    return status;
-}
-
-/* Seeds that lie side by side share no samples. Mixing as in Steele, Lea and Flood, Fast Splittable
- * Pseudorandom Number Generators, 2014, with other constants than draws have. */
-static uint64_t seed_of(uint64_t seed, uint64_t sample)
-{
-    uint64_t x = sample;
-    x = (x ^ (x >> 33)) * 0xff51afd7ed558ccdu;
-    x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53u;
-    return seed ^ x ^ (x >> 33);
 }
 
 int samples_open(samples *s, const sample_options *o, ort_env *env, ort_model *model,
                  const char *path)
 {
     ort_error err = {0};
-    int64_t seed = 0;
     *s = (samples){.options = *o, .known = -1};
     if (o->from.operations != NULL)
         o->from.operations->env = env;
-    s->random = o->from.random != NULL && o->from.inputs->count == 0;
+    s->random = o->made_up != NULL;
+    sort_inputs(s);
     if (describe(s, env, model, &err) != ORT_OK)
         return tool_fail_in(path, &err);
-    if (o->from.random != NULL &&
-        option_parse_int("--random", o->from.random, 0, INT64_MAX, &seed) != 0)
-        return EXIT_USAGE;
-    s->seed = (uint64_t)seed;
-    s->count = ort_session_input_count(s->session);
     s->inputs = tool_alloc((s->count + 1) * sizeof *s->inputs);
     s->whole = tool_alloc((s->count + 1) * sizeof *s->whole);
-    s->made = tool_alloc((s->count + 1) * sizeof *s->made);
+    s->made = tool_alloc((s->given_count + 1) * sizeof *s->made);
+    s->given = tool_alloc((s->given_count + 1) * sizeof *s->given);
+    memset(s->made, 0, (s->given_count + 1) * sizeof *s->made);
+    memset(s->given, 0, (s->given_count + 1) * sizeof *s->given);
     rows_open(&s->rows, s->count);
-    sort_inputs(s);
     s->from = o->from;
     s->from.inputs = &s->named;
     s->from.samples = true;
@@ -100,10 +94,22 @@ int samples_open(samples *s, const sample_options *o, ort_env *env, ort_model *m
 
 static void drop_made(samples *s)
 {
-    for (size_t i = 0; s->made != NULL && i < s->count; i++) {
+    for (size_t i = 0; s->made != NULL && i < s->given_count; i++) {
         ort_value_free(s->made[i]);
         s->made[i] = NULL;
     }
+}
+
+/* By a description of its own: other processes read the file, too. */
+static int open_made_up(samples *s)
+{
+    char *path = tool_printf("/proc/self/fd/%d", fileno(s->options.made_up));
+    s->made_up = fopen(path, "rb");
+    int status = s->made_up != NULL ? 0
+                                    : tool_error(ORT_ERROR_IO, "made-up samples can't be read: %s",
+                                                 strerror(errno));
+    free(path);
+    return status;
 }
 
 static int begin(samples *s)
@@ -113,13 +119,16 @@ static int begin(samples *s)
     s->open = true;
     s->ended = false;
     s->rows.count = s->rows.at = 0;
-    return s->random ? 0 : feed_open(&s->feed, &s->from, s->session, &s->files);
+    return s->random ? open_made_up(s) : feed_open(&s->feed, &s->from, s->session, &s->files);
 }
 
 static void end_pass(samples *s)
 {
     if (s->open && !s->random)
         feed_close(&s->feed);
+    if (s->made_up != NULL)
+        fclose(s->made_up);
+    s->made_up = NULL;
     memset(&s->feed, 0, sizeof s->feed);
     drop_made(s);
     s->open = false;
@@ -131,8 +140,7 @@ static void set_place(samples *s, char *place)
     s->place = place;
 }
 
-/* The first is that of `ort-run --random SEED`. */
-static int make_up(samples *s, bool *end)
+static int take_made_up(samples *s, bool *end)
 {
     ort_error err = {0};
     size_t most = s->options.most > 0 ? (size_t)s->options.most : SAMPLES_MADE_UP;
@@ -141,11 +149,13 @@ static int make_up(samples *s, bool *end)
     if (*end)
         return 0;
     set_place(s, tool_printf("made-up sample %zu", s->at + 1));
-    uint64_t seed = seed_of(s->seed, s->at);
-    if (ort_session_random_inputs(s->session, seed, s->made, s->count, &err) != ORT_OK)
-        return tool_fail(&err);
+    for (size_t i = 0; i < s->given_count; i++) {
+        if (value_read(s->made_up, &s->made[i], &err) != ORT_OK)
+            return tool_fail_in(s->place, &err);
+        s->given[i] = s->made[i];
+    }
     for (size_t i = 0; i < s->count; i++)
-        s->inputs[i] = s->made[i];
+        s->inputs[i] = s->given[s->at_model[i]];
     return 0;
 }
 
@@ -190,7 +200,10 @@ static int take(samples *s, bool *end)
     set_place(s, s->rows.count > 1 ? tool_printf("%s, sample %lld", from,
                                                  (long long)s->rows.at + 1)
                                    : tool_strdup(from));
-    return rows_next(&s->rows, s->whole, s->inputs);
+    status = rows_next(&s->rows, s->whole, s->inputs);
+    for (size_t i = 0; i < s->count; i++)
+        s->given[s->at_model[i]] = s->inputs[i];
+    return status;
 }
 
 /* Is any number of it none, or infinite? */
@@ -209,8 +222,8 @@ static bool is_odd(const ort_value *v)
 
 static void look_at(samples *s)
 {
-    for (size_t i = 0; i < s->count; i++) {
-        uint64_t digest = s->inputs[i] != NULL ? ort_value_digest(s->inputs[i]) : 0;
+    for (size_t i = 0; i < s->given_count; i++) {
+        uint64_t digest = s->given[i] != NULL ? ort_value_digest(s->given[i]) : 0;
         s->hash = (s->hash ^ digest) * 0x100000001b3u + (s->hash >> 32); /* order counts */
     }
     if (s->known >= 0)
@@ -234,6 +247,8 @@ static void warn_of_odd(const samples *s)
                   s->odd_place);
     warned_of_odd = warned_of_odd || s->odd > 0;
 }
+
+void samples_mute(void) { warned_of_odd = true; }
 
 void samples_write(const samples *s, FILE *file)
 {
@@ -266,7 +281,7 @@ int samples_next(samples *s, bool *end)
     int status = s->open ? 0 : begin(s);
     *end = false;
     if (status == 0)
-        status = s->random ? make_up(s, end) : take(s, end);
+        status = s->random ? take_made_up(s, end) : take(s, end);
     if (*end && status == 0)
         status = conclude(s);
     if (!*end && status == 0)
@@ -330,6 +345,8 @@ void samples_close(samples *s)
     free(s->inputs);
     free(s->whole);
     free(s->made);
+    free(s->given);
+    free(s->at_model);
     free(s->place);
     free(s->odd_place);
     *s = (samples){0};

@@ -13,23 +13,27 @@ enum { SAMPLES_MADE_UP = 8 }; /* of --random, unless --samples says how many */
 typedef struct sample_options {
     feed_options from;
     int64_t most; /* --samples; 0: all */
+    FILE *made_up; /* what --random gave (made_up.c), where it did */
     int64_t rows; /* --rows: of a value's first axis, in each sample; 0: as the model and the
                    * kind of file say */
 } sample_options;
 
 typedef struct samples {
     sample_options options;
-    ort_session *session; /* of the model as it is given, for the names and types of its inputs */
+    ort_session *session; /* of the model's inputs alone, for their names and types */
     string_list named, files; /* of -i: NAME=..., and the others */
     feed_options from;
     feed feed;
     row_cutter rows;
-    ort_value **inputs; /* of the present sample; borrowed, NULL: its default */
+    ort_value **inputs; /* of the present sample, for the session; borrowed, NULL: its default */
     ort_value **whole;  /* of the record that it is cut out of */
+    ort_value **given;  /* of the present sample, for the model: NULL where it has a default */
     ort_value **made;   /* made up, owned */
-    uint64_t seed;
+    size_t *at_model;   /* by input of the session: its place among the model's */
+    FILE *made_up;      /* open for this pass */
     bool random;
-    size_t count;       /* of inputs */
+    size_t count;       /* of inputs of the session */
+    size_t given_count; /* of the model */
     size_t at;          /* samples of this pass so far */
     bool open, ended;
     char *place;
@@ -56,6 +60,8 @@ const char *samples_digest(const samples *s);
  * that goes on. False: it isn't there. */
 void samples_write(const samples *s, FILE *file);
 bool samples_read(samples *s, FILE *file);
+/* What the first pass warns of, another process has said. */
+void samples_mute(void);
 void samples_close(samples *s);
 
 #endif

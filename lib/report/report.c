@@ -463,7 +463,7 @@ static const char *report_name(ort_report report)
         [ORT_REPORT_INITIALIZERS] = "initializers", [ORT_REPORT_METADATA] = "metadata",
         [ORT_REPORT_FUNCTIONS] = "functions", [ORT_REPORT_OPS] = "ops",
         [ORT_REPORT_COST] = "costs",        [ORT_REPORT_MEMORY] = "memory",
-        [ORT_REPORT_OPERATOR_COST] = "operator_costs",
+        [ORT_REPORT_OPERATOR_COST] = "operator_costs", [ORT_REPORT_STORED] = "stored",
     };
     return names[report];
 }
@@ -472,7 +472,8 @@ static ort_status prepare(const ort_model *model, ort_report report, ort_model *
                           ort_error *err)
 {
     bool as_stored = report == ORT_REPORT_SUMMARY || report == ORT_REPORT_METADATA ||
-                     report == ORT_REPORT_FUNCTIONS || report == ORT_REPORT_INITIALIZERS;
+                     report == ORT_REPORT_FUNCTIONS || report == ORT_REPORT_INITIALIZERS ||
+                     report == ORT_REPORT_STORED;
     ORT_TRY(ort_model_clone(model, copy, err));
     if (as_stored)
         return ORT_OK;
@@ -500,7 +501,8 @@ ort_status ort_report_write(const ort_model *model, ort_report report, ort_strbu
         put_nodes(&json, copy);
         break;
     case ORT_REPORT_SHAPES: put_shapes(&json, copy); break;
-    case ORT_REPORT_INITIALIZERS: ort_report_initializers(&json, copy); break;
+    case ORT_REPORT_INITIALIZERS: ort_report_initializers(&json, copy, true); break;
+    case ORT_REPORT_STORED: ort_report_initializers(&json, copy, false); break;
     case ORT_REPORT_METADATA: put_metadata(&json, copy); break;
     case ORT_REPORT_FUNCTIONS: put_functions(&json, copy); break;
     case ORT_REPORT_OPS: put_ops(&json, copy); break;

@@ -46,6 +46,7 @@ void ort_report_assume(ort_model *model);
 void ort_report_cost(ort_json *json, const ort_model *original, const ort_model *model,
                      bool by_operator);
 /* report_weights.c */
-void ort_report_initializers(ort_json *json, const ort_model *model);
+/* looks: statistics of their numbers, all of which are read for it. */
+void ort_report_initializers(ort_json *json, const ort_model *model, bool looks);
 
 #endif

@@ -77,7 +77,7 @@ static void put_statistics(ort_json *json, const ort_tensor *t)
 }
 
 static void put_tensor(ort_json *json, const char *name, const char *kind, const char *path,
-                       const ort_tensor *t)
+                       const ort_tensor *t, bool looks)
 {
     char text[512];
     ort_type type = ort_type_of_tensor(t);
@@ -91,22 +91,25 @@ static void put_tensor(ort_json *json, const char *name, const char *kind, const
     ort_report_int(json, "elements", ort_tensor_count(t));
     if (t->dtype != ORT_DTYPE_STRING)
         ort_report_int(json, "bytes", (int64_t)ort_tensor_bytes(t));
-    put_statistics(json, t);
+    if (looks)
+        put_statistics(json, t);
     ort_json_end_object(json);
 }
 
-static void put_graph(ort_json *json, const ort_graph *graph, const char *path)
+static void put_graph(ort_json *json, const ort_graph *graph, const char *path,
+                      bool looks)
 {
     for (size_t i = 0; i < graph->initializers.count; i++) {
         const ort_graph_value *v = graph->values.data[graph->initializers.data[i]];
         const char *kind = v->is_sparse ? "sparse" : v->is_input ? "default" : "initializer";
         if (v->fact.value)
-            put_tensor(json, v->name, kind, path, v->fact.value);
+            put_tensor(json, v->name, kind, path, v->fact.value, looks);
     }
 }
 
 typedef struct visit {
     ort_json *json;
+    bool looks;
     ORT_VEC(const ort_graph *) seen; /* bodies whose initializers were told */
 } visit;
 
@@ -123,18 +126,19 @@ static void visit_node(void *arg, const ort_graph *graph, const ort_node *node, 
 {
     visit *v = arg;
     if (is_new(v, graph))
-        put_graph(v->json, graph, path);
+        put_graph(v->json, graph, path, v->looks);
     const ort_tensor *t = ort_node_constant(node);
     if (t && node->output_count && node->outputs[0] != ORT_ID_NONE)
-        put_tensor(v->json, graph->values.data[node->outputs[0]]->name, "constant", path, t);
+        put_tensor(v->json, graph->values.data[node->outputs[0]]->name, "constant", path, t,
+                   v->looks);
 }
 
-void ort_report_initializers(ort_json *json, const ort_model *model)
+void ort_report_initializers(ort_json *json, const ort_model *model, bool looks)
 {
-    visit v = {.json = json};
+    visit v = {.json = json, .looks = looks};
     ort_json_key(json, "initializers");
     ort_json_begin_array(json);
-    put_graph(json, model->graph, "");
+    put_graph(json, model->graph, "", looks);
     ort_report_each_node(model->graph, "", visit_node, &v);
     ort_vec_release(&v.seen);
     ort_json_end_array(json);
