@@ -371,6 +371,10 @@ bench-quant: all
 .PHONY: bench-calibrate
 bench-calibrate: all
 	@sh tests/tools/run_bench_calibrate.sh $(MODELS) $(BENCH_CALIBRATE)
+# Peak memory of each process of ort-quantize on 750 MB of weights, or QUANTIZE_MEMORY="--model FILE"
+.PHONY: quantize-memory
+quantize-memory: all
+	@build/venv/bin/python tests/tools/check_quantize_memory.py $(QUANTIZE_MEMORY) build/bin
 # Quantized classifiers beside their float models: BENCH_AGREEMENT="--only GLOB --options ..."
 .PHONY: bench-agreement
 bench-agreement: all

@@ -314,10 +314,12 @@ static int open_all(evaluation *e, const char *path)
     ort_error err = {0};
     f->model = e->q->original;
     const settings *own = &e->q->options.settings;
+    /* The reference's process begins with what is in memory then: as little as can be. */
+    const ort_load_options load = {.size = sizeof load, .as_stored = true, .in_pieces = true};
     int status = 0;
     if (path == s->path)
         status = settings_load_model(own, e->q->env, path, LOAD_AS_STORED, &s->model);
-    else if (ort_model_load(e->q->env, path, NULL, &s->model, &err) != ORT_OK)
+    else if (ort_model_load(e->q->env, path, &load, &s->model, &err) != ORT_OK)
         status = tool_fail_in(s->path, &err);
     if (status == 0)
         status = reference_open(&e->reference, e->q);

@@ -1,6 +1,5 @@
 /* reference.h - the float model's runs, in a process of their own: its session and the quantized
- * one's are never in one memory. It goes through the samples beside its caller, one when it is asked
- * for one.
+ * one's are never in one memory. It goes through the samples beside its caller, one when asked.
  */
 #ifndef ORT_QUANTIZE_REFERENCE_H
 #define ORT_QUANTIZE_REFERENCE_H

@@ -1,4 +1,4 @@
-/* weight.c - where the bytes of constants lie: in a mapped file, in the model's arena, in its spool.
+/* weight.c - where the bytes of constants lie: in a mapped file, in the arena, in the spool.
  *
  * In models that were loaded as stored a constant is aligned for its element type when its elements
  * are first asked for: most weights of a model that is rewritten are only written again, byte by

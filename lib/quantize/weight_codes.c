@@ -41,7 +41,8 @@ static ort_status note_weight(ort_qdq_writer *w, ort_id id, const ort_weight_for
     if (*weight)
         return ORT_OK;
     ort_qdq_weight q = {.id = id, .codes = form->codes, .fit = form->fit, .axis = axis,
-                        .sums = sums, .channels = ort_channels_of(t, axis).count, .code_id = ORT_ID_NONE,
+                        .sums = sums, .channels = ort_channels_of(t, axis).count,
+                        .code_id = ORT_ID_NONE,
                         .scale = ORT_ID_NONE, .zero = ORT_ID_NONE, .numbers = ORT_ID_NONE,
                         .turned_from = ORT_ID_NONE, .turned = ORT_ID_NONE};
     q.least_scales = calloc((size_t)q.channels + 1, sizeof *q.least_scales);
