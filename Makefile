@@ -104,6 +104,11 @@ ISA_vnni   = $(ISA_avx512) -mavx512vnni
 KERNEL_DIRS = scalar
 ifeq ($(MACHINE),x86_64)
 KERNEL_DIRS += avx2 avx512 vnni avxvnni
+# Assemblers before binutils 2.34 don't know its instructions: such a build lacks the tier.
+ifeq ($(shell echo 'void f(void) {__asm__("tilerelease");}' | $(CC) -c -x c - -o /dev/null 2>&1),)
+KERNEL_DIRS  += amx
+CPPFLAGS_ALL += -DORT_KERNEL_AMX
+endif
 endif
 
 # A room may have rooms inside (lib/op/net/); the folders of kernels are tiers, those of the machine alone.
@@ -162,6 +167,7 @@ $(OBJ)/lib/kernel/avx2/%.o: ISA_FLAGS = $(ISA_avx2)
 $(OBJ)/lib/kernel/avxvnni/%.o: ISA_FLAGS = $(ISA_avx2)
 $(OBJ)/lib/kernel/avx512/%.o: ISA_FLAGS = $(ISA_avx512)
 $(OBJ)/lib/kernel/vnni/%.o: ISA_FLAGS = $(ISA_vnni)
+$(OBJ)/lib/kernel/amx/%.o: ISA_FLAGS = $(ISA_vnni) # tiles are named to the assembler alone
 # Sanitizers take minutes for the unrolled kernels at -O3.
 $(OBJ)/lib/kernel/%.o: OPT_FLAGS = $(if $(findstring -fsanitize,$(CFLAGS)),,-O3) -fno-trapping-math
 

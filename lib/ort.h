@@ -155,7 +155,7 @@ typedef struct ort_env_options {
     int threads;          /* for the whole process; 0: affinity mask and cgroup quota decide */
     bool pin;             /* bind workers to processors; without, they avoid their caller's */
     int spin_us;          /* longest spin between loops, microseconds; -1: ORT_DEFAULT_SPIN_US */
-    const char *isa;      /* "scalar", "avx2", "avxvnni", "avx512", "vnni"; NULL: the best */
+    const char *isa;      /* "scalar", "avx2", "avxvnni", "avx512", "vnni", "amx"; NULL: the best */
     bool keep_denormals;  /* default: denormals are flushed in float arithmetic */
     bool math_strict;     /* sums of products as the specification writes them: no Winograd */
     /* What a run may take with its results, and what loading, checking, rewriting a model or making

@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -75,6 +78,19 @@ static void detect_features(ort_cpu *c)
 #else
 static void detect_features(ort_cpu *c)
 {
+}
+#endif
+
+#if defined(__x86_64__) && defined(__linux__) && defined(SYS_arch_prctl)
+bool ort_cpu_permit_tiles(void)
+{
+    enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, of Linux 5.16 */
+    return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+}
+#else
+bool ort_cpu_permit_tiles(void)
+{
+    return false;
 }
 #endif
 

@@ -25,6 +25,10 @@ typedef struct ort_cpu_caches { /* guesses when unknown */
     size_t l1d_bytes, l2_bytes, l3_bytes; /* per core, per core, shared */
 } ort_cpu_caches;
 
+/* Linux saves tile registers (amx_*) only for processes that ask: true where it does now. Threads
+ * share it, those that run already too. */
+bool ort_cpu_permit_tiles(void);
+
 const ort_cpu *ort_cpu_get(void); /* detected once; thread-safe */
 /* Read from sysfs at each call: most processes never ask. */
 ort_cpu_caches ort_cpu_find_caches(void);

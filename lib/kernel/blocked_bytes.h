@@ -46,6 +46,25 @@ typedef struct ort_bytes_conv {
     ort_bytes_out out;
 } ort_bytes_conv;
 
+/* Products on tiles: of a copy of the input in which the channels of a pixel are neighbours, and so
+ * are the pixels that neighbouring outputs begin with, of all rows: of `pitch` that follow each
+ * other a row takes `width`. Steps multiply `words` neighbouring words each; together they are all
+ * words of a panel. */
+typedef struct ort_bytes_tiled {
+    const char *x;         /* under the first output pixel; ORT_BYTES_TILED pixels behind the last
+                              may be read, for nothing */
+    int64_t step;          /* bytes from one output pixel to the next */
+    const int64_t *offset; /* of each step, bytes */
+    int64_t steps;
+    int words;             /* 16 at most */
+    int64_t rows, width, pitch;
+    const int32_t *w;      /* the panel of the first vector, which is even */
+    int64_t vectors;
+    ort_bytes_out out;     /* count: rows * width, which lie behind each other */
+} ort_bytes_tiled;
+
+enum { ORT_BYTES_TILED = 32 };
+
 /* A window on each channel alone, of one block; its padding is there. The input was copied by
  * `arrange` row by row. */
 typedef struct ort_bytes_band {
@@ -91,6 +110,11 @@ typedef struct ort_bytes_kernels {
     int vector; /* output channels in a vector */
     void (*conv)(const ort_bytes_conv *conv);
     void (*depthwise)(const ort_bytes_band *band);
+    /* What is faster than `conv` where there are many channels and pixels, else NULL; and pixels
+     * for it: out[pixel * out_step + 16 b + i] = x[b * x_block + pixel * x_step + i], i < 16. */
+    void (*tiled)(const ort_bytes_tiled *conv);
+    void (*side_by_side)(const uint8_t *x, int64_t x_block, int64_t x_step, int64_t blocks,
+                         int64_t count, char *out, int64_t out_step);
     /* Words of a band's weights, and these of 16 filters [16][kernel[0] * kernel[1]]. */
     int64_t (*depthwise_words)(const int64_t *kernel);
     void (*pack_depthwise)(const int8_t *w, const int64_t *kernel, int32_t *out);
@@ -129,5 +153,6 @@ void ort_bytes_plug_scalar(ort_bytes_kernels *table);
 void ort_bytes_plug_avx2(ort_bytes_kernels *table);
 void ort_bytes_plug_avxvnni(ort_bytes_kernels *table); /* over avx2 */
 void ort_bytes_plug_vnni(ort_bytes_kernels *table); /* over avx512, which has avx2's */
+void ort_bytes_plug_amx(ort_bytes_kernels *table); /* over vnni */
 
 #endif

@@ -34,6 +34,12 @@ static bool has_avxvnni(void)
 {
     return ort_cpu_get()->avx2 && ort_cpu_get()->avx_vnni;
 }
+#ifdef ORT_KERNEL_AMX
+static bool has_amx(void)
+{
+    return has_vnni() && ort_cpu_get()->amx_int8 && ort_cpu_permit_tiles();
+}
+#endif
 static void no_math(ort_vmath_kernels *table)
 {
 }
@@ -61,6 +67,10 @@ static const ort_kernel_tier tiers[] = {
      ort_blocked_plug_avx512, no_bytes, 16, .over = "avx2"},
     {"vnni", has_vnni, ort_gemm_plug_vnni, no_math, no_codes, no_blocked, ort_bytes_plug_vnni,
      16},
+#ifdef ORT_KERNEL_AMX /* the assembler knows its instructions */
+    {"amx", has_amx, ort_gemm_plug_amx, no_math, no_codes, no_blocked, ort_bytes_plug_amx,
+     16},
+#endif
 #endif
 };
 enum { TIER_COUNT = sizeof tiers / sizeof tiers[0] };

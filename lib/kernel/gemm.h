@@ -121,6 +121,7 @@ typedef struct ort_gemm_kernels {
     int mr, nr;         /* f32 micro tile */
     int mr64, nr64;     /* f64 */
     int mri, nri;       /* i16 and bytes */
+    int tile_rows;      /* bytes_tiles: rows that it takes best at a time; 0: there is none */
     int word;           /* bytes: 2 or 4 of them, neighbours along k, are one element */
     int kc;             /* k per call that keeps one panel in the first-level cache */
     int whole_rows;     /* products of so many rows are summed in one call, faster; 0 where results
@@ -129,7 +130,7 @@ typedef struct ort_gemm_kernels {
     /* Multiply-adds in registers; returns the floating-point operations done. For measuring what
      * the machine can reach; *sink receives a number without meaning. */
     double (*multiply_adds)(int64_t rounds, float *sink);
-    /* The same of the instructions that `bytes` is made of. */
+    /* The same of the instructions that `bytes`, or `bytes_tiles`, is made of. */
     double (*byte_multiply_adds)(int64_t rounds, float *sink);
     void (*f32)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
     /* The bits that f32 gives on a B whose numbers all are float16 or bfloat16, read in that form
@@ -142,6 +143,8 @@ typedef struct ort_gemm_kernels {
     /* Unsigned bytes by signed ones, exactly. A word of B is `word` int8 in as many bytes; one of A
      * has 32 bits, of `word` uint8 (4), or of int16 that hold such a byte (2). B is packed. */
     void (*bytes)(int64_t m, int64_t n, int64_t k_words, const ort_tile_i32 *tile);
+    /* The same of many rows, where the tier has a faster way than for few, else NULL. */
+    void (*bytes_tiles)(int64_t m, int64_t n, int64_t k_words, const ort_tile_i32 *tile);
     /* k bytes of a row of A to words for `bytes`, the last filled up with 0. Signed x is taken as
      * the unsigned x + 128. */
     void (*words_u8)(int64_t k, const void *x, bool is_signed, int32_t *out);
@@ -217,5 +220,6 @@ void ort_gemm_plug_avx2(ort_gemm_kernels *table);
 void ort_gemm_plug_avxvnni(ort_gemm_kernels *table); /* over avx2 */
 void ort_gemm_plug_avx512(ort_gemm_kernels *table);
 void ort_gemm_plug_vnni(ort_gemm_kernels *table); /* over avx512 */
+void ort_gemm_plug_amx(ort_gemm_kernels *table); /* over vnni */
 
 #endif

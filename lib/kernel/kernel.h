@@ -21,7 +21,7 @@
 #include "kernel/vmath.h"
 
 typedef struct ort_kernels {
-    const char *isa; /* "scalar", "avx2", "avx512" */
+    const char *isa; /* "scalar", "avx2", .. */
     ort_gemm_kernels gemm;
     ort_vmath_kernels math;
     ort_code_kernels codes;

@@ -2,7 +2,7 @@
 load helper
 
 tiers() { # the kernel tiers that this machine runs, one a line
-    for tier in scalar avx2 avx512 vnni; do
+    for tier in scalar avx2 avx512 vnni amx; do
         ort-run --isa "$tier" --settings >/dev/null 2>&1 && echo "$tier"
     done
 }

@@ -23,7 +23,7 @@ try() { # try COMMAND...
     fi
 }
 
-for tier in scalar avx2 avx512 vnni; do
+for tier in scalar avx2 avx512 vnni amx; do
     "$bin/ort-run" --isa $tier --settings >/dev/null 2>&1 || continue
     for model in *.onnx; do
         for level in 0 1 3; do

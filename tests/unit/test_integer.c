@@ -16,10 +16,12 @@ typedef struct sizes {
     int64_t m, n, k;
 } sizes;
 
-/* One row, tails of micro tiles, panels and words, rows 4 KiB apart, B beyond a cache, no depth. */
+/* One row, tails of micro tiles, panels and words, rows 4 KiB apart, B beyond a cache, no depth;
+ * rows and words of whole tiles and of parts of them. */
 static const sizes all[] = {{1, 1, 1}, {1, 300, 67}, {2, 33, 4}, {3, 7, 5}, {13, 31, 6},
                             {14, 64, 64}, {15, 65, 129}, {29, 257, 34}, {9, 40, 4096},
-                            {43, 100, 2048}, {5, 600, 4100}, {85, 16, 3}, {4, 9, 0}};
+                            {43, 100, 2048}, {5, 600, 4100}, {85, 16, 3}, {4, 9, 0},
+                            {8, 32, 32}, {33, 48, 72}, {16, 17, 120}, {70, 270, 197}};
 
 static unsigned state = 1;
 

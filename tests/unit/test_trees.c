@@ -178,7 +178,7 @@ static bool agrees(const char *isa, const kind *k)
 
 static void batches_give_the_bits_of_single_rows(test_state *test)
 {
-    static const char *const tiers[] = {"scalar", "avx2", "avx512", "vnni"};
+    static const char *const tiers[] = {"scalar", "avx2", "avx512", "vnni", "amx"};
     static const int leaves[] = {1, 2, 31, 32, 33, 150};
     for (size_t t = 0; t < sizeof tiers / sizeof *tiers; t++)
         for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++) {

@@ -11,6 +11,7 @@
  *   depthwise   a task is some output rows of one block of channels, copied likewise, or read in
  *               place where the tier has a kernel for the window.
  *   winograd    bytes_winograd.c, whose outputs are the same.
+ *   tiled       bytes_tiled.c, likewise.
  *
  * Tables and a sum may follow (bytes_after.h), in the same step.
  *
@@ -27,6 +28,7 @@
 
 #include "base/checked.h"
 #include "op/blocked/bytes_conv.h"
+#include "op/blocked/bytes_tiled.h"
 #include "op/shared/integer.h"
 #include "tensor/scalar.h"
 
@@ -50,6 +52,7 @@ typedef struct bytes_plan {
     int64_t pixel, x_row, x_block; /* bytes of a pixel, a row and a block as products read them */
     int64_t copy_row;              /* pixels of a copied row */
     ort_bytes_runs part[2];
+    ort_bytes_tiling *tiling;      /* instead of all that; or NULL */
     int64_t sums;                  /* place of sums that become floats in a thread's scratch */
 } bytes_plan;
 
@@ -389,6 +392,9 @@ static ort_status bytes_shape(ort_shaping *sh, ort_error *err)
     ORT_TRY(ort_bytes_after_shape(sh, &s->after, err));
     if (s->winograd)
         return ort_bytes_winograd_shape(sh, s->winograd, &p->in, &p->out, &p->w, err);
+    ORT_TRY(ort_bytes_tiled_shape(sh, s, &p->in, &p->out, &p->w, &p->tiling, err));
+    if (p->tiling)
+        return ORT_OK;
     if (!s->depthwise) /* whose weights lie by rows of the window */
         ort_blocked_turn_column(&p->w);
     p->cut.vectors = s->group_blocks * ORT_BYTES_BLOCK / s->k->vector;
@@ -710,6 +716,10 @@ static ort_status bytes_run(ort_call *call, ort_error *err)
         j.after = ort_bytes_after_begin(call, &s->after);
     if (s->winograd)
         ort_bytes_winograd_run(call, s->winograd);
+    else if (p->tiling)
+        ort_bytes_tiled_run(call, s, p->tiling,
+                            &(ort_bytes_values){j.x, j.flip, j.y, j.bias, j.scale, j.x_zero,
+                                                s->after.any ? &j.after : NULL});
     else if (s->depthwise)
         ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * p->cut.row_blocks),
                           p->window ? task_window : task_depthwise, &j);

@@ -16,6 +16,7 @@ enum { ROW_BYTES = 64 << 10, /* of A that one task prepares */
        PACK_BYTES = 64 << 10,
        ONES = 256,           /* words of a row of ones */
        SMALL_WORK = 1 << 19, /* multiply-adds that are worth another thread */
+       TILES_LEAST = 8,      /* rows, and words, that are worth the tiles of a tier that has them */
        QUANTIZED = 512 };    /* floats that are quantized before they are widened */
 
 ort_bytes ort_bytes_of(const ort_tensor *t, int64_t row, int64_t column)
@@ -263,7 +264,8 @@ static void task_rows(void *arg, int64_t first, int64_t end, int thread)
 
 size_t ort_integer_thread_bytes(const ort_kernels *k)
 {
-    return (size_t)(k->gemm.mri + 1) * ORT_INTEGER_COLUMNS * sizeof(int32_t);
+    const int64_t rows = ort_max_i64(k->gemm.mri, k->gemm.tile_rows);
+    return (size_t)(rows + 1) * ORT_INTEGER_COLUMNS * sizeof(int32_t);
 }
 
 typedef struct integer_job {
@@ -272,10 +274,20 @@ typedef struct integer_job {
     packed_parts b;
     const int32_t *a, *row_sums;
     int64_t lda, words;
+    void (*multiply)(int64_t m, int64_t n, int64_t words, const ort_tile_i32 *tile);
+    int64_t most; /* rows that it takes at a time */
     int64_t rows, columns, row_tasks; /* of a task */
 } integer_job;
 
-enum { TILE_ROWS = 16 }; /* no tier's micro tile has more */
+enum { TILE_ROWS = 32 }; /* no tier takes more at a time */
+
+static void choose_kernel(integer_job *j)
+{
+    const ort_gemm_kernels *g = &j->call->k->gemm;
+    const bool tiles = g->bytes_tiles && j->p->m >= TILES_LEAST && j->words >= TILES_LEAST;
+    j->multiply = tiles ? g->bytes_tiles : g->bytes;
+    j->most = tiles ? g->tile_rows : g->mri;
+}
 
 /* Micro tiles of rows by the columns of a task. */
 static void multiply_rows(const integer_job *j, ort_integer_tile *tile, const int32_t *add)
@@ -290,7 +302,7 @@ static void multiply_rows(const integer_job *j, ort_integer_tile *tile, const in
                       .b = j->b.panels + tile->column * j->words * g->word,
                       .b_panel = j->words * g->nri, .c = tile->sums, .ldc = tile->ld, .add = add};
     assert(tile->m <= TILE_ROWS);
-    g->bytes(tile->m, n, j->words, &t);
+    j->multiply(tile->m, n, j->words, &t);
     for (int64_t i = 0; i < tile->m && (a_zeros || j->row_sums); i++) {
         int32_t *sums = tile->sums + i * tile->ld;
         if (later && j->row_sums)
@@ -310,18 +322,18 @@ static void task_multiply(void *arg, size_t task, int thread)
 {
     const integer_job *j = arg;
     const ort_integer_product *p = j->p;
-    int64_t i0 = (int64_t)task % j->row_tasks * j->rows, mr = j->call->k->gemm.mri;
+    int64_t i0 = (int64_t)task % j->row_tasks * j->rows, most = j->most;
     int64_t column = (int64_t)task / j->row_tasks * j->columns;
     int64_t end = ort_min_i64(i0 + j->rows, p->m), n = ort_min_i64(j->columns, p->n - column);
     int32_t *scratch = ort_call_scratch(j->call, thread);
-    int32_t *add = scratch + mr * ORT_INTEGER_COLUMNS;
+    int32_t *add = scratch + most * ORT_INTEGER_COLUMNS;
     int zero = ort_zero_at(&p->a_zero, 0) + (p->a.is_signed ? 128 : 0);
     const bool shifts = p->a_zero.count <= 1 && zero != 0;
     if (shifts) {
         memset(add, 0, (size_t)n * sizeof *add);
         j->call->k->gemm.subtract_i32(n, zero, j->b.sum + column, add);
     }
-    int64_t blocks = (end - i0 + mr - 1) / mr;
+    int64_t blocks = (end - i0 + most - 1) / most;
     for (int64_t row = i0, block = 0, m; row < end; row += m, block++) {
         m = (end - row + (blocks - block) - 1) / (blocks - block);
         ort_integer_tile tile = {row, column, m, n, scratch, ORT_INTEGER_COLUMNS, NULL};
@@ -346,7 +358,7 @@ static void cut(integer_job *j, int width)
     wanted = width > 1 ? ort_min_i64(wanted, 4 * width) : 1;
     int64_t all = (p->n + g->nri - 1) / g->nri, column_tasks = (all + panels - 1) / panels;
     j->row_tasks = ort_min_i64((wanted + column_tasks - 1) / column_tasks,
-                               (p->m + g->mri - 1) / g->mri);
+                               (p->m + j->most - 1) / j->most);
     if (j->row_tasks * column_tasks < wanted)
         column_tasks = ort_min_i64((wanted + j->row_tasks - 1) / j->row_tasks, all);
     j->columns = (all + column_tasks - 1) / column_tasks * g->nri;
@@ -371,6 +383,7 @@ void ort_integer_multiply(const ort_call *call, const ort_integer_product *p)
         ort_call_range(call, p->m, ort_max_i64(ROW_BYTES / ort_max_i64(p->depth, 1), 1), task_rows,
                        &r);
     }
+    choose_kernel(&j);
     cut(&j, ort_pool_width(call->pool));
     int64_t column_tasks = (p->n + j.columns - 1) / j.columns;
     ort_call_parallel(call, (size_t)(j.row_tasks * column_tasks), task_multiply, &j);

@@ -399,7 +399,7 @@ def main():
         work = pathlib.Path(scratch) / "work"
         servers = Servers(options.servers.resolve(), pathlib.Path(scratch) / "said")
         work.mkdir()
-        tiers = [t for t in ("scalar", "avx2", "avx512", "vnni")
+        tiers = [t for t in ("scalar", "avx2", "avx512", "vnni", "amx")
                  if servers.run(work, "ort-run", "--isa", t, "--settings")[0] == 0]
         made = (swept(rng, work, corpus, tiers, options.sweep) if options.sweep else
                 drawn(rng, work, corpus, tiers, chosen, end))
