@@ -30,6 +30,11 @@ ort_status ort_quantizer_calibrate(ort_quantizer *quantizer, ort_value *const *i
     return ort_quantizer_observe(quantizer, inputs, input_count, err);
 }
 
+ort_status ort_quantizer_smooth(ort_quantizer *quantizer, ort_error *err)
+{
+    return quantizer ? ort_quantizer_even(quantizer, err) : ort_error_null(err, __func__);
+}
+
 ort_status ort_quantizer_override(ort_quantizer *quantizer, const char *json, ort_error *err)
 {
     return quantizer ? ort_quantizer_replan(quantizer, json, err) : ort_error_null(err, __func__);

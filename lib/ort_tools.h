@@ -277,13 +277,17 @@ ORT_WARN_UNUSED ort_status ort_sessions_compare(const ort_session *a, const ort_
 /* Which part of what a value held on samples its codes cover: all of it; all but the outermost
  * numbers; that whose clipped distribution differs least from what codes make of it; that with the
  * least squared error; from the mean least to the mean largest number of a sample, in which each
- * sample weighs a hundredth and what came before the rest, so that the order of samples counts. */
+ * sample weighs a hundredth and what came before the rest, so that the order of samples counts; that
+ * with the least sum of |error|^2.5, ^3 or ^4, which cut off less than squares do. */
 typedef enum ort_observer {
     ORT_OBSERVE_MIN_MAX,
     ORT_OBSERVE_PERCENTILE,
     ORT_OBSERVE_ENTROPY,
     ORT_OBSERVE_MSE,
     ORT_OBSERVE_AVERAGE,
+    ORT_OBSERVE_L25,
+    ORT_OBSERVE_L3,
+    ORT_OBSERVE_L4,
 } ort_observer;
 /* "min-max" and so on; NULL: there is no such one. *doc (may be NULL): what it does, in a line. */
 const char *ort_observer_name(ort_observer observer, const char **doc);
@@ -314,11 +318,15 @@ typedef struct ort_quantize_options {
     bool correct_biases;            /* what errors of codes add on average goes out of biases */
     bool adaptive_rounding;         /* codes of weights by what products read on samples */
     const char *folder; /* where results too large for memory are kept meanwhile; NULL: memory */
+    /* Channels that reach equally far, so that one scale serves them. */
+    bool equalize;                  /* between products, by their weights (Nagel et al. 2019) */
+    double smooth;                  /* before products of matrices, by samples: the exponent alpha of
+                                     * SmoothQuant, 0 to 1; 0: not. See ort_quantizer_smooth. */
 } ort_quantize_options;
 #define ORT_QUANTIZE_OPTIONS_INIT \
     {sizeof(ort_quantize_options), ORT_DTYPE_UINT8, ORT_DTYPE_INT8, false, false, false, false, \
-     false, ORT_OBSERVE_MSE, 99.999, 0, NULL, NULL, NULL, false, false, false, false, false,    \
-     false, NULL}
+     false, ORT_OBSERVE_L25, 99.999, 0, NULL, NULL, NULL, false, false, false, false, false,    \
+     false, NULL, false, 0}
 ORT_INIT_(ort_quantize_options, ORT_QUANTIZE_OPTIONS_INIT)
 
 /* The model is borrowed for the call; it is not changed. */
@@ -332,6 +340,10 @@ void ort_quantizer_free(ort_quantizer *quantizer);
 ORT_WARN_UNUSED ort_status ort_quantizer_calibrate(ort_quantizer *quantizer,
                                                    ort_value *const *inputs, size_t input_count,
                                                    ort_error *err);
+
+/* With the option smooth: samples so far said how far channels reach; from here on they say ranges,
+ * so all of them come once more. Once, and before ort_quantizer_apply. */
+ORT_WARN_UNUSED ort_status ort_quantizer_smooth(ort_quantizer *quantizer, ort_error *err);
 
 /* What values held on samples: of a model, by their names. As text they are JSON ("ort-ranges/1"),
  * which gives the same ranges again, bit for bit. Ranges of equal models merge to what one run over

@@ -5,7 +5,9 @@
 #include "ranges.h"
 
 /* What a quantizer with these options sees of all samples. The memory of its runs is gone when this
- * returns. 0 or an exit status; free *ranges either way. */
-int calibration_apart(quantizing *q, const ort_quantize_options *options, ort_ranges **ranges);
+ * returns. chooses: *observer becomes the one that suits the model (choice.h).
+ * 0 or an exit status; free *ranges either way. */
+int calibration_apart(quantizing *q, const ort_quantize_options *options, bool chooses,
+                      ort_observer *observer, ort_ranges **ranges);
 
 #endif

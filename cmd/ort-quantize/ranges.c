@@ -120,6 +120,15 @@ static int use_files(quantizing *q, ort_quantizer *quantizer)
     return status;
 }
 
+int ranges_smooth(quantizing *q, ort_quantizer *quantizer)
+{
+    ort_error err = {0};
+    int status = each_sample(q, "channels", see, quantizer);
+    return status == 0 && ort_quantizer_smooth(quantizer, &err) != ORT_OK
+               ? tool_fail_in(q->path, &err)
+               : status;
+}
+
 int ranges_learn(quantizing *q, ort_quantizer *quantizer)
 {
     return q->options.ranges.count > 0 ? use_files(q, quantizer)

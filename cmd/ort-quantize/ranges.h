@@ -17,4 +17,7 @@ int ranges_read(FILE *f, const char *name, ort_ranges *ranges);
 /* The quantizer sees all samples, or takes on the ranges of --ranges instead. */
 int ranges_learn(quantizing *q, ort_quantizer *quantizer);
 
+/* Before that, where --smooth says so: all samples say how far channels reach. */
+int ranges_smooth(quantizing *q, ort_quantizer *quantizer);
+
 #endif

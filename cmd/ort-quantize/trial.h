@@ -7,7 +7,7 @@
 
 #include "quantize.h"
 
-enum { TRIAL_SAMPLES = 8 };
+enum { TRIAL_SAMPLES = 16 };
 
 typedef struct trial {
     quantizing *q;

@@ -39,6 +39,7 @@ static int see_samples(quantizing *q, ort_ranges *ranges)
     options.observer = observer_named(q->options.observer, options.observer);
     options.without_passes = q->options.no_passes;
     options.keep_fused = q->options.keep_fused;
+    options.equalize = q->options.equalize;
     options.threads = q->options.settings.thread_count;
     int status = load_original(q, LOAD_AS_STORED);
     if (status != 0)

@@ -5,6 +5,7 @@
 
 #include "automatic.h"
 #include "calibration.h"
+#include "choice.h"
 #include "chosen.h"
 #include "common/screen.h"
 #include "sensitivity.h"
@@ -34,6 +35,9 @@ static void quantizer_options(const quantizing *q, const chosen *c, ort_quantize
         options->percentile = o->percentile;
     options->correct_biases = o->effort || o->bias_correction;
     options->adaptive_rounding = o->effort || o->adaround;
+    options->equalize = o->equalize;
+    if (o->smooth)
+        options->smooth = o->alpha > 0 ? o->alpha : 0.5;
     options->threads = o->settings.thread_count;
     options->folder = q->folder;
 }
@@ -86,8 +90,8 @@ static void warn_of_rare(const quantize_options *o)
 /* What makes the model asks for more than ranges, or it has them already. */
 static bool runs_again(const quantize_options *o)
 {
-    return o->effort || o->bias_correction || o->adaround || o->sensitivity || o->automatic ||
-           o->ranges.count > 0;
+    return o->bias_correction || o->adaround || o->sensitivity || o->automatic ||
+           o->smooth || o->ranges.count > 0;
 }
 
 static int learn(quantizing *q, ort_quantizer *quantizer, const ort_ranges *seen)
@@ -134,7 +138,9 @@ static int make(quantizing *q, ort_quantize_options *options, const ort_ranges *
     ort_error err = {0};
     if (ort_quantizer_new(q->env, q->original, options, &quantizer, &err) != ORT_OK)
         return tool_fail_in(q->path, &err);
-    int status = learn(q, quantizer, seen);
+    int status = q->options.smooth ? ranges_smooth(q, quantizer) : 0;
+    if (status == 0)
+        status = learn(q, quantizer, seen);
     if (status == 0 && q->options.sensitivity)
         status = sensitivity(q, quantizer, q->samples.at);
     else if (status == 0 && q->options.automatic)
@@ -153,9 +159,13 @@ static int quantize(quantizing *q, const chosen *c)
     ort_ranges *seen = NULL;
     quantizer_options(q, c, &options);
     warn_of_rare(&q->options);
-    int status = runs_again(&q->options) ? 0 : calibration_apart(q, &options, &seen);
+    const bool chooses = q->options.observer == NULL;
+    int status = runs_again(&q->options)
+                     ? 0 : calibration_apart(q, &options, chooses, &options.observer, &seen);
+    if (status == 0 && seen != NULL && chooses) /* the stamp tells it */
+        q->options.observer = ort_observer_name(options.observer, NULL);
     if (status == 0)
-        status = make(q, &options, seen);
+        status = q->options.effort ? choose_effort(q, &options, seen) : make(q, &options, seen);
     ort_ranges_free(seen);
     return status;
 }

@@ -11,7 +11,7 @@
 
 #include "quantize/layer.h"
 
-/* Of a layer that has read rows; `centered`: its bias will be corrected. */
+/* Of a layer that has read rows, enough of them; `centered`: its bias will be corrected. */
 ort_status ort_adapt_rounding(ort_layer *layer, bool centered, ort_pool *pool, ort_error *err);
 
 #endif

@@ -18,7 +18,7 @@
  *     weights            type of the weights of such nodes
  *     symmetric          the zero point is the middle of the codes
  *     symmetric_weights, per_channel, reduce_range
- *     observer           min-max, percentile, entropy, mse;   percentile   a number
+ *     observer           min-max, percentile, entropy, mse, l2.5, l3, l4;   percentile   a number
  *     range              [least, most]: instead of what was observed
  */
 #ifndef ORT_QUANTIZE_CODE_RULES_H

@@ -169,11 +169,11 @@ static ort_status raise_opset(ort_design *d, const ort_registry *registry, ort_e
 
 /* ---- placing */
 
-static const char *stays_never(void *arg, const ort_node *node)
+/* Whatever is excluded: what is observed doesn't depend on that. */
+static const char *stays_evened(void *arg, const ort_node *node)
 {
-    (void)arg;
-    (void)node;
-    return NULL;
+    const ort_site *site = arg;
+    return site->stays[node->id];
 }
 
 typedef struct staying {
@@ -199,7 +199,8 @@ ort_status ort_design_place(ort_design *d, ort_error *err)
     for (size_t i = 0; i < d->sites.count; i++) {
         ort_site *site = &d->sites.data[i];
         staying s = {d, site};
-        ORT_TRY(ort_place_graph(site->graph, stays_float, &s, &site->place, err));
+        ORT_TRY(ort_place_graph(site->graph, stays_float, &s, d->options.qoperator, &site->place,
+                                err));
         ORT_TRY(ort_code_plan_settle(&site->plan, &site->place, err));
     }
     return ORT_OK;
@@ -241,7 +242,11 @@ static ort_status plan_site(ort_design *d, ort_site *site, size_t *met, ort_erro
     if (!site->stays)
         return ort_error_memory(err, nodes * sizeof *site->stays);
     memset(site->stays, 0, nodes * sizeof *site->stays);
-    return ort_place_graph(site->graph, stays_never, d, &site->widest, err);
+    for (size_t i = 0; i < d->muls.count && site->body < 0; i++)
+        site->stays[d->muls.data[i]] = "it evens channels before they become codes";
+    ORT_TRY(ort_place_graph(site->graph, stays_evened, site, true, &site->widest, err));
+    return ort_place_graph(site->graph, stays_evened, site, d->options.qoperator, &site->whole,
+                           err);
 }
 
 static ort_status check_met(const ort_design *d, const size_t *met, ort_error *err)
@@ -271,6 +276,21 @@ static ort_status plan_and_place(ort_design *d, const ort_registry *registry, or
     return status == ORT_OK ? ort_design_place(d, err) : status;
 }
 
+static ort_status equalize(ort_design *d, const ort_log *log, ort_error *err)
+{
+    size_t moved;
+    ORT_TRY(ort_equalize(d->model->graph, &moved, err));
+    ort_log_write(log, ORT_LOG_INFO, "equalize: %zu pairs of products got factors a channel", moved);
+    return ORT_OK;
+}
+
+ort_status ort_design_smooth(ort_design *d, ort_smoothing *smoothing,
+                             const ort_registry *registry, ort_error *err)
+{
+    ORT_TRY(ort_smoothing_apply(smoothing, d->options.smooth, &d->muls, err));
+    return plan_and_place(d, registry, err);
+}
+
 ort_status ort_design_make(ort_design *d, ort_model *model, const ort_registry *registry,
                            const ort_log *log, const ort_quantize_options *options,
                            ort_error *err)
@@ -293,6 +313,8 @@ ort_status ort_design_make(ort_design *d, ort_model *model, const ort_registry *
     ORT_TRY(raise_opset(d, registry, err));
     if (!options->without_passes) /* one step on codes, where four would be float */
         ORT_TRY(run_passes(d, (const char *const[]){"hard_swish", NULL}, registry, log, err));
+    if (options->equalize)
+        ORT_TRY(equalize(d, log, err));
     return plan_and_place(d, registry, err);
 }
 
@@ -315,4 +337,5 @@ void ort_design_release(ort_design *d)
     release_sites(d);
     ort_vec_release(&d->sites);
     ort_code_rules_release(&d->rules);
+    ort_vec_release(&d->muls);
 }

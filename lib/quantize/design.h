@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "op/op.h"
 #include "quantize/code_plan.h"
+#include "quantize/even.h"
 
 typedef struct ort_site {
     ort_graph *graph;
@@ -17,7 +18,9 @@ typedef struct ort_site {
     ort_id node;          /* there */
     int body;             /* of that node; -1: the main graph */
     ort_code_plan plan;
-    ort_placement widest, place;
+    ort_placement place;
+    ort_placement widest; /* what could be observed: nothing is excluded, each step by itself */
+    ort_placement whole;  /* nothing is excluded */
     const char **stays;   /* by node: a reason that was found later, or NULL */
 } ort_site;
 
@@ -27,6 +30,7 @@ typedef struct ort_design {
     const char **exclude, **include; /* copies in the model's arena, or NULL */
     ort_code_rules rules;
     ORT_VEC(ort_site) sites;      /* the main graph first, a body behind the graph around it */
+    ort_channel_ids muls;         /* nodes that smoothing put before products of the main graph */
 } ort_design;
 
 /* The level-1 passes (unless options say not), the opset that the types need, types of values. A
@@ -37,6 +41,9 @@ ort_status ort_design_make(ort_design *design, ort_model *model, const ort_regis
 /* Other overrides (or NULL) instead of those that there are. */
 ort_status ort_design_override(ort_design *design, const ort_registry *registry, const char *json,
                                ort_error *err);
+/* Factors of channels moved by what was seen of them; places again. */
+ort_status ort_design_smooth(ort_design *design, ort_smoothing *smoothing,
+                             const ort_registry *registry, ort_error *err);
 /* Places again, once `stays` says more. */
 ort_status ort_design_place(ort_design *design, ort_error *err);
 /* The graph of a site in a copy of the model. */

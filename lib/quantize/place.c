@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "op/edit.h"
+#include "quantize/place_join.h"
 #include "quantize/place_why.h"
 #include "quantize/strips.h"
 
@@ -371,7 +372,7 @@ static void count_readers(const placing *p, int *readers)
 
 static bool leave(placing *p, const ort_node *node, const char *why)
 {
-    p->nodes[node->id] = (ort_place_node){ORT_PART_FLOAT, why};
+    p->nodes[node->id] = (ort_place_node){.part = ORT_PART_FLOAT, .why = why};
     return true;
 }
 
@@ -416,6 +417,11 @@ static bool becomes_codes(const placing *p, ort_id id)
              part_of(p, ort_graph_producer(p->graph, id)) != ORT_PART_FLOAT);
 }
 
+static bool keeps_constants(const placing *p, const ort_node *node)
+{
+    return part_of(p, node->id) == ORT_PART_FOLDED || p->nodes[node->id].joined;
+}
+
 static void place_inputs(placing *p, const ort_node *node)
 {
     ort_place_product product = {-1, -1, -1};
@@ -430,8 +436,8 @@ static void place_inputs(placing *p, const ort_node *node)
     }
     for (int i = 0; i < node->input_count; i++) {
         ort_id id = node->inputs[i];
-        if (!ort_place_reads(p->graph, node, i) ||
-            (part_of(p, node->id) == ORT_PART_FOLDED && constant(p->graph, id)))
+        if (!ort_place_reads(p->graph, node, i) || p->place->values[id].inside ||
+            (constant(p->graph, id) && keeps_constants(p, node)))
             continue;
         if (!(multiplies && i == product.weight) && becomes_codes(p, id))
             p->place->values[id].coded = true;
@@ -461,7 +467,7 @@ static ort_status begin_place(ort_graph *graph, ort_placement *place, ort_error 
     return ORT_OK;
 }
 
-ort_status ort_place_graph(ort_graph *graph, ort_place_stays *stays, void *arg,
+ort_status ort_place_graph(ort_graph *graph, ort_place_stays *stays, void *arg, bool apart,
                            ort_placement *place, ort_error *err)
 {
     size_t values = graph->values.count;
@@ -475,6 +481,8 @@ ort_status ort_place_graph(ort_graph *graph, ort_place_stays *stays, void *arg,
     fold(&p);
     while (shrink(&p, readers)) {
     }
+    if (!apart)
+        ORT_TRY(ort_place_join(graph, place, err));
     ORT_EACH_NODE(graph, node)
     {
         if (part_of(&p, node->id) != ORT_PART_FLOAT)
@@ -492,6 +500,8 @@ ort_status ort_place_alone(ort_graph *graph, const ort_placement *from, const or
     for (size_t i = 0; i < graph->nodes.count; i++)
         place->nodes[i].why = "another node is looked at alone";
     place->nodes[node->id] = from->nodes[node->id];
+    for (size_t i = 0; i < graph->values.count; i++)
+        place->values[i].inside = from->values[i].inside;
     placing p = {graph, place, place->nodes};
     place_inputs(&p, node);
     return ORT_OK;

@@ -24,10 +24,12 @@ typedef struct ort_place_node {
     ort_part part;
     const char *why; /* of ORT_PART_FLOAT */
     bool weights;    /* of ORT_PART_FLOAT, recurrent: its weights are codes all the same */
+    bool joined;     /* with steps beside it one function (place_join.h): its constants stay floats */
 } ort_place_node;
 
 typedef struct ort_place_value {
     bool coded;  /* becomes codes when it is computed */
+    bool inside; /* such a function: not rounded */
     bool weight; /* a constant that a product or a table reads in codes, with an axis of its own */
     ort_id grid; /* the value whose grid it shares; itself where none */
 } ort_place_value;
@@ -38,9 +40,10 @@ typedef struct ort_placement {
 } ort_placement;
 
 /* Of a graph whose types are inferred; bodies of nodes are graphs of their own. stays(arg, node): a
- * reason why the node is to stay float, or NULL. In the arena of the model. */
+ * reason why the node is to stay float, or NULL. apart: each step has
+ * codes of its own. In the arena of the model. */
 typedef const char *ort_place_stays(void *arg, const ort_node *node);
-ort_status ort_place_graph(ort_graph *graph, ort_place_stays *stays, void *arg,
+ort_status ort_place_graph(ort_graph *graph, ort_place_stays *stays, void *arg, bool apart,
                            ort_placement *place, ort_error *err);
 
 /* One node of a placement as it is there, all others float: not even what it would need beside it

@@ -100,7 +100,8 @@ static ort_status rewire_codes(writer *w, ort_node *node, ort_error *err)
 {
     for (int i = 0; i < node->input_count; i++) {
         ort_id id = node->inputs[i], numbers;
-        if (!is_coded(w, id) || !ort_place_reads(w->graph, node, i))
+        if (!is_coded(w, id) || !ort_place_reads(w->graph, node, i) ||
+            (w->place->nodes[node->id].joined && w->graph->values.data[id]->fact.value))
             continue;
         int form = ort_code_plan_form(w->options->plan, node, i);
         if (w->graph->values.data[id]->fact.value)

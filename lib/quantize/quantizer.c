@@ -27,6 +27,8 @@
 #include "quantize/seen_map.h"
 
 static const char calibration_tier[] = "avx2";
+/* Values of an equalized model are others than those of the model itself. */
+static const uint64_t equalized_mark = 0x9e3779b97f4a7c15u;
 
 struct ort_quantizer {
     ort_quantize_options options;
@@ -45,6 +47,10 @@ struct ort_quantizer {
     ort_seen_map map;
     const char **watched;
     ort_kept_samples kept; /* where more effort asks for them */
+    uint64_t mark;           /* of the model that was given */
+    ort_smoothing smoothing; /* what samples say of channels, until ort_quantizer_even */
+    const char **smoothed;   /* names of what it watches; in the model's arena */
+    bool smooths;
 };
 
 /* ---- values to observe */
@@ -62,7 +68,7 @@ static ort_status collect(ort_quantizer *q, ort_error *err)
 }
 
 /* What is kept of values: what the observer needs, or one of a rule. */
-static ort_status begin_ranges(ort_quantizer *q, const ort_model *model, ort_error *err)
+static ort_status begin_ranges(ort_quantizer *q, ort_error *err)
 {
     const ort_observer_row *observer = ort_observer_find(q->options.observer);
     bool rules = ort_code_rules_observe(&q->design.rules);
@@ -74,7 +80,7 @@ static ort_status begin_ranges(ort_quantizer *q, const ort_model *model, ort_err
                              "rules with an observer of their own don't go with %s",
                              observer->name);
     ORT_TRY(ort_ranges_make(&q->ranges, err));
-    ort_ranges_set(q->ranges, ort_model_mark(model), rules ? ORT_KEPT_BINS : observer->kept);
+    ort_ranges_set(q->ranges, q->mark, rules ? ORT_KEPT_BINS : observer->kept);
     return ORT_OK;
 }
 
@@ -101,6 +107,16 @@ static ort_status spool(ort_quantizer *q, ort_error *err)
                              : ort_error_memory(err, strlen(folder));
 }
 
+/* Of samples, how far channels reach comes first. */
+static ort_status begin_smoothing(ort_quantizer *q, ort_error *err)
+{
+    if (!(q->options.smooth <= 1))
+        return ort_error_set(err, ORT_ERROR_USAGE, "smooth is an exponent of 0 to 1, not %g",
+                             q->options.smooth);
+    q->smooths = true;
+    return ort_smoothing_find(&q->smoothing, q->model->graph, err);
+}
+
 ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
                               const ort_quantize_options *options, ort_quantizer **quantizer,
                               ort_error *err)
@@ -112,6 +128,7 @@ ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
     q->registry = env->registry;
     q->log = env->log;
     q->pool = env->pool;
+    q->mark = ort_model_mark(model) + (options->equalize ? equalized_mark : 0);
     ort_status status = ort_model_clone(model, &q->model, err);
     if (status == ORT_OK)
         status = spool(q, err);
@@ -120,9 +137,11 @@ ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
     if (status == ORT_OK)
         status = ort_design_make(&q->design, q->model, env->registry, &env->log, options, err);
     if (status == ORT_OK)
-        status = begin_ranges(q, model, err);
+        status = begin_ranges(q, err);
     if (status == ORT_OK)
         status = collect(q, err);
+    if (status == ORT_OK && options->smooth > 0)
+        status = begin_smoothing(q, err);
     if (status == ORT_OK)
         *quantizer = q;
     else
@@ -131,6 +150,19 @@ ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
 }
 
 /* ---- calibration */
+
+static ort_status watch_smoothed(ort_quantizer *q, ort_error *err)
+{
+    const size_t count = q->smoothing.list.count;
+    if (!q->smooths)
+        return ORT_OK;
+    q->smoothed = ort_arena_array(&q->model->arena, count + 1, sizeof *q->smoothed);
+    if (!q->smoothed)
+        return ort_error_memory(err, count * sizeof *q->smoothed);
+    for (size_t i = 0; i <= count; i++)
+        q->smoothed[i] = i < count ? q->smoothing.list.data[i].name : NULL;
+    return ORT_OK;
+}
 
 static ort_status open_session(ort_quantizer *q, ort_error *err)
 {
@@ -142,7 +174,8 @@ static ort_status open_session(ort_quantizer *q, ort_error *err)
         if (!strcmp(tiers[i], calibration_tier))
             env.isa = calibration_tier;
     env.threads = q->options.threads;
-    session.watched = q->watched;
+    ORT_TRY(watch_smoothed(q, err));
+    session.watched = q->smooths ? q->smoothed : q->watched;
     if (!q->env)
         ORT_TRY(ort_env_new(&env, &q->env, err));
     q->kernels = *q->env->k; /* batches give the bits of their samples alone */
@@ -154,7 +187,9 @@ static ort_status open_session(ort_quantizer *q, ort_error *err)
 static void observe(void *arg, const char *name, const ort_value *value)
 {
     ort_quantizer *q = arg;
-    ort_observed *observed = ort_ranges_find(q->ranges, name);
+    ort_observed *observed = q->smooths ? NULL : ort_ranges_find(q->ranges, name);
+    if (q->smooths && value->kind == ORT_KIND_TENSOR)
+        ort_smoothing_see(&q->smoothing, name, &value->tensor);
     if (observed && value->kind == ORT_KIND_TENSOR)
         ort_ranges_observe(q->ranges, observed, &value->tensor, q->env->pool);
 }
@@ -210,6 +245,10 @@ ort_status ort_quantizer_observe(ort_quantizer *q, ort_value *const *inputs, siz
         return ort_error_memory(err, own_count * sizeof *own);
     pick_inputs(q, inputs, own);
     ort_status status = run_sample(q, own, err);
+    if (q->smooths) {
+        free(own);
+        return status;
+    }
     if (status == ORT_OK) {
         q->ranges->samples++;
         q->ranges->tier = q->env->k->isa;
@@ -218,6 +257,24 @@ ort_status ort_quantizer_observe(ort_quantizer *q, ort_value *const *inputs, siz
         status = ort_keep_sample(&q->kept, own, own_count, err);
     free(own);
     return status;
+}
+
+/* Values got other numbers, and there are new ones: what is watched is collected anew. */
+ort_status ort_quantizer_even(ort_quantizer *q, ort_error *err)
+{
+    if (!q->smooths)
+        return ort_error_set(err, ORT_ERROR_USAGE, "nothing is to be smoothed, or it was already");
+    ort_exec_session_release(q->session);
+    q->session = NULL;
+    q->smooths = false;
+    ORT_TRY(ort_design_smooth(&q->design, &q->smoothing, q->registry, err));
+    ort_smoothing_release(&q->smoothing);
+    ort_ranges_release(q->ranges);
+    free(q->watched);
+    q->ranges = NULL;
+    q->watched = NULL;
+    ORT_TRY(begin_ranges(q, err));
+    return collect(q, err);
 }
 
 const ort_ranges *ort_quantizer_seen(const ort_quantizer *q)
@@ -361,6 +418,9 @@ static ort_status write_sites(ort_quantizer *q, ort_model *copy, ort_error *err)
 ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *err)
 {
     ort_model *copy = NULL;
+    if (q->smooths)
+        return ort_error_set(err, ORT_ERROR_USAGE, "ort_quantizer_smooth wasn't called: channels "
+                             "are to be evened by samples before ranges are observed");
     ORT_TRY(check_seen(q, err));
     ORT_TRY(settle_ranges(q, err));
     ORT_TRY(ort_model_clone(q->model, &copy, err));
@@ -434,7 +494,7 @@ static ort_status write_alone(ort_quantizer *q, ort_site *site, const ort_node *
                               ort_model *copy, ort_error *err)
 {
     ort_placement alone;
-    ORT_TRY(ort_place_alone(site->graph, &site->widest, node, &alone, err));
+    ORT_TRY(ort_place_alone(site->graph, &site->whole, node, &alone, err));
     if (ort_code_plan_half(&site->plan, node))
         alone.nodes[node->id].part = ORT_PART_FLOAT;
     ORT_TRY(ort_code_plan_settle(&site->plan, &alone, err));
@@ -453,10 +513,10 @@ ort_status ort_quantizer_write_alone(ort_quantizer *q, size_t index, ort_model *
     const ort_node *node = node_at(q, index, &site);
     if (!node)
         return no_node(index, err);
-    if (site->widest.nodes[node->id].part == ORT_PART_FLOAT &&
-        !site->widest.nodes[node->id].weights)
+    if (site->whole.nodes[node->id].part == ORT_PART_FLOAT &&
+        !site->whole.nodes[node->id].weights)
         return ort_error_set(err, ORT_ERROR_USAGE, "node '%s' (%s) can't compute on codes: %s",
-                             node->name, node->op_type, site->widest.nodes[node->id].why);
+                             node->name, node->op_type, site->whole.nodes[node->id].why);
     ORT_TRY(check_seen(q, err));
     ORT_TRY(ort_model_clone(q->model, &copy, err));
     ort_status status = write_alone(q, site, node, copy, err);
@@ -473,6 +533,7 @@ void ort_quantizer_release(ort_quantizer *q)
         return;
     ort_exec_session_release(q->session);
     ort_kept_release(&q->kept);
+    ort_smoothing_release(&q->smoothing);
     ort_env_free(q->env);
     ort_ranges_release(q->ranges);
     free(q->watched);

@@ -74,10 +74,20 @@ static ort_range percentile_range(const bins *b, double percentile, bool symmetr
     return within(b->h, -r * b->width, r * b->width);
 }
 
-/* ---- squared errors */
+/* ---- powers of errors */
 
-/* The sum of squared errors of a grid, each bin's numbers at its center. */
-static double grid_error(const bins *b, const ort_codes_range *codes, ort_grid grid)
+/* |d|^p, by operations that are rounded alike everywhere. */
+static double powered(double d, double p)
+{
+    const double square = d * d;
+    return p > 3.5 ? square * square
+           : p > 2.75 ? square * fabs(d)
+           : p > 2.25 ? square * sqrt(fabs(d))
+                      : square;
+}
+
+/* The sum of errors of a grid to the power of p, each bin's numbers at its center. */
+static double grid_error(const bins *b, const ort_codes_range *codes, ort_grid grid, double p)
 {
     const double scale = grid.scale, least = codes->least - grid.zero_point,
                  most = codes->most - grid.zero_point;
@@ -88,8 +98,7 @@ static double grid_error(const bins *b, const ort_codes_range *codes, ort_grid g
             continue;
         double x = edge(b, k) + b->width / 2, q = nearbyint(x / scale);
         q = q < least ? least : q > most ? most : q;
-        double d = x - q * scale;
-        sum += (double)n * d * d;
+        sum += (double)n * powered(x - q * scale, p);
     }
     return sum;
 }
@@ -97,6 +106,7 @@ static double grid_error(const bins *b, const ort_codes_range *codes, ort_grid g
 typedef struct search {
     const bins *b;
     const ort_codes_range *codes;
+    double power;
     double part[2], best; /* of the least and the most */
 } search;
 
@@ -108,7 +118,7 @@ static ort_range part_of(const search *s, const double part[2])
 static void try_parts(search *s, const double part[2])
 {
     ort_range r = part_of(s, part);
-    double error = grid_error(s->b, s->codes, ort_grid_of(s->codes, r.least, r.most));
+    double error = grid_error(s->b, s->codes, ort_grid_of(s->codes, r.least, r.most), s->power);
     if (error < s->best) {
         s->best = error;
         memcpy(s->part, part, sizeof s->part);
@@ -130,9 +140,9 @@ static void move_end(search *s, int end, double step)
 }
 
 /* The ends are moved in turn, in steps that become finer. */
-static ort_range mse_range(const bins *b, const ort_codes_range *codes)
+static ort_range error_range(const bins *b, const ort_codes_range *codes, double power)
 {
-    search s = {b, codes, {1, 1}, INFINITY};
+    search s = {b, codes, power, {1, 1}, INFINITY};
     try_parts(&s, (const double[2]){1, 1});
     for (double step = 1.0 / 32; step >= 1.0 / 512; step /= 4)
         for (int round = 0; round < 2; round++)
@@ -223,10 +233,34 @@ static ort_range by_entropy(const ort_observed *o, double percentile, const ort_
     return unroll(&o->histogram, &b) ? entropy_range(&b, codes) : by_ends(o, percentile, codes);
 }
 
-static ort_range by_error(const ort_observed *o, double percentile, const ort_codes_range *codes)
+static ort_range by_power(const ort_observed *o, double power, const ort_codes_range *codes)
 {
     bins b;
-    return unroll(&o->histogram, &b) ? mse_range(&b, codes) : by_ends(o, percentile, codes);
+    return unroll(&o->histogram, &b) ? error_range(&b, codes, power) : by_ends(o, 0, codes);
+}
+
+static ort_range by_squares(const ort_observed *o, double percentile, const ort_codes_range *codes)
+{
+    (void)percentile;
+    return by_power(o, 2, codes);
+}
+
+static ort_range by_l25(const ort_observed *o, double percentile, const ort_codes_range *codes)
+{
+    (void)percentile;
+    return by_power(o, 2.5, codes);
+}
+
+static ort_range by_l3(const ort_observed *o, double percentile, const ort_codes_range *codes)
+{
+    (void)percentile;
+    return by_power(o, 3, codes);
+}
+
+static ort_range by_l4(const ort_observed *o, double percentile, const ort_codes_range *codes)
+{
+    (void)percentile;
+    return by_power(o, 4, codes);
 }
 
 static const ort_observer_row rows[] = {
@@ -235,9 +269,12 @@ static const ort_observer_row rows[] = {
                                 by_percentile},
     [ORT_OBSERVE_ENTROPY] = {"entropy", "what keeps most of the distribution's information",
                              ORT_KEPT_BINS, by_entropy},
-    [ORT_OBSERVE_MSE] = {"mse", "what has the least squared error", ORT_KEPT_BINS, by_error},
+    [ORT_OBSERVE_MSE] = {"mse", "what has the least squared error", ORT_KEPT_BINS, by_squares},
     [ORT_OBSERVE_AVERAGE] = {"moving-average", "the mean ends of samples, later ones weighing more",
                              ORT_KEPT_AVERAGES, by_average},
+    [ORT_OBSERVE_L25] = {"l2.5", "what has the least sum of |error|^2.5", ORT_KEPT_BINS, by_l25},
+    [ORT_OBSERVE_L3] = {"l3", "what has the least sum of |error|^3", ORT_KEPT_BINS, by_l3},
+    [ORT_OBSERVE_L4] = {"l4", "what has the least sum of |error|^4", ORT_KEPT_BINS, by_l4},
 };
 
 const ort_observer_row *ort_observer_find(ort_observer observer)

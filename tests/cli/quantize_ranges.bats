@@ -126,5 +126,5 @@ PY
     fails 2 "makes no model, on which a gate could be judged" ort-quantize calibrate "$NET" --random 1 --min-sqnr 20
     fails 2 "One MODEL|one MODEL" ort-quantize calibrate "$NET" a.json --random 1
     fails 2 "belongs to" ort-quantize calibrate "$NET" --ranges a.json
-    fails 2 "none of min-max, percentile, entropy, mse, moving-average" ort-quantize calibrate "$NET" --random 1 --observer mean
+    fails 2 "none of min-max, percentile, entropy, mse, moving-average, l2.5, l3, l4" ort-quantize calibrate "$NET" --random 1 --observer mean
 }
