@@ -118,6 +118,8 @@ def depthwise(bin_dir, folder, check):
     check(one < 10, f"it is there: {one:.1f} dB with --per-tensor")
     check(each > 25, f"a scale each channel, the default: {each:.1f} dB")
     check(p.quantize("--per-tensor", "--min-sqnr", "20") is None, "--min-sqnr keeps the file away")
+    even = sqnr_of(p.quantize("--per-tensor", "--equalize"))
+    check(even > one + 10, f"--equalize, where one scale must do: {even:.1f} dB")
 
 
 # ---- heads that share a scale
@@ -160,6 +162,9 @@ def outliers(bin_dir, folder, check):
     rows = [r.split("\t") for r in p.tool(bin_dir / "ort-quantize", "static", p.path, *p.samples, "--sensitivity", "-q",
                                           ).stdout.splitlines() if r[0] != "#"]
     check(rows[0][0] == "MatMul_2", f"--sensitivity has the node that reads it first: {rows[0]}")
+    for option in ("--equalize", "--smooth"):
+        even = sqnr_of(p.quantize("--observer", "min-max", option))
+        check(even > 30, f"{option} spreads it over the weights: {even:.1f} dB")
     wide = folder / "o.json"
     rule = {"node": "MatMul_2", "type": "uint16", "weights": "int16"}
     wide.write_text(json.dumps({"schema": "ort-overrides/1", "overrides": [rule]}))
