@@ -277,8 +277,8 @@ ORT_WARN_UNUSED ort_status ort_sessions_compare(const ort_session *a, const ort_
 /* Which part of what a value held on samples its codes cover: all of it; all but the outermost
  * numbers; that whose clipped distribution differs least from what codes make of it; that with the
  * least squared error; from the mean least to the mean largest number of a sample, in which each
- * sample weighs a hundredth and what came before the rest, so that the order of samples counts; that
- * with the least sum of |error|^2.5, ^3 or ^4, which cut off less than squares do. */
+ * sample weighs a hundredth and what came before the rest, so that the order of samples counts;
+ * that with the least sum of |error|^2.5, ^3 or ^4, which cut off less than squares do. */
 typedef enum ort_observer {
     ORT_OBSERVE_MIN_MAX,
     ORT_OBSERVE_PERCENTILE,
@@ -320,8 +320,8 @@ typedef struct ort_quantize_options {
     const char *folder; /* where results too large for memory are kept meanwhile; NULL: memory */
     /* Channels that reach equally far, so that one scale serves them. */
     bool equalize;                  /* between products, by their weights (Nagel et al. 2019) */
-    double smooth;                  /* before products of matrices, by samples: the exponent alpha of
-                                     * SmoothQuant, 0 to 1; 0: not. See ort_quantizer_smooth. */
+    double smooth;                  /* before products of matrices, by samples: the exponent alpha
+                                     * of SmoothQuant, 0 to 1; 0: not. See ort_quantizer_smooth. */
 } ort_quantize_options;
 #define ORT_QUANTIZE_OPTIONS_INIT \
     {sizeof(ort_quantize_options), ORT_DTYPE_UINT8, ORT_DTYPE_INT8, false, false, false, false, \

@@ -55,8 +55,8 @@ void ort_channel_reach(const ort_channel_move *move, const ort_channel_parts *pa
  * logarithms decide nothing; 1 where one of them is 0. */
 float ort_channel_factor(double from, double to, double alpha);
 
-/* Sources are divided by the factors, readers multiplied. Constants are replaced by copies. Without a
- * source a Mul divides the value before the readers; *mul is it then, or NULL. */
+/* Sources are divided by the factors, readers multiplied. Constants are replaced by copies. Without
+ * a source a Mul divides the value before the readers; *mul is it then, or NULL. */
 ort_status ort_channel_move_apply(ort_channel_move *move, const float *factors, ort_node **mul,
                                   ort_error *err);
 

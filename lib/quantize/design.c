@@ -280,7 +280,8 @@ static ort_status equalize(ort_design *d, const ort_log *log, ort_error *err)
 {
     size_t moved;
     ORT_TRY(ort_equalize(d->model->graph, &moved, err));
-    ort_log_write(log, ORT_LOG_INFO, "equalize: %zu pairs of products got factors a channel", moved);
+    ort_log_write(log, ORT_LOG_INFO, "equalize: %zu pairs of products got factors a channel",
+                  moved);
     return ORT_OK;
 }
 

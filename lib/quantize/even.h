@@ -1,13 +1,14 @@
 /* even.h - channels of a value made to reach equally far before codes are chosen, so that one scale
  * serves them: what factors, where; channel_move.h moves them.
  *
- *     equalize  between two products, by their weights alone: s = sqrt(r1 / r2) for each channel, r1
- *               and r2 being its largest magnitudes in the weights before and behind (Nagel et al.,
- *               "Data-Free Quantization Through Weight Equalization and Bias Correction", ICCV
- *               2019, equation 11), in rounds until nothing changes. A channel with small weights and
- *               a large bias would reach further than all others then: its bias limits the factor,
- *               and where weights are next to nothing the mean of all factors is taken. (Section 4.1.3 takes such biases on to the
- *               next layer by the norms' statistics, which a folded model has no more.)
+ *     equalize  between two products, by their weights alone: s = sqrt(r1 / r2) for each channel,
+ *               r1 and r2 being its largest magnitudes in the weights before and behind (Nagel et
+ *               al., "Data-Free Quantization Through Weight Equalization and Bias Correction", ICCV
+ *               2019, equation 11), in rounds until nothing changes. A channel with small weights
+ *               and a large bias would reach further than all others then: its bias limits the
+ *               factor, and where weights are next to nothing the mean of all factors is taken.
+ *               (Section 4.1.3 takes such biases on to the next layer by the norms' statistics,
+ *               which a folded model has no more.)
  *     smooth    before products of matrices, by what they read on samples:
  *               s = max|x|^alpha / max|w|^(1 - alpha) (Xiao et al., "SmoothQuant: Accurate and
  *               Efficient Post-Training Quantization for Large Language Models", ICML 2023,

@@ -24,7 +24,7 @@ typedef struct ort_place_node {
     ort_part part;
     const char *why; /* of ORT_PART_FLOAT */
     bool weights;    /* of ORT_PART_FLOAT, recurrent: its weights are codes all the same */
-    bool joined;     /* with steps beside it one function (place_join.h): its constants stay floats */
+    bool joined;     /* with steps beside it one function (place_join.h); constants stay floats */
 } ort_place_node;
 
 typedef struct ort_place_value {

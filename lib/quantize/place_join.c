@@ -32,7 +32,8 @@ static ort_id common_root(const ort_graph *graph, const ort_node *node, const or
     return root;
 }
 
-/* Of what the node computes; what is folded into a node that is no such step goes where that goes. */
+/* Of what the node computes; what is folded into a node that is no such step goes where that
+ * goes. */
 static ort_id root_of(const ort_graph *graph, const ort_placement *place, const ort_node *node,
                       const ort_id *roots)
 {

@@ -708,6 +708,7 @@ static void quantizing(test_state *test)
     CHECK_REFUSED(ort_quantizer_calibrate(NULL, &t.x, 1, NULL));
     CHECK_REFUSED(ort_quantizer_calibrate(kept, NULL, 1, NULL));
     CHECK_REFUSED(ort_quantizer_calibrate(kept, &t.x, 2, NULL));
+    CHECK_REFUSED(ort_quantizer_smooth(NULL, NULL));
     CHECK_REFUSED(ort_quantizer_override(NULL, NULL, NULL));
     CHECK_REFUSED(ort_quantizer_override(kept, "{}", NULL));
     CHECK(!ort_quantizer_override(kept, NULL, NULL));
