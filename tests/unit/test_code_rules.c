@@ -65,7 +65,9 @@ static void refuses(test_state *test)
     CHECK(rule_refused("\"node\":\"b\",\"range\":[1,2]", "least <= 0"));
     CHECK(rule_refused("\"node\":\"b\",\"range\":[-1]", "[least, most]"));
     CHECK(rule_refused("\"value\":\"b\",\"weights\":\"int4\"", "are of nodes"));
-    CHECK(rule_refused("\"node\":\"b\",\"type\":\"float16\"", "allowed: int8, uint8"));
+    CHECK(rule_refused("\"value\":\"b\",\"type\":\"float16\"", "what nodes compute in"));
+    CHECK(rule_refused("\"node\":\"b\",\"weights\":\"float16\"", "allowed: int8, uint8"));
+    CHECK(rule_refused("\"node\":\"b\",\"type\":\"bfloat16\"", "allowed: int8, uint8"));
 }
 
 static void matches(test_state *test)
