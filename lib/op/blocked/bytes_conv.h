@@ -52,6 +52,19 @@ static inline int64_t blocks_of(int64_t channels)
     return ort_blocked_count(channels, ORT_BYTES_BLOCK);
 }
 
+/* Numbers of whole blocks. */
+static inline int64_t lanes_of(const bytes_state *s)
+{
+    return (s->depthwise ? 1 : s->group) * s->group_blocks * ORT_BYTES_BLOCK;
+}
+
+/* Where a map's number is among them. */
+static inline int64_t lane_of(const bytes_state *s, int64_t map)
+{
+    const int64_t maps = s->depthwise ? s->maps : s->maps / s->group;
+    return map / maps * s->group_blocks * ORT_BYTES_BLOCK + map % maps;
+}
+
 /* Channels of whole blocks, and the others with those that fill their last word: products read four
  * of a plain pixel. */
 static inline int64_t whole_channels(const bytes_state *s)
@@ -90,5 +103,7 @@ ort_status ort_bytes_find_rests(ort_prep *p, bytes_state *s, const ort_tensor *w
 /* The filters as s->w, and the sums of their weights, of whole blocks. */
 ort_status ort_bytes_pack_filters(ort_prep *p, const bytes_state *s, const ort_tensor *w,
                                   int32_t *out, int32_t *sums, ort_error *err);
+/* bytes_prepare.c: fills the state of BytesConv and BytesConvFloat. */
+ort_status ort_bytes_conv_prepare(ort_prep *p, ort_error *err);
 
 #endif

@@ -1,0 +1,159 @@
+/* bytes_prepare.c - what a convolution in the layout of bytes makes of its constants before runs:
+ * the filters in the order in which products read them, and bias and scale of whole blocks, in
+ * which all zero points and scales of the file are folded (bytes_conv.c says how).
+ */
+#include <string.h>
+
+#include "op/blocked/bytes_conv.h"
+#include "op/shared/integer.h"
+#include "tensor/scalar.h"
+
+static ort_status fill_shift(ort_prep *p, bytes_state *s, ort_error *err)
+{
+    const ort_tensor *b = ort_prep_constant(p, B);
+    float *shift = ort_arena_array(p->arena, (size_t)lanes_of(s), sizeof *shift);
+    if (!shift)
+        return ort_error_memory(err, (size_t)lanes_of(s) * sizeof *shift);
+    memset(shift, 0, (size_t)lanes_of(s) * sizeof *shift);
+    for (int64_t m = 0; m < s->maps && b; m++)
+        shift[lane_of(s, m)] = ((const float *)b->data)[m];
+    s->shift = shift;
+    return ORT_OK;
+}
+
+/* Bias and scale of whole blocks: the input's zero point in the one, all three scales in the
+ * other. */
+static ort_status fill_numbers(ort_prep *p, bytes_state *s, const int32_t *sums, ort_error *err)
+{
+    const size_t count = (size_t)lanes_of(s);
+    const ort_tensor *w_scale = ort_prep_constant(p, W_SCALE), *b = ort_prep_constant(p, B);
+    int32_t *bias = ort_arena_array(p->arena, count, sizeof *bias);
+    float *scale = ort_arena_array(p->arena, count, sizeof *scale), x_scale = 0, y_scale = 1;
+    if (!bias || !scale)
+        return ort_error_memory(err, count * sizeof *bias);
+    memset(bias, 0, count * sizeof *bias);
+    memset(scale, 0, count * sizeof *scale);
+    ort_tensor_one_f32(ort_prep_constant(p, X_SCALE), &x_scale);
+    ort_tensor_one_f32(ort_prep_constant(p, Y_SCALE), &y_scale);
+    for (int64_t m = 0; m < s->maps; m++) {
+        int64_t at = lane_of(s, m);
+        uint32_t from_zero = (uint32_t)sums[at] * (uint32_t)s->x_zero;
+        bias[at] = (int32_t)((b ? ((const uint32_t *)b->data)[m] : 0) - from_zero);
+        scale[at] = x_scale * ((const float *)w_scale->data)[ort_tensor_count(w_scale) == 1
+                                                                 ? 0 : m] / y_scale;
+    }
+    s->bias = bias;
+    s->scale = scale;
+    if (s->winograd) {
+        s->winograd->w = s->w;
+        s->winograd->bias = bias;
+        s->winograd->scale = scale;
+    }
+    return ORT_OK;
+}
+
+static ort_status check_constants(ort_prep *p, ort_error *err)
+{
+    const ort_tensor *w = ort_prep_constant(p, W), *b = ort_prep_constant(p, B);
+    if (!w || w->shape.rank < 3 || w->shape.rank > 4 || ort_tensor_count(w) == 0)
+        return ort_prep_fail(p, err, "the weight isn't a constant of one or two spatial axes, with "
+                                     "elements");
+    for (int i = X_SCALE; i <= Y_ZERO; i++) {
+        const ort_tensor *t = ort_prep_constant(p, i);
+        if (p->op->variant && (i != W_ZERO || ort_prep_dtype(p, W_ZERO) == ORT_DTYPE_UNDEFINED))
+            continue;
+        if (!t || (ort_tensor_count(t) != 1 && ((i != W_SCALE && i != W_ZERO) ||
+                                                ort_tensor_count(t) != w->shape.dim[0])))
+            return ort_prep_fail(p, err, "input %d isn't a constant that fits", i);
+    }
+    if (ort_prep_dtype(p, B) != ORT_DTYPE_UNDEFINED &&
+        (!b || ort_tensor_count(b) != w->shape.dim[0]))
+        return ort_prep_fail(p, err, "the bias isn't a constant that fits");
+    return ORT_OK;
+}
+
+static bool is_line(const bytes_state *s)
+{
+    return s->plain && s->channels == 1 &&
+           (s->spec.rank == 0 || s->spec.dilation[s->spec.rank - 1] == 1);
+}
+
+/* Sets s->winograd where it pays. */
+static ort_status choose_winograd(ort_prep *p, bytes_state *s, ort_error *err)
+{
+    ort_bytes_winograd of = {.channels = s->channels, .maps = s->maps, .x_zero = s->x_zero,
+                             .y_zero = s->y_zero};
+    if (s->floats || s->rested || s->plain || s->group > 1 || s->kernel[0] != 3 ||
+        s->kernel[1] != 3 || !ort_bytes_winograd_pays(p, &of, &s->spec))
+        return ORT_OK;
+    s->winograd = ort_arena_alloc(p->arena, sizeof of);
+    if (!s->winograd)
+        return ort_error_memory(err, sizeof of);
+    *s->winograd = of;
+    return ORT_OK;
+}
+
+/* int32 of the packed filters. */
+static int64_t filter_words(const ort_prep *p, const bytes_state *s)
+{
+    const int64_t groups = s->depthwise ? 1 : s->group;
+    if (s->winograd)
+        return ort_bytes_winograd_words(p->k, s->winograd);
+    return groups * s->group_blocks * s->panel_words * (s->depthwise ? 1 : ORT_BYTES_BLOCK);
+}
+
+/* Of a block where it is depthwise: twice as many where there are rests. */
+static int64_t words_of_panel(const bytes_state *s)
+{
+    if (s->depthwise)
+        return s->k->depthwise_words(s->kernel) * (s->rested ? 2 : 1);
+    if (s->line)
+        return s->kernel[0] * line_words(s);
+    int64_t channels = taps_of(s) * (whole_channels(s) + part_channels(s)) +
+                       s->rests.count[0] * ORT_BYTES_BLOCK +
+                       s->rests.count[1] * rest_stretch(s) * part_channels(s);
+    return channels * s->k->wide / 4;
+}
+
+ort_status ort_bytes_conv_prepare(ort_prep *p, ort_error *err)
+{
+    bytes_state *s = p->state;
+    ORT_TRY(check_constants(p, err));
+    const ort_tensor *w = ort_prep_constant(p, W);
+    s->k = &p->k->bytes;
+    s->floats = p->op->variant != 0;
+    s->maps = w->shape.dim[0];
+    s->channels = w->shape.dim[1];
+    s->kernel[0] = w->shape.rank == 4 ? w->shape.dim[2] : 1;
+    s->kernel[1] = w->shape.dim[w->shape.rank - 1];
+    if (s->group < 1 || s->maps % s->group)
+        return ort_prep_fail(p, err, "group %lld doesn't fit", (long long)s->group);
+    s->plain = p->in[0]->type.rank == w->shape.rank;
+    s->depthwise = s->group > 1 && s->channels == 1 && s->maps == s->group;
+    if (s->plain && (s->group > 1 || s->channels > PLAIN_CHANNELS))
+        return ort_prep_fail(p, err, "the input has too many channels that aren't in blocks");
+    if (s->group > 1 && s->channels == 1 && !s->depthwise)
+        return ort_prep_fail(p, err, "groups of one channel have more than one filter");
+    s->x_zero = ort_bytes_zero(ort_prep_constant(p, X_ZERO), ORT_DTYPE_UINT8);
+    s->y_zero = ort_bytes_zero(ort_prep_constant(p, Y_ZERO), ORT_DTYPE_UINT8);
+    s->group_blocks = blocks_of(s->depthwise ? s->maps : s->maps / s->group);
+    ORT_TRY(ort_bytes_find_rests(p, s, w, err));
+    s->line = !s->rested && is_line(s);
+    s->panel_words = words_of_panel(s);
+    ORT_TRY(choose_winograd(p, s, err));
+    size_t lanes = (size_t)lanes_of(s);
+    size_t words = (size_t)filter_words(p, s);
+    bool fill;
+    int32_t *packed = ort_prep_pack(p, s->winograd ? "tiles" : "filter", 1u << W | 1u << W_ZERO,
+                                    (words + lanes) * sizeof *packed, &fill);
+    if (!packed)
+        return ort_error_memory(err, words * sizeof *packed);
+    s->w = packed;
+    ort_prep_absorb(p, W);
+    if (fill)
+        ORT_TRY(ort_bytes_pack_filters(p, s, w, packed, packed + words, err));
+    s->sums = packed + words;
+    if (!s->floats)
+        ORT_TRY(ort_bytes_after_prepare(p, s->turned != 0, &s->after, err));
+    return s->floats ? fill_shift(p, s, err) : fill_numbers(p, s, packed + words, err);
+}
