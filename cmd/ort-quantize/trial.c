@@ -37,11 +37,32 @@ static ort_status keep_sample(void *arg, ort_value *const *inputs, size_t count,
     return ORT_OK;
 }
 
+/* NULL where the model had no such input, or nobody gave it. */
+static ort_value *input_named(const trial *t, ort_value *const *inputs, const char *name)
+{
+    for (size_t i = 0; i < t->names.count && i < t->inputs; i++)
+        if (!strcmp(t->names.items[i], name))
+            return inputs[i];
+    return NULL;
+}
+
+ort_status trial_session_run(const trial *t, const ort_session *session, ort_value *const *inputs,
+                             ort_value **out, ort_error *err)
+{
+    const size_t count = ort_session_input_count(session);
+    ort_value **own = tool_alloc((count + 1) * sizeof *own);
+    for (size_t i = 0; i < count; i++)
+        own[i] = input_named(t, inputs, ort_session_input_name(session, i));
+    ort_status status = ort_session_run(session, NULL, own, count, NULL, out, t->outputs, NULL,
+                                        err);
+    free(own);
+    return status;
+}
+
 static int run_sample(const trial *t, const ort_session *session, size_t sample, ort_value **out)
 {
     ort_error err = {0};
-    return ort_session_run(session, NULL, t->in[sample], t->inputs, NULL, out, t->outputs, NULL,
-                           &err) == ORT_OK
+    return trial_session_run(t, session, t->in[sample], out, &err) == ORT_OK
                ? 0
                : tool_fail_in(t->q->path, &err);
 }
@@ -62,6 +83,8 @@ static int run_float(trial *t)
     int status = trial_session(t, t->q->original, &session);
     if (status == 0)
         t->outputs = ort_session_output_count(session);
+    for (size_t i = 0; status == 0 && i < ort_session_input_count(session); i++)
+        string_list_add(&t->names, ort_session_input_name(session, i));
     for (size_t i = 0; i < t->samples && status == 0; i++) {
         t->out[i] = calloc(t->outputs + 1, sizeof *t->out[i]);
         status = t->out[i] ? run_sample(t, session, i, t->out[i])
@@ -172,5 +195,6 @@ void trial_close(trial *t)
         drop_values(t->in[i], t->inputs);
         drop_values(t->out[i], t->outputs);
     }
+    string_list_release(&t->names);
     ort_env_free(t->env);
 }

@@ -14,6 +14,7 @@ typedef struct trial {
     ort_env *env;
     size_t total;            /* samples there are; every so many is kept */
     size_t inputs, outputs;  /* of the float model */
+    string_list names;       /* of its inputs; weights among them are no inputs of others */
     size_t samples;          /* kept */
     ort_value **in[TRIAL_SAMPLES], **out[TRIAL_SAMPLES];
 } trial;
@@ -41,6 +42,9 @@ typedef struct trial_tally {
 } trial_tally;
 
 int trial_session(const trial *t, ort_model *model, ort_session **session);
+/* The float model's inputs, in its order, given by name; `out` as the float model has them. */
+ort_status trial_session_run(const trial *t, const ort_session *session, ort_value *const *inputs,
+                             ort_value **out, ort_error *err);
 trial_tally *trial_tallies(const trial *t);
 int trial_add(const trial *t, trial_tally *tallies, ort_value *const *floats,
               ort_value *const *others);

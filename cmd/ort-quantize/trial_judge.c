@@ -38,13 +38,12 @@ static void count_correct(judging *j)
     }
 }
 
-static ort_status run_sides(judging *j, ort_value *const *inputs, size_t count, ort_error *err)
+static ort_status run_sides(judging *j, ort_value *const *inputs, ort_error *err)
 {
     ort_status status = ORT_OK;
     for (int s = 0; s < SIDES && status == ORT_OK; s++) {
         memset(j->out[s], 0, j->t->outputs * sizeof *j->out[s]);
-        status = ort_session_run(j->sessions[s], NULL, inputs, count, NULL, j->out[s],
-                                 j->t->outputs, NULL, err);
+        status = trial_session_run(j->t, j->sessions[s], inputs, j->out[s], err);
     }
     return status;
 }
@@ -52,7 +51,8 @@ static ort_status run_sides(judging *j, ort_value *const *inputs, size_t count, 
 static ort_status judge_sample(void *arg, ort_value *const *inputs, size_t count, ort_error *err)
 {
     judging *j = arg;
-    ort_status status = run_sides(j, inputs, count, err);
+    ort_status status = run_sides(j, inputs, err);
+    (void)count;
     if (status == ORT_OK && trial_add(j->t, j->tallies, j->out[FLOAT_SIDE],
                                       j->out[INTEGER_SIDE]) != 0)
         status = ORT_ERROR_DATA;

@@ -160,21 +160,24 @@ for line in page.splitlines():
     if line.startswith("## "):
         domain = line[3:]
     cells = [c.strip() for c in line.strip("|").split("|")]
-    if len(cells) == 4 and cells[1].isdigit():
+    if len(cells) == 3 + len(report["providers"]) and cells[1].isdigit():
         by_row[domain, cells[0], int(cells[1])] = cells
 assert list(by_row) == rows, set(rows) ^ set(by_row)
 heads = re.findall(r"^\| operator \| since \| types \| (.*) \|$", page, re.M)
 assert set(heads) == {" | ".join(report["providers"])}
 for o in report["operators"]:
     cells = by_row[o["domain"], o["op_type"], o["since"]]
-    assert cells[3] == ("removed" if o["deprecated"] else "yes" if "cpu" in o["providers"] else "no")
+    for at, provider in enumerate(report["providers"]):
+        runs = "yes" if provider in o["providers"] else "no"
+        assert cells[3 + at] == ("removed" if o["deprecated"] else runs), cells
     for p in o["inputs"] + o["outputs"]:
         assert re.search(rf"(^|[ ,]){re.escape(p['name'])}(, [^:]*)?: {re.escape(p['types'])}( |$)",
                          cells[2]), (cells, p)
-runs = sum("cpu" in o["providers"] for o in report["operators"])
+runs = "; ".join(f"{p} runs {sum(p in o['providers'] for o in report['operators'])}"
+                 for p in report["providers"])
 counts = f"{len({r[:2] for r in rows})} operators, {len(rows)} versions"
 last = open("supports.txt").read().splitlines()[-1]
-assert counts in page and last.startswith(counts) and last.endswith(f"cpu runs {runs}"), last
+assert counts in page and last.startswith(counts) and last.endswith(runs), last
 PY
 }
 
