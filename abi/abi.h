@@ -10,6 +10,7 @@
 #define ABI_H
 
 #include <ort.h>
+#include <pthread.h>
 #include <stdarg.h>
 
 /* ------------------------------------------------------------------------------- the border -- */
@@ -204,7 +205,10 @@ struct OrtSession {
     size_t *defaults; /* inputs with one: overridable initializers */
     size_t default_count, output_count;
     struct abi_profiler *profiler; /* or NULL */
+    pthread_mutex_t lock;          /* of jobs */
+    struct abi_job *jobs;          /* runs in the background, run.c */
 };
+void abi_wait_for_jobs(OrtSession *session);
 bool abi_session_has(const OrtSession *session, const char *name, bool input);
 
 /* What runs write into a profile, one at a time. */

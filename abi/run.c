@@ -6,7 +6,6 @@
  */
 #include "abi.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,19 +116,83 @@ OrtStatus *abi_Run(OrtSession *session, const OrtRunOptions *options,
 
 /* -------------------------------------------------------------------------- in the background */
 
-typedef struct job {
+/* A session keeps its threads until they have ended: whoever has released it may unload the
+ * library, in whose code they would return otherwise. */
+struct abi_job {
+    struct abi_job *next;
+    pthread_t thread;
     request request;
     RunAsyncCallbackFn done;
     void *user_data;
-} job;
+    bool ended;    /* under the session's lock */
+    bool orphaned; /* its own callback has released the session */
+};
 
 static void *work(void *arg)
 {
-    job *j = arg;
+    struct abi_job *j = arg;
+    OrtSession *session = j->request.session;
     OrtStatus *status = run(&j->request);
     j->done(j->user_data, j->request.outputs, status ? 0 : j->request.output_count, status);
-    free(j);
+    if (j->orphaned) {
+        free(j);
+        return NULL;
+    }
+    pthread_mutex_lock(&session->lock);
+    j->ended = true;
+    pthread_mutex_unlock(&session->lock);
     return NULL;
+}
+
+/* Out of the session's list: those that have ended, or all. */
+static struct abi_job *take_jobs(OrtSession *session, bool all)
+{
+    struct abi_job *taken = NULL, **at = &session->jobs;
+    pthread_mutex_lock(&session->lock);
+    while (*at) {
+        struct abi_job *j = *at;
+        if (!all && !j->ended) {
+            at = &j->next;
+            continue;
+        }
+        *at = j->next;
+        j->next = taken;
+        taken = j;
+    }
+    pthread_mutex_unlock(&session->lock);
+    return taken;
+}
+
+static void join(struct abi_job *jobs)
+{
+    while (jobs) {
+        struct abi_job *j = jobs;
+        jobs = j->next;
+        if (pthread_equal(j->thread, pthread_self())) {
+            j->orphaned = true;
+            pthread_detach(j->thread);
+            continue;
+        }
+        pthread_join(j->thread, NULL);
+        free(j);
+    }
+}
+
+void abi_wait_for_jobs(OrtSession *session)
+{
+    join(take_jobs(session, true));
+}
+
+static int start(OrtSession *session, struct abi_job *j)
+{
+    pthread_mutex_lock(&session->lock); /* the job is listed before its callback can look */
+    int failed = pthread_create(&j->thread, NULL, work, j);
+    if (!failed) {
+        j->next = session->jobs;
+        session->jobs = j;
+    }
+    pthread_mutex_unlock(&session->lock);
+    return failed;
 }
 
 /* The arrays and what they hold stay the client's until its callback is called, which frees the
@@ -140,19 +203,17 @@ OrtStatus *abi_RunAsync(OrtSession *session, const OrtRunOptions *options,
                         OrtValue **outputs, RunAsyncCallbackFn done, void *user_data)
 {
     ABI_CHECK(done, "run_async_callback is NULL");
-    job *j = malloc(sizeof *j);
+    ABI_CHECK(session, "session is NULL");
+    struct abi_job *j = malloc(sizeof *j);
     if (!j)
         return abi_no_memory();
-    *j = (job){
-        {session, options, input_names, inputs, input_count, output_names, output_count, outputs},
-        done,
-        user_data};
-    pthread_t thread;
-    pthread_attr_t detached;
-    pthread_attr_init(&detached);
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    int failed = pthread_create(&thread, &detached, work, j);
-    pthread_attr_destroy(&detached);
+    join(take_jobs(session, false));
+    *j = (struct abi_job){
+        .request = {session, options, input_names, inputs, input_count, output_names,
+                    output_count, outputs},
+        .done = done,
+        .user_data = user_data};
+    int failed = start(session, j);
     if (!failed)
         return NULL;
     free(j);

@@ -286,6 +286,7 @@ static OrtStatus *create(OrtEnv *env, const source *from, const OrtSessionOption
         return abi_no_memory();
     abi_env_retain(env);
     session->env = env;
+    pthread_mutex_init(&session->lock, NULL);
     OrtStatus *status = NULL;
     if (make(env->env, from, options, session, &err) != ORT_OK)
         status = explain_load(from, &err);
@@ -334,6 +335,8 @@ void abi_ReleaseSession(OrtSession *session)
 {
     if (!session)
         return;
+    abi_wait_for_jobs(session);
+    pthread_mutex_destroy(&session->lock);
     abi_ReleaseStatus(abi_profiler_free(session->profiler));
     ort_session_free(session->session);
     ort_model_free(session->model);
