@@ -325,7 +325,7 @@ typedef struct ort_quantize_options {
 } ort_quantize_options;
 #define ORT_QUANTIZE_OPTIONS_INIT \
     {sizeof(ort_quantize_options), ORT_DTYPE_UINT8, ORT_DTYPE_INT8, false, false, false, false, \
-     false, ORT_OBSERVE_L25, 99.999, 0, NULL, NULL, NULL, false, false, false, false, false,    \
+     false, ORT_OBSERVE_MSE, 99.999, 0, NULL, NULL, NULL, false, false, false, false, false,    \
      false, NULL, false, 0}
 ORT_INIT_(ort_quantize_options, ORT_QUANTIZE_OPTIONS_INIT)
 

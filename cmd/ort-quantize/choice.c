@@ -8,9 +8,13 @@
 #include "ranges.h"
 #include "trial.h"
 
-/* Squares cut off the most, min-max nothing. */
-static const ort_observer observers[] = {ORT_OBSERVE_L25, ORT_OBSERVE_MSE, ORT_OBSERVE_L3,
+/* The usual one first. Squares cut off the most, min-max nothing. */
+static const ort_observer observers[] = {ORT_OBSERVE_MSE, ORT_OBSERVE_L25, ORT_OBSERVE_L3,
                                          ORT_OBSERVE_L4, ORT_OBSERVE_MIN_MAX};
+
+/* What another observer must bring: less is chance, as few samples judge, and those that ranges
+ * come of. */
+static const double least_gain_db = 0.5;
 
 /* ranges NULL: the samples are seen again, which what is refined needs. */
 static int make(quantizing *q, const ort_quantize_options *options, const ort_ranges *ranges,
@@ -33,11 +37,11 @@ static int make(quantizing *q, const ort_quantize_options *options, const ort_ra
     return status;
 }
 
-/* The best model so far. */
+/* The best model so far: the first one, where no other is better than it by `gain` dB. */
 typedef struct race {
     const trial *t;
     ort_model *model;
-    double db;
+    double db, gain, bar; /* bar: what the others must reach */
     size_t at, tried;
 } race;
 
@@ -45,7 +49,9 @@ static int enter(race *r, ort_model *model)
 {
     nearness_to_float near = {0};
     int status = trial_run(r->t, model, &near);
-    if (status == 0 && (r->tried == 0 || near.sqnr_db > r->db)) {
+    if (status == 0 && r->tried == 0)
+        r->bar = near.sqnr_db + r->gain;
+    if (status == 0 && (r->tried == 0 || (near.sqnr_db > r->db && near.sqnr_db >= r->bar))) {
         ort_model *last = r->model;
         r->model = model;
         r->db = near.sqnr_db;
@@ -68,7 +74,7 @@ int choose_observer(quantizing *q, const ort_quantize_options *options, const or
 {
     ort_quantize_options own = *options;
     trial t = {0};
-    race r = {.t = &t};
+    race r = {.t = &t, .gain = least_gain_db};
     int status = trial_open(&t, q, q->samples.at);
     for (size_t i = 0; i < sizeof observers / sizeof *observers && status == 0; i++) {
         ort_model *model = NULL;
