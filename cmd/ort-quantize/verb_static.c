@@ -153,13 +153,23 @@ static int make(quantizing *q, ort_quantize_options *options, const ort_ranges *
     return status;
 }
 
+/* Observers are tried on whole models, several of which memory would have to hold. */
+static bool can_try(const quantizing *q)
+{
+    enum { MOST_MB = 32 };
+    ort_error err = {0};
+    size_t bytes;
+    return ort_model_written_bytes(q->original, &bytes, &err) == ORT_OK &&
+           bytes <= (size_t)MOST_MB << 20;
+}
+
 static int quantize(quantizing *q, const chosen *c)
 {
     ort_quantize_options options;
     ort_ranges *seen = NULL;
     quantizer_options(q, c, &options);
     warn_of_rare(&q->options);
-    const bool chooses = q->options.observer == NULL;
+    const bool chooses = q->options.observer == NULL && can_try(q);
     int status = runs_again(&q->options)
                      ? 0 : calibration_apart(q, &options, chooses, &options.observer, &seen);
     if (status == 0 && seen != NULL && chooses) /* the stamp tells it */
