@@ -371,5 +371,8 @@ int feed_open(feed *f, const feed_options *o, const ort_session *session, const 
         status = fix_option(f, i);
     if (status == 0)
         status = open_source(f, files);
+    if (status == 0 && f->once && o->parts > 0)
+        status = tool_usage("--shard takes some of many runs: of a folder, of several files, of a "
+                            "--stream; here is one");
     return status == 0 ? check_columns(f) : status;
 }

@@ -13,6 +13,7 @@ typedef struct feed_options {
     /* Each file is a run, however many there are; what can't be read twice is copied (spool.h). */
     bool samples;
     operations *operations; /* run over what files hold; or NULL */
+    int64_t part, parts; /* the runs number part, part + parts, ... alone (from 1); parts 0: all */
 } feed_options;
 
 /* -i NAME=FOLDER: a file for each run. */
@@ -50,6 +51,7 @@ typedef struct feed {
     bool tables;            /* --id and --drop were heard */
     const char *label;      /* of the stream, for messages */
     size_t in_stream;       /* records of it so far */
+    int64_t number;         /* of the present run among all, those of other parts too; from 1 */
     char *place;            /* of the present record */
 } feed;
 

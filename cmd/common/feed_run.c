@@ -120,6 +120,43 @@ static int next_item(feed *f)
     }
 }
 
+/* Is the run behind those that were numbered of another part? */
+static bool is_foreign(const feed *f)
+{
+    const feed_options *o = f->options;
+    return o->parts > 1 && f->number % o->parts != o->part - 1;
+}
+
+/* A file is passed over unread; a record has to be read for its end to be known. */
+static int pass_over(feed *f, bool *end)
+{
+    bool unread = f->stream == NULL && f->next_file < f->files.count &&
+                  !is_stream(f, f->files.items[f->next_file]);
+    int status = 0;
+    if (unread)
+        f->next_file++;
+    else
+        status = next_item(f);
+    *end = status == 0 && !unread && f->record == NULL;
+    f->number += status == 0 && !*end;
+    f->taken += status == 0 && !*end;
+    drop_run(f);
+    return status;
+}
+
+/* The record of the next run of this part; none at the end. */
+static int next_own(feed *f)
+{
+    bool end = false;
+    int status = 0;
+    while (status == 0 && !end && is_foreign(f))
+        status = pass_over(f, &end);
+    if (status == 0 && !end)
+        status = next_item(f);
+    f->number += status == 0 && f->record != NULL;
+    return status;
+}
+
 /* What the command line makes of the values of this run. */
 static int change(feed *f, const ort_tensors *from, const char *place, size_t index,
                   ort_value **inputs)
@@ -234,10 +271,11 @@ int feed_next(feed *f, ort_value **inputs, bool *end)
         inputs[i] = f->fixed[i];
     if (f->once) {
         f->done = true;
+        f->number = 1;
         return fill(f, inputs);
     }
     drop_run(f);
-    status = next_item(f);
+    status = next_own(f);
     *end = f->record == NULL;
     if (status == 0 && *end)
         status = check_columns_end(f);

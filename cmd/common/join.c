@@ -178,3 +178,25 @@ int join_part(const ort_value *value, int64_t begin, int64_t count, ort_value **
         return tool_fail(&err);
     return copy_elements(value, begin * row, count * row, *part, 0);
 }
+
+int join_turns(ort_value *const *values, size_t count, ort_value **joined)
+{
+    ort_error err = {0};
+    int rank = ort_value_rank(values[0]), status = 0;
+    int64_t dims[MOST_DIMS], row = 1, place = 0, turns = ort_value_dims(values[0])[0];
+    for (int i = 1; i < rank; i++)
+        row *= dims[i] = ort_value_dims(values[0])[i];
+    dims[0] = 0;
+    for (size_t i = 0; i < count; i++)
+        dims[0] += ort_value_dims(values[i])[0];
+    if (ort_value_new_tensor(ort_value_dtype(values[0]), rank, dims, joined, &err) != ORT_OK)
+        return tool_fail(&err);
+    for (int64_t turn = 0; turn < turns && status == 0; turn++)
+        for (size_t i = 0; i < count && status == 0; i++) {
+            if (turn >= ort_value_dims(values[i])[0])
+                continue;
+            status = copy_elements(values[i], turn * row, row, *joined, place);
+            place += row;
+        }
+    return status;
+}

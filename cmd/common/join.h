@@ -18,4 +18,8 @@ int join_columns(ort_tensors *const *records, size_t count, ort_tensors *all);
 /* Joins values that fit. Returns 0, or an exit status after saying why. */
 int join_values(ort_value *const *values, size_t count, int64_t axis, ort_value **joined);
 
+/* Rows (along the first axis, which they have and may differ in) of each value in turn: as many
+ * turns as the first has rows. */
+int join_turns(ort_value *const *values, size_t count, ort_value **joined);
+
 #endif

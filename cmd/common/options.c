@@ -273,6 +273,24 @@ static int parse_time(const char *option, const char *text, double *ms)
     return tool_usage("%s: '%s' is not a time above 0 such as 15ms, 200us or 1.5s", option, text);
 }
 
+int option_parse_shard(const char *option, const char *text, int64_t *part, int64_t *parts)
+{
+    char *end;
+    errno = 0;
+    *part = strtoll(text, &end, 10);
+    bool number = end != text && *end == '/' && errno == 0;
+    const char *second = end + 1;
+    *parts = number ? strtoll(second, &end, 10) : 0;
+    if (!number || end == second || *end != '\0' || errno != 0)
+        return tool_usage("%s: '%s' is not K/N, such as 1/4: the first of four parts", option, text);
+    if (*parts < 1)
+        return tool_usage("%s: '%s': there is at least one part", option, text);
+    if (*part < 1 || *part > *parts)
+        return tool_usage("%s: '%s': parts count from 1/%lld to %lld/%lld", option, text,
+                          (long long)*parts, (long long)*parts, (long long)*parts);
+    return 0;
+}
+
 int option_parse_dims(const char *option, const char *text, int64_t *dims, int capacity)
 {
     int rank = 0;

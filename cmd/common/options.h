@@ -123,6 +123,8 @@ int option_parse_int(const char *option, const char *text, int64_t minimum, int6
                      int64_t *out);
 int option_parse_double(const char *option, const char *text, double *out);
 int option_parse_size(const char *option, const char *text, size_t *out);
+/* "K/N": part K of N parts, K from 1. */
+int option_parse_shard(const char *option, const char *text, int64_t *part, int64_t *parts);
 /* "1x3x224x224" or "[1,3,224,224]" ('?' and -1: any); returns the rank or -1 after complaining. */
 int option_parse_dims(const char *option, const char *text, int64_t *dims, int capacity);
 

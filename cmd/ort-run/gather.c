@@ -37,12 +37,22 @@ int gather_add(gathering *g, ort_tensors *record)
     return status;
 }
 
-static int add_numbered(const gathering *g, size_t index, ort_tensors *all)
+/* Its number among the runs of all parts. */
+static size_t run_number(const gather_how *how, size_t run)
+{
+    if (how->parts == 0)
+        return run;
+    size_t steps = (size_t)how->steps, record = run / steps * (size_t)how->parts;
+    return (record + (size_t)how->part - 1) * steps + run % steps;
+}
+
+static int add_numbered(const gathering *g, size_t index, const gather_how *how, ort_tensors *all)
 {
     ort_error err = {0};
     for (size_t r = 0; r < g->count; r++) {
         const ort_tensors *record = g->records[r];
-        char *name = tool_printf("%s.%04zu", ort_tensors_name(record, index), r);
+        char *name = tool_printf("%s.%04zu", ort_tensors_name(record, index),
+                                 run_number(how, r));
         ort_status status = ort_tensors_add(all, name, ort_tensors_value(record, index), &err);
         free(name);
         if (status != ORT_OK)
@@ -107,7 +117,7 @@ static int add_output(const gathering *g, size_t index, const gather_how *how, o
         status = tool_error(ORT_ERROR_DATA, "--concat %lld: '%s': %s", (long long)axis,
                             ort_tensors_name(g->records[0], index), why);
     } else if (traits & ORT_FORMAT_MANY) {
-        status = add_numbered(g, index, all);
+        status = add_numbered(g, index, how, all);
     } else {
         status = tool_error(ORT_ERROR_DATA, "%s: '%s': %s; %s hold them one by one, -o - is a "
                             "stream of records, --concat AXIS joins them", how->path,

@@ -58,11 +58,14 @@ static int check_stdin(const run_options *o, const string_list *files)
                           : "inputs and expected outputs can't both come from stdin");
 }
 
-static int check_options(const run_options *o, const string_list *files)
+static int check_options(run_options *o, const string_list *files)
 {
-    if (files->count == 0)
+    int status = o->shard != NULL
+                     ? option_parse_shard("--shard", o->shard, &o->part, &o->parts) : 0;
+    if (status == 0 && files->count == 0)
         return tool_usage("no MODEL given");
-    int status = check_stdin(o, files);
+    if (status == 0)
+        status = check_stdin(o, files);
     if (status != 0)
         return status;
     if (o->save_optimized && !strcmp(o->save_optimized, "-") && uses_stdout(o))

@@ -13,6 +13,7 @@ typedef struct run_options {
 #define ROWS OPTION_NO_MEMBER
 #include "options.def"
     limits limits;
+    int64_t part, parts; /* of --shard; 0 without */
 } run_options;
 
 /* Where the inputs of runs come from. */
@@ -20,7 +21,7 @@ static inline feed_options run_feed(const run_options *o)
 {
     return (feed_options){&o->inputs, o->random, o->stream, o->stack,
                           o->from != NULL ? ort_format_parse(o->from) : ORT_FORMAT_AUTO,
-                          &o->ids, &o->drops};
+                          &o->ids, &o->drops, .part = o->part, .parts = o->parts};
 }
 
 /* ---- expressions over outputs: "name" or "argmax(name)" */
@@ -83,6 +84,8 @@ typedef struct gather_how {
     ort_format format; /* what it can hold */
     bool concat;       /* along `axis`, else along a new first one */
     int64_t axis;
+    int64_t part, parts; /* records that were counted are every `parts`-th, or 0: all */
+    int64_t steps;       /* runs of each */
 } gather_how;
 
 /* Keeps a copy: a recurrence writes into the same memory again. */

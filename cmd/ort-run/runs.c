@@ -191,7 +191,9 @@ static int tell(runner *r, const run_place *at)
 /* Runs of all steps over all files; 0 where nobody knows: of a stream. */
 static uint64_t expected_runs(const runner *r)
 {
-    const size_t files = r->feed.files.count;
+    const size_t parts = r->options.parts > 0 ? (size_t)r->options.parts : 1;
+    const size_t others = parts - (r->options.parts > 0 ? (size_t)r->options.part : 1);
+    const size_t files = (r->feed.files.count + others) / parts;
     uint64_t steps = r->options.steps > 0 ? (uint64_t)r->options.steps : files > 0, total;
     if (r->options.stream || __builtin_mul_overflow(steps, files > 0 ? files : 1, &total))
         return 0;
@@ -214,6 +216,14 @@ static int all_steps(runner *r, run_place *at, bool many, size_t *index, progres
     return status;
 }
 
+/* More parts than runs: no failure, the other parts have them all. */
+static void note_nothing(const runner *r)
+{
+    if (!r->options.settings.quiet)
+        fprintf(stderr, "%s: --shard %s: none of the %lld runs is in this part: nothing is written\n",
+                tool_name(), r->options.shard, (long long)r->feed.number);
+}
+
 int run_records(runner *r)
 {
     const run_options *o = &r->options;
@@ -228,7 +238,8 @@ int run_records(runner *r)
         status = feed_next(&r->feed, r->in, &end);
         if (status != 0 || end)
             break;
-        run_place at = {.record = ++r->records, .many = batch};
+        r->records++;
+        run_place at = {.record = (size_t)r->feed.number, .many = batch};
         if (r->feed.files.count > 0)
             at.path = r->feed.files.items[r->feed.next_file - 1];
         r->sink.from = feed_record(&r->feed);
@@ -242,7 +253,9 @@ int run_records(runner *r)
             status = tell(r, &at);
     }
     progress_end(&p);
-    if (status == 0 && r->records == 0 && reports(o))
+    if (status == 0 && r->records == 0 && r->feed.number > 0)
+        note_nothing(r);
+    else if (status == 0 && r->records == 0 && reports(o))
         status = tool_error(ORT_ERROR_DATA, "%s: is empty: nothing was run",
                             r->feed.label != NULL ? r->feed.label : "the inputs");
     return status;

@@ -300,6 +300,9 @@ static int write_gathered(const sink *s, size_t index)
         .format = options.format != ORT_FORMAT_AUTO ? options.format : ort_format_of_path(path),
         .concat = s->options->concat != NULL,
         .axis = s->concat_axis,
+        .part = s->options->part,
+        .parts = s->options->parts,
+        .steps = s->options->steps > 0 ? s->options->steps : 1,
     };
     ort_tensors *all = NULL;
     if (ort_format_traits(how.format, path) & ORT_FORMAT_LINES && !how.concat)

@@ -165,7 +165,7 @@ static int transform(tool *t, const ort_tensors *in, ort_tensors *out)
     return status;
 }
 
-static int handle(tool *t, const ort_tensors *in)
+int record_handle(tool *t, const ort_tensors *in)
 {
     ort_tensors *record = NULL;
     int status = new_record(t, in, &record);
@@ -196,9 +196,7 @@ static void set_format(const tool *t, const char *path, ort_read_options *option
         options->rank = -1; /* flat */
 }
 
-/* What --from, --dtype, --dims and --bytes say of `path`. */
-static int read_options(const tool *t, const char *path, int64_t dims[16],
-                        ort_read_options *options)
+int record_options(const tool *t, const char *path, int64_t dims[16], ort_read_options *options)
 {
     *options = (ort_read_options){.size = sizeof *options,
                                   .resume = t->keep_going,
@@ -261,7 +259,7 @@ static int read_stream(tool *t, FILE *stream, ort_read_options *options)
             }
         } else if (record != NULL) {
             t->operations.rate = ort_tensors_sample_rate(record);
-            status = note_failure(t, handle(t, record), place);
+            status = note_failure(t, record_handle(t, record), place);
         }
         bool end = record == NULL;
         ort_tensors_free(record);
@@ -280,7 +278,7 @@ static int read_file(tool *t, const char *path, ort_read_options *options)
         status = tool_fail(&err);
     } else {
         t->operations.rate = ort_tensors_sample_rate(in);
-        status = handle(t, in);
+        status = record_handle(t, in);
     }
     ort_tensors_free(in);
     return note_failure(t, status, t->place);
@@ -292,7 +290,7 @@ static int read_path(tool *t, const char *path)
     ort_read_options options;
     int64_t dims[16];
     bool is_stdin = !strcmp(path, "-");
-    int status = read_options(t, path, dims, &options);
+    int status = record_options(t, path, dims, &options);
     if (status != 0)
         return status;
     t->place = options.label;
@@ -397,6 +395,8 @@ int records_run(tool *t, const string_list *files)
         return tool_usage("standard input can be read once, '-' is given %d times", seen);
     if (seen == 1 && isatty(STDIN_FILENO))
         return tool_usage("no FILE given and standard input is a terminal");
+    if (t->interleave != NULL)
+        return interleave_run(t, files);
     t->many = count > 1;
     progress p;
     progress_begin(&p, "files", t->settings.no_progress || t->settings.quiet);

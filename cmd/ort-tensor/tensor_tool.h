@@ -69,6 +69,14 @@ void judge_release(tool *t);
 int records_run(tool *t, const string_list *files);
 /* EXIT_DATA when --keep-going left something out. */
 int records_close(tool *t);
+/* The operations over one record, which is then judged and written. */
+int record_handle(tool *t, const ort_tensors *in);
+/* What --from, --dtype, --dims and --bytes say of `path`. */
+int record_options(const tool *t, const char *path, int64_t dims[16], ort_read_options *options);
+
+/* ---- interleave.c */
+/* --interleave: the parts in turn. */
+int interleave_run(tool *t, const string_list *files);
 
 /* ---- report.c: members of the JSON report */
 void report_value(tool *t, const char *name, const ort_value *v);
