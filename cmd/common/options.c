@@ -282,7 +282,8 @@ int option_parse_shard(const char *option, const char *text, int64_t *part, int6
     const char *second = end + 1;
     *parts = number ? strtoll(second, &end, 10) : 0;
     if (!number || end == second || *end != '\0' || errno != 0)
-        return tool_usage("%s: '%s' is not K/N, such as 1/4: the first of four parts", option, text);
+        return tool_usage("%s: '%s' is not K/N, such as 1/4: the first of four parts", option,
+                          text);
     if (*parts < 1)
         return tool_usage("%s: '%s': there is at least one part", option, text);
     if (*part < 1 || *part > *parts)

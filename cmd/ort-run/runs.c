@@ -220,8 +220,8 @@ static int all_steps(runner *r, run_place *at, bool many, size_t *index, progres
 static void note_nothing(const runner *r)
 {
     if (!r->options.settings.quiet)
-        fprintf(stderr, "%s: --shard %s: none of the %lld runs is in this part: nothing is written\n",
-                tool_name(), r->options.shard, (long long)r->feed.number);
+        fprintf(stderr, "%s: --shard %s: none of the %lld runs is in this part: nothing is "
+                "written\n", tool_name(), r->options.shard, (long long)r->feed.number);
 }
 
 int run_records(runner *r)

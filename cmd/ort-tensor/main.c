@@ -52,7 +52,7 @@ int main(int argc, char **argv)
     if (status == 0)
         status = labels_load(t.labels, &t.label_names);
     if (status == 0)
-        status = records_run(&t, &files);
+        status = t.interleave != NULL ? interleave_run(&t, &files) : records_run(&t, &files);
     status = output_close(&t, status);
     if (status == 0)
         status = judge_finish(&t);

@@ -395,8 +395,6 @@ int records_run(tool *t, const string_list *files)
         return tool_usage("standard input can be read once, '-' is given %d times", seen);
     if (seen == 1 && isatty(STDIN_FILENO))
         return tool_usage("no FILE given and standard input is a terminal");
-    if (t->interleave != NULL)
-        return interleave_run(t, files);
     t->many = count > 1;
     progress p;
     progress_begin(&p, "files", t->settings.no_progress || t->settings.quiet);
