@@ -445,6 +445,11 @@ abi: all $(OBJ)/tests/abi/differ $(OBJ)/tests/abi/lifetimes
 clients: all
 	@sh tests/tools/run_clients.sh $(MODELS)
 
+# Scoring on several machines with GNU parallel, Slurm and Dask, each with a worker that is killed.
+.PHONY: recipes
+recipes: all
+	@sh tests/tools/run_recipes.sh
+
 # Operators on integers beside their specification in 64 bits, on every tier: OPS= SEED=
 .PHONY: exact
 exact: all

@@ -99,6 +99,11 @@ open('neg.onnx', 'wb').write(model([node('Neg', ['x'], ['y'])], [value_info('x',
     [ ! -e part.npz ]
 }
 
+@test "GNU parallel's recipe: killed parts are run again, and the bytes are those of one run" {
+    run python3 "$ROOT/tests/tools/check_recipes.py" "${ORT_BIN:-$ROOT/build/bin}" parallel
+    [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+}
+
 @test "what is no part, and a single run, are usage errors" {
     pictures
     for text in 0/3 4/3 3 /3 3/ 1/0 a/b 1/2/3 99999999999999999999/3; do

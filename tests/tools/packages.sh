@@ -1,5 +1,5 @@
 #!/bin/sh
-# packages.sh [build] [test] [demo]: installs what is missing with apt-get, saying what and why. Debian 12
+# packages.sh [build] [test] [recipes] [demo]: installs what is missing with apt-get, saying what and why. Debian 12
 # and 13 are what this is tried on; elsewhere it names what to install and goes on.
 set -u
 missing=""
@@ -38,12 +38,18 @@ for part in "$@"; do
         want libcairo2 "ldconfig -p | grep -q libcairo.so.2" "draws boxes, masks and curves"
         want pocl-opencl-icd "ls /etc/OpenCL/vendors/pocl.icd" "OpenCL on the CPU"
         want ocl-icd-libopencl1 "ldconfig -p | grep -q libOpenCL.so.1" "finds OpenCL's drivers"
+        want parallel "command -v parallel" "runs the recipe for several processes"
         want zsh "command -v zsh" "reads the completions for zsh"
         want fish "command -v fish" "reads the completions for fish"
         want locales "test -d /usr/share/i18n/locales" "shows that numbers don't follow the locale"
         want python3 "command -v python3" "makes test data and runs the lint"
         want python3-venv "python3 -c 'import venv, ensurepip'" "a place for the pinned Python packages"
         want_header libopenblas-dev cblas.h "the reference of the kernel tests"
+        ;;
+    recipes)
+        want parallel "command -v parallel" "GNU parallel, for its recipe"
+        want slurm-wlm "command -v slurmctld" "a cluster of Slurm on this machine, for its recipe"
+        want munge "command -v munged" "Slurm's credentials"
         ;;
     demo)
         ;;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Create build/venv with the Python packages of tests/requirements.txt, pinned by version and hash.
 #
-# usage: tests/tools/setup_venv.sh [--bench | --parity | --optimize | --quant | --nncf | --clients]
+# usage: tests/tools/setup_venv.sh [--bench | --parity | --optimize | --quant | --nncf | --clients | --recipes]
 #
 # --parity and so on: those of requirements-parity.txt and so on beside the first, in
 # build/venv-parity and so on.
@@ -21,7 +21,7 @@ case "${1:-}" in
     venv=$root/build/venv-bench
     peers=$(ls "$root"/tests/bench/peers/*.txt)
     ;;
---parity | --optimize | --quant | --nncf | --clients)
+--parity | --optimize | --quant | --nncf | --clients | --recipes)
     venv=$root/build/venv-${1#--}
     files="$files $root/tests/requirements-${1#--}.txt"
     ;;
