@@ -1,8 +1,8 @@
 /* api_quantize.c - the quantizer of ort_tools.h: thin. */
 #include "base/options.h"
-#include "quantize/dynamic.h"
-#include "quantize/quantizer.h"
-#include "quantize/range.h"
+#include "quantize/dynamic/dynamic.h"
+#include "quantize/static/quantizer.h"
+#include "quantize/seen/range.h"
 #include "quantize/stamp.h"
 
 ort_status ort_quantizer_new(ort_env *env, const ort_model *model,

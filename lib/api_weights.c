@@ -1,6 +1,6 @@
 /* api_weights.c - weights of a few bits, of ort_tools.h: thin. */
 #include "base/options.h"
-#include "quantize/weights.h"
+#include "quantize/weights/weights.h"
 
 ort_status ort_weights_new(ort_env *env, const ort_model *model,
                            const ort_weights_options *options, ort_weights **weights,

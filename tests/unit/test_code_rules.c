@@ -1,6 +1,6 @@
 /* test_code_rules.c - overrides: what is read, and what is refused with its place. */
 #include "net.h"
-#include "quantize/code_rules.h"
+#include "quantize/place/code_rules.h"
 #include "test.h"
 
 static bool refused(const char *text, const char *part)

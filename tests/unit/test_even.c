@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "levels.h"
-#include "quantize/even.h"
+#include "quantize/static/even.h"
 #include "test.h"
 
 static void add_weights(net *n, const char *name, int rank, const int64_t *dims)

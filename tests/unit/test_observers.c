@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "quantize/range.h"
+#include "quantize/seen/range.h"
 #include "test.h"
 
 #define MOST 60000

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "levels.h"
-#include "quantize/ranges.h"
+#include "quantize/seen/ranges.h"
 #include "test.h"
 
 static uint64_t state = 88172645463325252u;

@@ -6,7 +6,7 @@
 
 #include "graph/graph.h"
 #include "levels.h"
-#include "quantize/blocks.h"
+#include "quantize/weights/blocks.h"
 #include "test.h"
 
 enum { BLOCK = 32, LANES = ORT_BLOCK_LANES };

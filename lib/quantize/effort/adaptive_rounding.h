@@ -1,0 +1,17 @@
+/* adaptive_rounding.h - codes of a layer's weight that change its result least on what it reads.
+ *
+ * Nagel et al., "Up or Down? Adaptive Rounding for Post-Training Quantization" (ICML 2020): the
+ * squared error of a filter's results is the quadratic form of its errors in the mean of products
+ * of what it reads. There a relaxed form is minimized by gradient descent; here codes go up or down
+ * one at a time while that lowers the form, which needs no step sizes and ends the same everywhere.
+ * Where a bias takes up what errors add on average, products are those of differences from means.
+ */
+#ifndef ORT_QUANTIZE_ADAPTIVE_ROUNDING_H
+#define ORT_QUANTIZE_ADAPTIVE_ROUNDING_H
+
+#include "quantize/effort/layer.h"
+
+/* Of a layer that has read rows, enough of them; `centered`: its bias will be corrected. */
+ort_status ort_adapt_rounding(ort_layer *layer, bool centered, ort_pool *pool, ort_error *err);
+
+#endif

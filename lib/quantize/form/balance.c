@@ -1,0 +1,80 @@
+/* balance.c - codes that go the other way, the cheapest first. */
+#include "quantize/form/balance.h"
+
+#include <math.h>
+
+/* One channel, gathered. */
+typedef struct channel {
+    const ort_codes_range *codes;
+    float *error;  /* in steps: what the code stands for less the number */
+    int *code;
+    int64_t *heap; /* of those that may go the other way */
+} channel;
+
+/* An error e becomes e + way: it must have been of the other sign, and a code must be there. What
+ * was clipped, or went before, stays. */
+static bool may_go(const channel *c, int64_t i, int way)
+{
+    float e = c->error[i];
+    int to = c->code[i] + way;
+    return e * (float)way < 0 && fabsf(e) <= 0.5f && to >= c->codes->least &&
+           to <= c->codes->most;
+}
+
+/* Does i cost less than k? The one whose error is larger; of equal ones the first. */
+static bool before(const channel *c, int64_t i, int64_t k)
+{
+    float a = fabsf(c->error[i]), b = fabsf(c->error[k]);
+    return a > b || (a == b && i < k);
+}
+
+static void sift(const channel *c, int64_t n, int64_t at)
+{
+    int64_t *heap = c->heap;
+    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && before(c, heap[child + 1], heap[child]))
+            child++;
+        if (!before(c, heap[child], heap[at]))
+            return;
+        int64_t swap = heap[at];
+        heap[at] = heap[child];
+        heap[child] = swap;
+    }
+}
+
+/* Of the numbers [from, to), as many as bring the sum of errors next to 0 go the other way. */
+static void balance(const channel *c, int64_t from, int64_t to)
+{
+    double sum = 0;
+    int64_t n = 0;
+    for (int64_t i = from; i < to; i++)
+        sum += (double)c->error[i];
+    const int way = sum > 0 ? -1 : 1;
+    int64_t wanted = (int64_t)nearbyint(fabs(sum));
+    for (int64_t i = from; i < to && wanted > 0; i++)
+        if (may_go(c, i, way))
+            c->heap[n++] = i;
+    for (int64_t at = n / 2 - 1; at >= 0; at--)
+        sift(c, n, at);
+    for (; wanted > 0 && n > 0; wanted--) {
+        int64_t i = c->heap[0];
+        c->code[i] += way;
+        c->error[i] += (float)way;
+        c->heap[0] = c->heap[--n];
+        sift(c, n, 0);
+    }
+}
+
+void ort_balance_line(const ort_codes_range *codes, ort_grid grid, const float *numbers, int64_t n,
+                      int64_t plane, int *code, const ort_balance_room *room)
+{
+    const channel c = {codes, room->error, code, room->heap};
+    const double scale = (double)grid.scale;
+    for (int64_t i = 0; i < n; i++) {
+        double error = code[i] - grid.zero_point - (double)numbers[i] / scale;
+        c.error[i] = isfinite(numbers[i]) ? (float)error : 0;
+    }
+    for (int64_t i = 0; i < n && plane > 1; i += plane)
+        balance(&c, i, i + plane);
+    balance(&c, 0, n);
+}

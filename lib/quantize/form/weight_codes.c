@@ -1,0 +1,328 @@
+/* weight_codes.c - a weight has one copy in codes for each form that its readers want: most often
+ * one, also where layers share it.
+ *
+ *     codes -> DequantizeLinear [-> Transpose] -> product
+ *     int32 codes of the product's scale -> DequantizeLinear -> its bias
+ *     codes -> Gather -> Cast -> Mul <- Gather <- scales of rows        a table
+ */
+#include "quantize/form/weight_codes.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "op/edit.h"
+#include "quantize/strips.h"
+#include "quantize/form/weight_fill.h"
+
+/* ---- one weight */
+
+static ort_qdq_weight *find_weight(ort_qdq_writer *w, ort_id id, const ort_codes_range *codes,
+                                   int axis)
+{
+    for (size_t i = 0; i < w->weights.count; i++) {
+        ort_qdq_weight *q = &w->weights.data[i];
+        if (q->id == id && q->axis == axis && q->codes.dtype == codes->dtype &&
+            q->codes.least == codes->least && q->codes.most == codes->most &&
+            q->codes.symmetric == codes->symmetric)
+            return q;
+    }
+    return NULL;
+}
+
+/* sums: the axis of output channels, whatever has a scale of its own. */
+static ort_status note_weight(ort_qdq_writer *w, ort_id id, const ort_weight_form *form, int axis,
+                              int sums, ort_qdq_weight **weight, ort_error *err)
+{
+    const ort_tensor *t = w->graph->values.data[id]->fact.value;
+    *weight = find_weight(w, id, &form->codes, axis);
+    if (*weight)
+        return ORT_OK;
+    ort_qdq_weight q = {.id = id, .codes = form->codes, .fit = form->fit, .axis = axis,
+                        .sums = sums, .channels = ort_channels_of(t, axis).count,
+                        .code_id = ORT_ID_NONE,
+                        .scale = ORT_ID_NONE, .zero = ORT_ID_NONE, .numbers = ORT_ID_NONE,
+                        .turned_from = ORT_ID_NONE, .turned = ORT_ID_NONE};
+    q.least_scales = calloc((size_t)q.channels + 1, sizeof *q.least_scales);
+    if (!q.least_scales || !ort_vec_push(&w->weights, q)) {
+        free(q.least_scales);
+        return ort_error_memory(err, (size_t)q.channels * sizeof *q.least_scales);
+    }
+    *weight = &w->weights.data[w->weights.count - 1];
+    return ORT_OK;
+}
+
+void ort_weights_release(ort_qdq_writer *w)
+{
+    for (size_t i = 0; i < w->weights.count; i++)
+        free(w->weights.data[i].least_scales);
+    ort_vec_release(&w->weights);
+}
+
+static ort_status dequantize(ort_qdq_writer *w, ort_qdq_weight *weight, ort_error *err)
+{
+    if (weight->numbers != ORT_ID_NONE)
+        return ORT_OK;
+    return ort_qdq_add_linear(w, "DequantizeLinear", ort_qdq_name(w, weight->id),
+                              (const ort_id[]){weight->code_id, weight->scale, weight->zero},
+                              weight->axis, &weight->numbers, err);
+}
+
+ort_status ort_weights_constant(ort_qdq_writer *w, ort_id id, int form, ort_id *numbers,
+                                ort_error *err)
+{
+    ort_weight_form own = {.codes = w->options->plan->forms.data[form].codes, .per_tensor = true,
+                           .fit = true};
+    const int rank = w->graph->values.data[id]->fact.value->shape.rank;
+    ort_qdq_weight *weight;
+    ORT_TRY(note_weight(w, id, &own, -1, rank > 2 ? 0 : -1, &weight, err));
+    if (weight->code_id == ORT_ID_NONE)
+        ORT_TRY(ort_weight_fill(w, weight, err));
+    ORT_TRY(dequantize(w, weight, err));
+    *numbers = weight->numbers;
+    return ORT_OK;
+}
+
+/* ---- products */
+
+/* A node on codes with a weight, and what it is multiplied with. */
+typedef struct product {
+    ort_node *node;
+    ort_place_product slots;
+    ort_place_weight weight;
+    ort_weight_form form;
+    int axis; /* of scales, in the stored tensor; -1: one */
+    const ort_tensor *bias;
+    float input_scale;
+} product;
+
+/* The bias of a product whose codes can stand for it: a vector, one number an output channel. */
+static const ort_tensor *bias_of(const ort_qdq_writer *w, const product *p, int64_t outputs)
+{
+    const ort_node *node = p->node;
+    const ort_tensor *bias = p->slots.bias < 0 ? NULL
+                             : w->graph->values.data[node->inputs[p->slots.bias]]->fact.value;
+    bool scaled = ort_edit_is(node, ONNX, "Gemm") &&
+                  (ort_node_float(node, "alpha", 1) != 1 || ort_node_float(node, "beta", 1) != 1);
+    return bias && bias->dtype == ORT_DTYPE_FLOAT && bias->shape.rank == 1 && !scaled &&
+                   bias->shape.dim[0] == outputs && p->form.codes.dtype != ORT_DTYPE_FLOAT8E4M3FN
+               ? bias
+               : NULL;
+}
+
+static bool is_float8(const ort_qdq_writer *w, int form)
+{
+    return w->options->plan->forms.data[form].codes.dtype == ORT_DTYPE_FLOAT8E4M3FN;
+}
+
+static bool read_product(ort_qdq_writer *w, ort_node *node, product *p)
+{
+    const ort_graph *graph = w->graph;
+    *p = (product){.node = node};
+    if (w->place->nodes[node->id].part != ORT_PART_PRODUCT ||
+        !ort_place_is_product(graph, node, &p->slots) ||
+        !ort_place_weight_of(graph, node, &p->weight) || !w->place->values[p->weight.id].weight)
+        return false;
+    const ort_tensor *t = graph->values.data[p->weight.id]->fact.value;
+    p->form = ort_code_plan_weights(w->options->plan, node);
+    p->axis = p->form.per_tensor || t->shape.rank < 2 ? -1 : p->weight.axis;
+    int form = ort_code_plan_form(w->options->plan, node, 0);
+    int at = ort_qdq_grid_of(w, node->inputs[0], form);
+    int64_t outputs = p->weight.axis >= 0 ? t->shape.dim[p->weight.axis] : -1;
+    p->input_scale = at < 0 ? 1 : w->pairs.data[at].grid.scale;
+    p->bias = is_float8(w, form) ? NULL : bias_of(w, p, outputs);
+    return true;
+}
+
+/* A bias has codes of the scale of its products: 30 bits must hold them, and the scale must be a
+ * normal number. */
+static double scale_for_bias(float bias, double input_scale)
+{
+    double scale = fabs((double)bias) / input_scale / (double)(1 << 30);
+    return fmax(scale, (double)FLT_MIN / input_scale);
+}
+
+static ort_status note_product(ort_qdq_writer *w, const product *p, ort_error *err)
+{
+    ort_qdq_weight *weight;
+    ORT_TRY(note_weight(w, p->weight.id, &p->form, p->axis, p->weight.axis, &weight, err));
+    for (int64_t i = 0; p->bias && i < ort_tensor_count(p->bias); i++) {
+        double *least = &weight->least_scales[p->axis < 0 ? 0 : i];
+        float bias; /* aligned for no type */
+        memcpy(&bias, (const char *)p->bias->data + (size_t)i * sizeof bias, sizeof bias);
+        *least = fmax(*least, scale_for_bias(bias, (double)p->input_scale));
+    }
+    return ORT_OK;
+}
+
+/* round(bias / (scale of the input * scale of the weight)), ONNX's QLinearConv. */
+static ort_status write_bias(ort_qdq_writer *w, const product *p, const ort_qdq_weight *weight,
+                             ort_error *err)
+{
+    ort_id id = p->node->inputs[p->slots.bias], codes, scale_id, zero_id, result;
+    const ort_tensor *bias = ort_graph_weight(w->graph, id);
+    ort_tensor code, scale, zero;
+    if (!bias)
+        return ort_error_memory(err, 0);
+    int64_t n = ort_tensor_count(bias);
+    bool each = weight->axis >= 0;
+    const char *stem = ort_qdq_name(w, id);
+    ORT_TRY(ort_qdq_constant(w, stem, "codes", ORT_DTYPE_INT32, 1, n, &code, &codes, err));
+    ORT_TRY(ort_qdq_constant(w, stem, "scale", ORT_DTYPE_FLOAT, each, n, &scale, &scale_id, err));
+    ORT_TRY(ort_qdq_constant(w, stem, "zero_point", ORT_DTYPE_INT32, each, n, &zero, &zero_id,
+                             err));
+    for (int64_t i = 0; i < n; i++) {
+        float s = p->input_scale * weight->scales[each ? i : 0];
+        double q = nearbyint((double)((const float *)bias->data)[i] / (double)s);
+        ((int32_t *)code.data)[i] = (int32_t)fmin(fmax(q, INT32_MIN), INT32_MAX);
+        ((float *)scale.data)[each ? i : 0] = s;
+        ((int32_t *)zero.data)[each ? i : 0] = 0;
+    }
+    ORT_TRY(ort_qdq_add_linear(w, "DequantizeLinear", stem,
+                               (const ort_id[]){codes, scale_id, zero_id}, each ? 0 : -1, &result,
+                               err));
+    ort_node_set_input(w->graph, p->node, p->slots.bias, result);
+    return ORT_OK;
+}
+
+/* A weight that a Transpose turns: its twin turns the dequantized one. */
+static ort_status turn(ort_qdq_writer *w, const ort_node *transpose, ort_qdq_weight *weight,
+                       ort_error *err)
+{
+    if (weight->turned_from == transpose->outputs[0])
+        return ORT_OK;
+    ort_id out = ort_graph_add_value(w->graph, ort_qdq_name(w, transpose->outputs[0]));
+    if (out == ORT_ID_NONE)
+        return ort_error_memory(err, 1);
+    ort_node_spec spec = ort_edit_again(transpose);
+    spec.inputs = &weight->numbers;
+    spec.outputs = &out;
+    weight->turned_from = transpose->outputs[0];
+    weight->turned = out;
+    return ort_edit_add_node(w->graph, &spec, NULL, err);
+}
+
+static ort_status write_product(ort_qdq_writer *w, const product *p, ort_error *err)
+{
+    ort_qdq_weight *weight = find_weight(w, p->weight.id, &p->form.codes, p->axis);
+    ORT_TRY(dequantize(w, weight, err));
+    ort_id numbers = weight->numbers;
+    if (p->weight.transpose) {
+        ORT_TRY(turn(w, p->weight.transpose, weight, err));
+        numbers = weight->turned;
+    }
+    ort_node_set_input(w->graph, p->node, p->slots.weight, numbers);
+    return p->bias ? write_bias(w, p, weight, err) : ORT_OK;
+}
+
+/* ---- tables */
+
+static bool is_table(const ort_qdq_writer *w, const ort_node *node)
+{
+    return w->place->nodes[node->id].part == ORT_PART_TABLE;
+}
+
+/* Rows of int8, a scale each, whatever products have: they are looked up, not multiplied. A
+ * product that shares the table with these codes shares the copy. */
+static ort_weight_form table_form(const ort_qdq_writer *w, const ort_node *node)
+{
+    ort_weight_form form = ort_code_plan_weights(w->options->plan, node);
+    ort_codes_range_of(ORT_DTYPE_INT8, true, false, &form.codes);
+    return form;
+}
+
+static ort_status gather(ort_qdq_writer *w, const ort_node *node, ort_id data, ort_id *result,
+                         ort_error *err)
+{
+    const ort_id in[] = {data, node->inputs[1]};
+    ort_attr axis = ort_attr_int("axis", 0);
+    return ort_edit_add_result(w->graph, "Gather", in, 2, &axis, 1, result, err);
+}
+
+static ort_status write_table(ort_qdq_writer *w, ort_node *node, ort_error *err)
+{
+    ort_weight_form form = table_form(w, node);
+    ort_qdq_weight *weight = find_weight(w, node->inputs[0], &form.codes, 0);
+    ort_shape column = {.rank = 2, .dim = {weight->channels, 1}};
+    ort_tensor scales;
+    ort_id rows, factors, scale_id, codes;
+    const char *name = ort_qdq_joined(w, ort_qdq_name(w, weight->id), "row_scale");
+    if (!name)
+        return ort_error_memory(err, 0);
+    ORT_TRY(ort_edit_new_constant(w->graph, name, ORT_DTYPE_FLOAT, &column, &scales, &scale_id,
+                                  err));
+    memcpy(scales.data, weight->scales, (size_t)weight->channels * sizeof(float));
+    ORT_TRY(gather(w, node, weight->code_id, &codes, err));
+    ORT_TRY(gather(w, node, scale_id, &factors, err));
+    ort_attr to = ort_attr_int("to", ORT_DTYPE_FLOAT);
+    ORT_TRY(ort_edit_add_result(w->graph, "Cast", &codes, 1, &to, 1, &rows, err));
+    const ort_id in[] = {rows, factors}, out = node->outputs[0];
+    ort_node_spec spec = {.domain = ONNX, .op_type = "Mul", .name = node->name, .inputs = in,
+                          .input_count = 2, .outputs = &out, .output_count = 1};
+    ort_graph_remove_node(w->graph, node);
+    return ort_edit_add_node(w->graph, &spec, NULL, err);
+}
+
+/* ---- recurrent layers */
+
+static ort_qdq_weight *recurrent_weight(ort_qdq_writer *w, const ort_node *node, int slot)
+{
+    ort_weight_form form = ort_code_plan_weights(w->options->plan, node);
+    return find_weight(w, node->inputs[slot], &form.codes,
+                       form.per_tensor ? -1 : ORT_RECURRENT_AXIS);
+}
+
+static ort_status note_recurrent(ort_qdq_writer *w, const ort_node *node, ort_error *err)
+{
+    ort_weight_form form = ort_code_plan_weights(w->options->plan, node);
+    ort_qdq_weight *weight;
+    for (int k = 0; k < 2; k++)
+        ORT_TRY(note_weight(w, node->inputs[ORT_RECURRENT_WEIGHT + k], &form,
+                            form.per_tensor ? -1 : ORT_RECURRENT_AXIS, ORT_RECURRENT_AXIS,
+                            &weight, err));
+    return ORT_OK;
+}
+
+static ort_status write_recurrent(ort_qdq_writer *w, ort_node *node, ort_error *err)
+{
+    for (int slot = ORT_RECURRENT_WEIGHT; slot < ORT_RECURRENT_WEIGHT + 2; slot++) {
+        ort_qdq_weight *weight = recurrent_weight(w, node, slot);
+        ORT_TRY(dequantize(w, weight, err));
+        ort_node_set_input(w->graph, node, slot, weight->numbers);
+    }
+    return ORT_OK;
+}
+
+/* ---- all of them */
+
+ort_status ort_weights_write(ort_qdq_writer *w, ort_error *err)
+{
+    const size_t nodes = w->graph->order.count;
+    const ort_place_node *parts = w->place->nodes;
+    product p;
+    for (size_t i = 0; i < nodes; i++) {
+        ort_node *node = w->graph->nodes.data[w->graph->order.data[i]];
+        ort_qdq_weight *weight;
+        ort_weight_form form = table_form(w, node);
+        if (is_table(w, node))
+            ORT_TRY(note_weight(w, node->inputs[0], &form, 0, 0, &weight, err));
+        else if (parts[node->id].weights)
+            ORT_TRY(note_recurrent(w, node, err));
+        else if (read_product(w, node, &p))
+            ORT_TRY(note_product(w, &p, err));
+    }
+    for (size_t i = 0; i < w->weights.count; i++)
+        ORT_TRY(ort_weight_fill(w, &w->weights.data[i], err));
+    for (size_t i = 0; i < nodes; i++) {
+        ort_node *node = w->graph->nodes.data[w->graph->order.data[i]];
+        if (is_table(w, node))
+            ORT_TRY(write_table(w, node, err));
+        else if (parts[node->id].weights)
+            ORT_TRY(write_recurrent(w, node, err));
+        else if (read_product(w, node, &p))
+            ORT_TRY(write_product(w, &p, err));
+    }
+    return ORT_OK;
+}

@@ -1,0 +1,342 @@
+/* design.c - from options and rules to parts and forms.
+ *
+ * The passes of level 1 come first because they fold what would otherwise stand between products
+ * and their codes: BatchNormalization goes into the weights before these are rounded. Names that
+ * options and rules mention are followed through the passes.
+ */
+#include "quantize/static/design.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/findings.h"
+#include "base/nearest.h"
+#include "graph/follow.h"
+#include "op/op.h"
+#include "opset/opset.h"
+#include "pass/optimize.h"
+#include "quantize/place/place_why.h"
+
+/* ---- patterns */
+
+static ort_status copy_list(ort_design *d, const char *const *from, const char ***to,
+                            ort_error *err)
+{
+    size_t count = 0;
+    while (from && from[count])
+        count++;
+    *to = NULL;
+    if (count == 0)
+        return ORT_OK;
+    *to = ort_arena_array(&d->model->arena, count + 1, sizeof **to);
+    for (size_t i = 0; *to && i < count; i++) {
+        (*to)[i] = ort_arena_printf(&d->model->arena, "%s", from[i]);
+        if (!(*to)[i])
+            return ort_error_memory(err, strlen(from[i]));
+    }
+    if (*to)
+        (*to)[count] = NULL;
+    return *to ? ORT_OK : ort_error_memory(err, count * sizeof **to);
+}
+
+static void try_names(const ort_graph *graph, ort_nearest *n)
+{
+    ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        ort_nearest_try(n, node->name);
+        ort_nearest_try(n, node->op_type);
+        for (int b = 0; b < node->body_count; b++)
+            try_names(node->bodies[b], n);
+    }
+}
+
+static ort_status unknown_pattern(const ort_graph *graph, const char *pattern, const char *list,
+                                  ort_error *err)
+{
+    char near[300];
+    ort_nearest n;
+    ort_nearest_begin(&n, pattern);
+    try_names(graph, &n);
+    return ort_error_set(err, ORT_ERROR_USAGE, "%s: no node or operator of the model is called "
+                         "'%.200s'%s", list, pattern, ort_nearest_text(&n, near, sizeof near));
+}
+
+static bool is_met(const ort_graph *graph, const char *pattern)
+{
+    bool met = false;
+    ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        met = met || ort_node_is_named(node, pattern);
+        for (int b = 0; b < node->body_count && !met; b++)
+            met = is_met(node->bodies[b], pattern);
+    }
+    return met;
+}
+
+static ort_status check_patterns(const ort_graph *graph, const char *const *patterns,
+                                 const char *list, ort_error *err)
+{
+    for (; patterns && *patterns; patterns++)
+        if (!is_met(graph, *patterns))
+            return unknown_pattern(graph, *patterns, list, err);
+    return ORT_OK;
+}
+
+static bool is_listed(const ort_node *node, const char *const *patterns)
+{
+    for (; patterns && *patterns; patterns++)
+        if (ort_node_is_named(node, *patterns))
+            return true;
+    return false;
+}
+
+static bool is_ruled(const ort_design *d, const ort_node *node)
+{
+    for (size_t i = 0; i < d->rules.list.count; i++)
+        if (ort_code_rule_meets(&d->rules.list.data[i], node))
+            return true;
+    return false;
+}
+
+typedef ORT_VEC(const char *) name_list;
+
+static bool list_named(const ort_design *d, const ort_graph *graph, name_list *names)
+{
+    ort_node *node;
+    bool ok = true;
+    ORT_EACH_NODE(graph, node)
+    {
+        if (ok && node->name[0] &&
+            (is_listed(node, d->exclude) || is_listed(node, d->include) || is_ruled(d, node)))
+            ok = ort_vec_push(names, node->name);
+        for (int b = 0; b < node->body_count && ok; b++)
+            ok = list_named(d, node->bodies[b], names);
+    }
+    return ok;
+}
+
+/* Nodes that someone names keep their names in the origins of what passes make of them. */
+static ort_status follow_names(ort_design *d, ort_error *err)
+{
+    name_list names = {0};
+    bool ok = list_named(d, d->model->graph, &names) && ort_vec_push(&names, NULL);
+    ort_status status = ok ? ORT_OK : ort_error_memory(err, names.count * sizeof *names.data);
+    if (ok && names.count > 1)
+        status = ort_model_follow_names(d->model, names.data, err);
+    ort_vec_release(&names);
+    return status;
+}
+
+/* ---- the model */
+
+/* passes NULL: those of level 1. */
+static ort_status run_passes(ort_design *d, const char *const *passes,
+                             const ort_registry *registry, const ort_log *log, ort_error *err)
+{
+    ort_optimize_options options = ORT_OPTIMIZE_OPTIONS_INIT;
+    options.level = 1;
+    options.passes = passes;
+    ort_pass_options pass = ort_rewrite_options(d->model, &options, registry, log);
+    return ort_model_rewrite(d->model, &pass, false, err);
+}
+
+static ort_status raise_opset(ort_design *d, const ort_registry *registry, ort_error *err)
+{
+    enum { PER_AXIS_OPSET = 13, HARD_SWISH_OPSET = 14 };
+    int wanted = d->options.contrib ? PER_AXIS_OPSET : ort_code_plan_opset(&d->options, &d->rules);
+    if (!d->options.without_passes && wanted < HARD_SWISH_OPSET)
+        wanted = HARD_SWISH_OPSET;
+    int ir = ort_code_plan_ir(&d->options, &d->rules), reach = wanted;
+    ort_findings *found = NULL;
+    if (ort_model_opset(d->model, "") < wanted) {
+        ORT_TRY(ort_findings_new(&found, err));
+        ort_status status = ort_model_convert_opset(d->model, registry, wanted, false, found,
+                                                    &reach, err);
+        if (status == ORT_OK)
+            status = ort_findings_to_error(found, ORT_ERROR_UNSUPPORTED, err);
+        ort_findings_free(found);
+        ORT_TRY(status);
+    }
+    if (d->model->ir_version < ir) {
+        d->model->ir_version = ir;
+        d->model->changed = true;
+    }
+    return ort_graph_infer(d->model->graph, registry, NULL, err);
+}
+
+/* ---- placing */
+
+/* Whatever is excluded: what is observed doesn't depend on that. */
+static const char *stays_evened(void *arg, const ort_node *node)
+{
+    const ort_site *site = arg;
+    return site->stays[node->id];
+}
+
+typedef struct staying {
+    const ort_design *design;
+    const ort_site *site;
+} staying;
+
+static const char *stays_float(void *arg, const ort_node *node)
+{
+    const staying *s = arg;
+    const ort_design *d = s->design;
+    if (s->site->stays[node->id])
+        return s->site->stays[node->id];
+    if (is_listed(node, d->exclude))
+        return "it is excluded";
+    if (d->include && !is_listed(node, d->include))
+        return "it isn't among what is included";
+    return ort_code_plan_float(&s->site->plan, node);
+}
+
+ort_status ort_design_place(ort_design *d, ort_error *err)
+{
+    for (size_t i = 0; i < d->sites.count; i++) {
+        ort_site *site = &d->sites.data[i];
+        staying s = {d, site};
+        ORT_TRY(ort_place_graph(site->graph, stays_float, &s, d->options.qoperator, &site->place,
+                                err));
+        ORT_TRY(ort_code_plan_settle(&site->plan, &site->place, err));
+    }
+    return ORT_OK;
+}
+
+static void release_sites(ort_design *d)
+{
+    for (size_t i = 0; i < d->sites.count; i++)
+        ort_code_plan_release(&d->sites.data[i].plan);
+    ort_vec_clear(&d->sites);
+}
+
+/* The graph is of site `parent`, or the main one. */
+static bool add_sites(ort_design *d, ort_graph *graph, size_t parent, ort_id of, int body)
+{
+    const size_t own = d->sites.count;
+    ort_node *node;
+    bool ok = ort_vec_push(&d->sites, ((ort_site){.graph = graph, .parent = parent, .node = of,
+                                                  .body = body}));
+    ORT_EACH_NODE(graph, node)
+        for (int b = 0; b < node->body_count && ok; b++)
+            ok = add_sites(d, node->bodies[b], own, node->id, b);
+    return ok;
+}
+
+ort_graph *ort_design_graph(const ort_design *d, const ort_site *site, const ort_model *copy)
+{
+    if (site->body < 0)
+        return copy->graph;
+    const ort_graph *around = ort_design_graph(d, &d->sites.data[site->parent], copy);
+    return around->nodes.data[site->node]->bodies[site->body];
+}
+
+static ort_status plan_site(ort_design *d, ort_site *site, size_t *met, ort_error *err)
+{
+    const size_t nodes = site->graph->nodes.count;
+    ORT_TRY(ort_code_plan_make(&site->plan, site->graph, &d->options, &d->rules, met, err));
+    site->stays = ort_arena_array(&d->model->arena, nodes + 1, sizeof *site->stays);
+    if (!site->stays)
+        return ort_error_memory(err, nodes * sizeof *site->stays);
+    memset(site->stays, 0, nodes * sizeof *site->stays);
+    for (size_t i = 0; i < d->muls.count && site->body < 0; i++)
+        site->stays[d->muls.data[i]] = "it evens channels before they become codes";
+    ORT_TRY(ort_place_graph(site->graph, stays_evened, site, true, &site->widest, err));
+    return ort_place_graph(site->graph, stays_evened, site, d->options.qoperator, &site->whole,
+                           err);
+}
+
+static ort_status check_met(const ort_design *d, const size_t *met, ort_error *err)
+{
+    static const char *const kinds[] = {"node", "operator", "value"};
+    for (size_t i = 0; i < d->rules.list.count; i++) {
+        const ort_code_rule *rule = &d->rules.list.data[i];
+        if (met[i] == 0)
+            return ort_error_set(err, ORT_ERROR_USAGE, "overrides[%zu]: no %s of the model is "
+                                 "called '%.200s'", i, kinds[rule->of], rule->pattern);
+    }
+    return ORT_OK;
+}
+
+static ort_status plan_and_place(ort_design *d, const ort_registry *registry, ort_error *err)
+{
+    ORT_TRY(raise_opset(d, registry, err));
+    release_sites(d);
+    size_t *met = calloc(d->rules.list.count + 1, sizeof *met);
+    ort_status status = met && add_sites(d, d->model->graph, 0, ORT_ID_NONE, -1)
+                            ? ORT_OK : ort_error_memory(err, sizeof *d->sites.data);
+    for (size_t i = 0; i < d->sites.count && status == ORT_OK; i++)
+        status = plan_site(d, &d->sites.data[i], met, err);
+    if (status == ORT_OK)
+        status = check_met(d, met, err);
+    free(met);
+    return status == ORT_OK ? ort_design_place(d, err) : status;
+}
+
+static ort_status equalize(ort_design *d, const ort_log *log, ort_error *err)
+{
+    size_t moved;
+    ORT_TRY(ort_equalize(d->model->graph, &moved, err));
+    ort_log_write(log, ORT_LOG_INFO, "equalize: %zu pairs of products got factors a channel",
+                  moved);
+    return ORT_OK;
+}
+
+ort_status ort_design_smooth(ort_design *d, ort_smoothing *smoothing,
+                             const ort_registry *registry, ort_error *err)
+{
+    ORT_TRY(ort_smoothing_apply(smoothing, d->options.smooth, &d->muls, err));
+    return plan_and_place(d, registry, err);
+}
+
+ort_status ort_design_make(ort_design *d, ort_model *model, const ort_registry *registry,
+                           const ort_log *log, const ort_quantize_options *options,
+                           ort_error *err)
+{
+    char text[512];
+    d->model = model;
+    d->options = *options;
+    ORT_TRY(ort_code_plan_check(options, err));
+    ORT_TRY(ort_code_rules_parse(options->overrides, &d->rules, err));
+    ORT_TRY(copy_list(d, options->exclude, &d->exclude, err));
+    ORT_TRY(copy_list(d, options->include, &d->include, err));
+    ORT_TRY(ort_graph_infer(model->graph, registry, NULL, err));
+    if (!options->keep_fused && ort_place_fused(model->graph, text, sizeof text))
+        return ort_error_set(err, ORT_ERROR_MODEL, "%s", text);
+    ORT_TRY(check_patterns(model->graph, d->exclude, "exclude", err));
+    ORT_TRY(check_patterns(model->graph, d->include, "include", err));
+    ORT_TRY(follow_names(d, err));
+    ORT_TRY(options->without_passes ? ort_model_inline_functions(model, err)
+                                    : run_passes(d, NULL, registry, log, err));
+    ORT_TRY(raise_opset(d, registry, err));
+    if (!options->without_passes) /* one step on codes, where four would be float */
+        ORT_TRY(run_passes(d, (const char *const[]){"hard_swish", NULL}, registry, log, err));
+    if (options->equalize)
+        ORT_TRY(equalize(d, log, err));
+    return plan_and_place(d, registry, err);
+}
+
+ort_status ort_design_override(ort_design *d, const ort_registry *registry, const char *json,
+                               ort_error *err)
+{
+    ort_code_rules rules = {0};
+    ort_status status = ort_code_rules_parse(json, &rules, err);
+    if (status != ORT_OK) {
+        ort_code_rules_release(&rules);
+        return status;
+    }
+    ort_code_rules_release(&d->rules);
+    d->rules = rules;
+    return plan_and_place(d, registry, err);
+}
+
+void ort_design_release(ort_design *d)
+{
+    release_sites(d);
+    ort_vec_release(&d->sites);
+    ort_code_rules_release(&d->rules);
+    ort_vec_release(&d->muls);
+}

@@ -1,0 +1,223 @@
+/* gptq.c - rows by panels: what earlier panels owe a panel is a product by the environment's
+ * kernels; within the panel, tasks have columns of their own.
+ *
+ * `work` holds rows of the matrix in the order in which they go. A row that was rounded leaves its
+ * errors there, which is what later rows need of it. Where rows go as they lie, a block's grid is
+ * fitted to what its rows would be if nothing in the block had been rounded; else, and for blocks
+ * longer than a panel, to the weights, before anything is rounded.
+ */
+#pragma GCC optimize("O3") /* vectorize the lanes */
+#include "quantize/weights/gptq.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum { PANEL = 256, LANES = ORT_BLOCK_LANES };
+
+typedef struct rounding {
+    ort_env *env;
+    const ort_moment *moment;
+    ort_block_store *store;
+    const ort_block_matrix *m;
+    float *work;           /* [K][width] */
+    uint8_t *codes;        /* [K as it lies][width] */
+    ort_block_grid *grids; /* [width / LANES][blocks] */
+    float *squares;        /* [K]: what the square of a row's error weighs */
+    int64_t width;         /* N in whole lanes */
+    int64_t first, end;    /* rows of the panel */
+    const float *owed;     /* [rows of the panel][width], or NULL: nothing */
+    int64_t stride;        /* columns of a task */
+    bool ahead;            /* grids are fitted before anything is rounded */
+    bool failed, infinite;
+} rounding;
+
+static int64_t row_at(const rounding *r, int64_t k)
+{
+    return r->moment->order ? r->moment->order[k] : k;
+}
+
+static ort_block_grid *grid_at(const rounding *r, int64_t n, int64_t row)
+{
+    return r->grids + n / LANES * r->m->blocks + row / r->m->block;
+}
+
+/* ---- before */
+
+static void read_lanes(rounding *r, int64_t n, float *x)
+{
+    const ort_block_matrix *m = r->m;
+    if (!ort_block_columns(m, n, x))
+        __atomic_store_n(&r->infinite, true, __ATOMIC_RELAXED);
+    for (int64_t k = 0; k < m->k; k++)
+        memcpy(r->work + k * r->width + n, x + row_at(r, k) * LANES, LANES * sizeof *x);
+    for (int64_t b = 0; r->ahead && b < m->blocks; b++) {
+        const int64_t at = b * m->block, left = m->k - at;
+        ort_block_fit(&r->store->form, x + at * LANES, r->squares + at,
+                      left < m->block ? left : m->block, grid_at(r, n, at));
+    }
+}
+
+static void read_task(void *arg, size_t task, int thread)
+{
+    rounding *r = arg;
+    const int64_t first = (int64_t)task * r->stride;
+    float *x = malloc((size_t)(r->m->k * LANES) * sizeof *x);
+    (void)thread;
+    if (!x)
+        __atomic_store_n(&r->failed, true, __ATOMIC_RELAXED);
+    for (int64_t n = first; x && n < first + r->stride && n < r->width; n += LANES)
+        read_lanes(r, n, x);
+    free(x);
+}
+
+/* ---- a panel */
+
+/* What rows [first, k) of the panel and what is owed ask of row k, in units of it. */
+static void pull(const rounding *r, int64_t first, int64_t k, const float *errors,
+                 const float *owed, float *sum)
+{
+    const float *g = r->moment->sum + k * r->m->k, back = 1.0f / g[k];
+    for (int l = 0; l < LANES; l++)
+        sum[l] = owed ? owed[l] : 0;
+    for (int64_t j = first; j < k; j++)
+        for (int l = 0; l < LANES; l++)
+            sum[l] += g[j] * errors[(j - first) * LANES + l];
+    for (int l = 0; l < LANES; l++)
+        sum[l] *= back;
+}
+
+/* The grid of rows [k, end), a block, to their values if what is owed so far were all: errors of
+ * the block itself are then those that pay it. */
+static void fit_block(const rounding *r, int64_t n, int64_t k, int64_t end, float *errors,
+                      float *targets)
+{
+    float sum[LANES];
+    for (int64_t i = k; i < end; i++) {
+        const float *owed = r->owed ? r->owed + (i - r->first) * r->width + n : NULL;
+        pull(r, r->first, i, errors, owed, sum);
+        for (int l = 0; l < LANES; l++) {
+            errors[(i - r->first) * LANES + l] = -sum[l];
+            targets[(i - k) * LANES + l] = r->work[i * r->width + n + l] + sum[l];
+        }
+    }
+    ort_block_fit(&r->store->form, targets, r->squares + k, end - k, grid_at(r, n, k));
+}
+
+static void round_row(rounding *r, int64_t n, int64_t k, float *errors)
+{
+    const int64_t row = row_at(r, k);
+    const ort_block_grid *grid = grid_at(r, n, row);
+    float sum[LANES], target[LANES];
+    float *w = r->work + k * r->width + n;
+    uint8_t *codes = r->codes + row * r->width + n;
+    pull(r, r->first, k, errors, r->owed ? r->owed + (k - r->first) * r->width + n : NULL, sum);
+    for (int l = 0; l < LANES; l++)
+        target[l] = w[l] + sum[l];
+    ort_block_codes(&r->store->form, grid, target, 1, codes);
+    for (int l = 0; l < LANES; l++) {
+        w[l] -= ((float)codes[l] - grid->zero[l]) * grid->scale[l];
+        errors[(k - r->first) * LANES + l] = w[l];
+    }
+}
+
+static void panel_task(void *arg, size_t task, int thread)
+{
+    rounding *r = arg;
+    const int64_t first = (int64_t)task * r->stride, block = r->m->block;
+    float errors[PANEL * LANES], targets[PANEL * LANES];
+    (void)thread;
+    for (int64_t n = first; n < first + r->stride && n < r->width; n += LANES)
+        for (int64_t k = r->first; k < r->end; k++) {
+            if (!r->ahead && k % block == 0)
+                fit_block(r, n, k, k + block < r->m->k ? k + block : r->m->k, errors, targets);
+            round_row(r, n, k, errors);
+        }
+}
+
+static ort_status round_panel(rounding *r, float *left, ort_error *err)
+{
+    const int64_t rows = r->end - r->first;
+    ort_value *owed = NULL;
+    r->owed = NULL;
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(left + i * r->first, r->moment->sum + (r->first + i) * r->m->k,
+               (size_t)r->first * sizeof *left);
+    if (r->first > 0) {
+        ORT_TRY(ort_moments_multiply(r->env, left, false, r->work, rows, r->first, r->width, &owed,
+                                     err));
+        r->owed = ort_value_data(owed);
+    }
+    ort_pool_run(r->env->pool, (size_t)((r->width + r->stride - 1) / r->stride), panel_task, r);
+    ort_value_free(owed);
+    return ORT_OK;
+}
+
+/* ---- after */
+
+static void store_task(void *arg, size_t task, int thread)
+{
+    rounding *r = arg;
+    const ort_block_matrix *m = r->m;
+    const int64_t stride = ort_block_store_stride(r->store), first = (int64_t)task * stride;
+    uint8_t *codes = malloc((size_t)(m->block * LANES));
+    (void)thread;
+    if (!codes)
+        __atomic_store_n(&r->failed, true, __ATOMIC_RELAXED);
+    for (int64_t n = first; codes && n < first + stride && n < m->n; n += LANES)
+        for (int64_t b = 0; b < m->blocks; b++) {
+            for (int64_t i = 0; i < m->block && b * m->block + i < m->k; i++)
+                memcpy(codes + i * LANES, r->codes + (b * m->block + i) * r->width + n, LANES);
+            ort_block_store_put(r->store, n, b, grid_at(r, n, b * m->block), codes);
+        }
+    free(codes);
+}
+
+static void weigh_rows(rounding *r)
+{
+    for (int64_t k = 0; k < r->m->k; k++) {
+        const float pivot = r->moment->sum[k * r->m->k + k];
+        r->squares[row_at(r, k)] = pivot * pivot;
+    }
+}
+
+static ort_status round_all(rounding *r, float *left, ort_error *err)
+{
+    const int64_t stride = ort_block_store_stride(r->store);
+    weigh_rows(r);
+    ort_pool_run(r->env->pool, (size_t)((r->width + r->stride - 1) / r->stride), read_task, r);
+    for (r->first = 0; r->first < r->m->k && !r->infinite && !r->failed; r->first = r->end) {
+        r->end = r->first + PANEL < r->m->k ? r->first + PANEL : r->m->k;
+        ORT_TRY(round_panel(r, left, err));
+    }
+    if (!r->infinite && !r->failed)
+        ort_pool_run(r->env->pool, (size_t)((r->m->n + stride - 1) / stride), store_task, r);
+    return r->failed ? ort_error_memory(err, (size_t)(r->m->k * LANES) * sizeof(float)) : ORT_OK;
+}
+
+ort_status ort_gptq_quantize(ort_env *env, const ort_moment *moment, ort_block_store *store,
+                             bool *infinite, ort_error *err)
+{
+    const ort_block_matrix *m = &store->matrix;
+    rounding r = {.env = env, .moment = moment, .store = store, .m = m, .stride = 64};
+    r.width = (m->n + LANES - 1) / LANES * LANES;
+    r.ahead = moment->order || m->block > PANEL;
+    const size_t count = (size_t)(m->k * r.width);
+    r.work = malloc(count * sizeof *r.work);
+    r.codes = malloc(count);
+    r.grids = malloc((size_t)(r.width / LANES * m->blocks) * sizeof *r.grids);
+    r.squares = malloc((size_t)m->k * sizeof *r.squares);
+    float *left = malloc((size_t)(PANEL * m->k) * sizeof *left);
+    ort_status status = r.work && r.codes && r.grids && r.squares && left
+                            ? round_all(&r, left, err)
+                            : ort_error_memory(err, count * sizeof *r.work);
+    *infinite = r.infinite;
+    free(r.work);
+    free(r.codes);
+    free(r.grids);
+    free(r.squares);
+    free(left);
+    return status;
+}
