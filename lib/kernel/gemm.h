@@ -133,6 +133,13 @@ typedef struct ort_gemm_kernels {
     /* The same of the instructions that `bytes`, or `bytes_tiles`, is made of. */
     double (*byte_multiply_adds)(int64_t rounds, float *sink);
     void (*f32)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
+    /* The same of many rows where the tier has a faster way, else NULL: packed B, k > 0, all of k
+     * in one call, in sums as exact (kernel/amx/thirds.h). Rows count in blocks of f32_tiles_rows,
+     * columns in panels: where each is a whole one from the product's first on, results don't
+     * depend on how callers cut them. `space` has f32_tiles_bytes, 64-byte aligned. */
+    void (*f32_tiles)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile, void *space);
+    size_t f32_tiles_bytes;
+    int f32_tiles_rows;
     /* The bits that f32 gives on a B whose numbers all are float16 or bfloat16, read in that form
      * (panels of nr, no b_offset). Meant for m up to ORT_HALF_ROWS. */
     void (*f16)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/cpu.h"
+#include "kernel/amx/floats_amx.h"
 #include "kernel/amx/nbits_amx.h"
 #include "kernel/amx/tile.h"
 #include "kernel/avx512/simd.h"
@@ -223,4 +225,6 @@ void ort_gemm_plug_amx(ort_gemm_kernels *table)
     table->tile_rows = TILE_PAIR;
     table->bytes_tiles = bytes_tiles;
     table->byte_multiply_adds = tile_multiply_adds;
+    if (ort_cpu_get()->amx_bf16 && ort_cpu_get()->avx512_bf16)
+        ort_floats_plug_amx(table);
 }
