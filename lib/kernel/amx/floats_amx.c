@@ -1,6 +1,6 @@
 /* floats_amx.c - products of floats of many rows on the AMX tier's tiles, by thirds (thirds.h), of
- * B in the panels of the AVX-512 tier, whose kernel does what thirds don't hold: infinity, NaN, very
- * large and very small numbers, by blocks of 32 rows and columns and KC along k.
+ * B in the panels of the AVX-512 tier, whose kernel does what thirds don't hold: infinity, NaN,
+ * very large and very small numbers, by blocks of 32 rows and columns and KC along k.
  *
  * A chunk of rows is split once for every KC, a panel of B a few words at a time while the panel
  * before it is multiplied: packed weights stay the floats that they are, 4 bytes each, and serve
