@@ -151,7 +151,8 @@ $(OBJ)/gen/onnx.pb-c.o: build/gen/onnx.pb-c.c
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(filter-out -W%,$(CFLAGS_ALL)) -w -c $< -o $@
 
 # Texts of programs for OpenCL devices, as strings.
-CL_TEXTS := $(wildcard lib/provider/opencl/cl/*.cl)
+CL_COMMON := lib/provider/opencl/cl/common.cl
+CL_TEXTS := $(CL_COMMON) $(filter-out $(CL_COMMON),$(wildcard lib/provider/opencl/cl/*.cl))
 build/gen/cl_texts.inc: $(CL_TEXTS) Makefile
 	@mkdir -p build/gen
 	$(call say,GEN,$@)
@@ -306,10 +307,11 @@ opset-sweep: all $(OBJ)/tests/onnx/conformance
 opset: all $(OBJ)/tests/onnx/conformance
 	@OPSETS='28 11' sh tests/tools/run_opset_sweep.sh $(OBJ)/tests/onnx/conformance 'test_[l-q]*'
 
-# ONNX's node tests on OpenCL: ONLY=GLOB
+# ONNX's node tests, and those of com.microsoft, on OpenCL: ONLY=GLOB, OPTIONS=:KEY=VALUE
 .PHONY: opencl-conformance
-opencl-conformance: all
-	@build/venv/bin/python -u tests/tools/check_provider.py $(ONLY:%=--only '%') opencl build/bin build/conformance
+opencl-conformance: all $(OBJ)/tests/onnx/conformance
+	@build/venv/bin/python -u tests/tools/check_provider.py $(ONLY:%=--only '%') $(OPTIONS:%=--options '%') opencl \
+	  build/bin $(OBJ)/tests/onnx/conformance build/conformance tests/onnx/contrib
 
 contrib: $(OBJ)/tests/onnx/conformance
 	@$< --ignore /dev/null tests/onnx/contrib

@@ -54,6 +54,11 @@ has_opencl() {
     [ "$status" -eq 0 ]
     [[ "$output" =~ "opencl: "[1-9][0-9]*" nodes, cpu: "[0-9]+", "[0-9]+" borders, " ]]
     fails 2 "device=x: a device is a number" ort-run --provider opencl:device=x "$net" --random 1
+    fails 2 "tiles=big: tiles are made in local memory" ort-run --provider opencl:tiles=big "$net" --random 1
+    for tiles in local registers; do
+        ort-run --provider opencl:tiles=$tiles "$net" --random 1 -o y.npz
+        ort-tensor y.npz --compare want.npz
+    done
     fails 4 "there is no device 63" ort-run --provider opencl:device=63 "$net" --random 1
 }
 

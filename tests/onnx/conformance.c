@@ -12,6 +12,9 @@
  *   --opset N[,M]      convert each model to this opset instead (and then to opset M); one that is
  *                      blocked is skipped, --list-failures prints the reasons
  *   --written DIR      where those files go (must exist); needed with --optimize and --opset
+ *   --provider LIST    run with these providers at level 0, and print a line for each operator:
+ *                      "first DOMAIN OP R of N": in R of its N tests a node of it was the first's
+ *   --operators LIST   only tests of these, with commas
  *   --timeout SECONDS  for one test (default 60)
  *
  * Tests run in a child process that reports one fixed-size record per test through a pipe; when the
@@ -32,20 +35,21 @@ typedef enum outcome { PASSED, FAILED, UNSUPPORTED, SKIPPED, BLOCKED, OUTCOMES }
 typedef struct record { /* smaller than PIPE_BUF, so that a write is whole */
     int index;
     outcome outcome;
+    bool placed; /* with --provider: a node of the test's operator was the first provider's */
     char message[1000];
 } record;
 
 typedef struct test_case {
     const char *name;
     harness_meta meta;
-    bool selected, ignored;
+    bool selected, ignored, placed;
     outcome outcome;
     char *message;
 } test_case;
 
 typedef struct settings {
     const char *dir, *filter, *isa, *ignore;
-    const char *written, *opset;
+    const char *written, *opset, *provider, *operators;
     int threads, timeout, optimize; /* optimize 0 and opset NULL: sessions as they are */
     bool list_failures, print_ignore, contrib;
 } settings;
@@ -112,15 +116,58 @@ static ort_status load_written(ort_env *env, const settings *set, const char *na
     return status != ORT_OK ? status : ort_session_load(env, written, &plain, session, err);
 }
 
-static ort_status run_test(ort_env *env, const settings *how, const test_case *test, bool *blocked,
-                           ort_error *err)
+/* Does the provider run a node of this operator? */
+static bool has_node(const char *report, const char *provider, const char *op)
+{
+    json_object *whole = json_tokener_parse(report), *nodes = NULL;
+    bool found = false;
+    json_object_object_get_ex(whole, "nodes", &nodes);
+    for (size_t i = 0; nodes && i < json_object_array_length(nodes); i++) {
+        json_object *node = json_object_array_get_idx(nodes, i);
+        found = found ||
+                (!strcmp(op, json_object_get_string(json_object_object_get(node, "op_type"))) &&
+                 !strcmp(provider,
+                         json_object_get_string(json_object_object_get(node, "provider"))) &&
+                 json_object_get_boolean(json_object_object_get(node, "computed_by_runs")));
+    }
+    json_object_put(whole);
+    return found;
+}
+
+/* A session of the listed providers; *placed: the first has a node of the test's operator. */
+static ort_status load_provided(ort_env *env, const settings *how, const test_case *test,
+                                const char *path, ort_session **session, bool *placed,
+                                ort_error *err)
+{
+    char first[40];
+    char *report = NULL;
+    ort_model *model = NULL;
+    ort_session_options options;
+    ort_session_options_init(&options);
+    options.level = 0;
+    options.providers = how->provider;
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(how->provider, ":,"), how->provider);
+    ort_status status = ort_session_load(env, path, &options, session, err);
+    if (status == ORT_OK)
+        status = ort_model_load(env, path, NULL, &model, err);
+    if (status == ORT_OK)
+        status = ort_partition_report(env, model, &options, &report, err);
+    *placed = status == ORT_OK && has_node(report, first, test->meta.op);
+    free(report);
+    ort_model_free(model);
+    return status;
+}
+
+static ort_status run_test(ort_env *env, const settings *how, const test_case *test, record *r,
+                           bool *blocked, ort_error *err)
 {
     char path[PATH_MAX];
     ort_session *session = NULL;
     snprintf(path, sizeof path, "%s/%s/model.onnx", how->dir, test->name);
-    ort_status status = how->written
-                            ? load_written(env, how, test->name, path, &session, blocked, err)
-                            : ort_session_load(env, path, NULL, &session, err);
+    ort_status status =
+        how->provider  ? load_provided(env, how, test, path, &session, &r->placed, err)
+        : how->written ? load_written(env, how, test->name, path, &session, blocked, err)
+                       : ort_session_load(env, path, NULL, &session, err);
     for (int set = 0; status == ORT_OK; set++) {
         snprintf(path, sizeof path, "%s/%s/test_data_set_%d", how->dir, test->name, set);
         if (access(path, F_OK) != 0)
@@ -149,7 +196,7 @@ static void run_child(const settings *set, const test_case *tests, int count, in
         record r = {.index = i};
         err = (ort_error){0};
         bool blocked = false;
-        ort_status status = run_test(env, set, &tests[i], &blocked, &err);
+        ort_status status = run_test(env, set, &tests[i], &r, &blocked, &err);
         r.outcome = status == ORT_OK                            ? PASSED
                     : blocked                          ? BLOCKED
                     : status == ORT_ERROR_UNSUPPORTED ? UNSUPPORTED
@@ -207,6 +254,7 @@ static int run_batch(const settings *set, test_case *tests, int count, int first
         if (ready <= 0 || read(fds[0], &r, sizeof r) != (ssize_t)sizeof r)
             break;
         take(&tests[r.index], r.outcome, r.message);
+        tests[r.index].placed = r.placed;
         last = r.index;
         current = next_selected(tests, count, r.index + 1);
     }
@@ -323,6 +371,18 @@ static void print_table(test_case **order, int count)
     }
 }
 
+/* For each operator: in how many of its tests the first provider had a node of it. */
+static void print_placed(test_case **order, int count)
+{
+    for (int i = 0; i < count;) {
+        int j = i, placed = 0;
+        for (; j < count && by_operator(&order[i], &order[j]) == 0; j++)
+            placed += order[j]->placed;
+        printf("first %s %s %d of %d\n", order[i]->meta.domain, order[i]->meta.op, placed, j - i);
+        i = j;
+    }
+}
+
 static bool parse(int argc, char **argv, settings *set)
 {
     static const struct option options[] = {
@@ -331,7 +391,8 @@ static bool parse(int argc, char **argv, settings *set)
         {"isa", required_argument, NULL, 'i'},     {"threads", required_argument, NULL, 't'},
         {"timeout", required_argument, NULL, 'o'}, {"optimize", required_argument, NULL, 'O'},
         {"written", required_argument, NULL, 'w'}, {"opset", required_argument, NULL, 'N'},
-        {"contrib", no_argument, NULL, 'c'},
+        {"contrib", no_argument, NULL, 'c'},       {"provider", required_argument, NULL, 'P'},
+        {"operators", required_argument, NULL, 'o' + 256},
         {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (c) {
@@ -346,6 +407,8 @@ static bool parse(int argc, char **argv, settings *set)
         case 'w': set->written = optarg; break;
         case 'N': set->opset = optarg; break;
         case 'c': set->contrib = true; break;
+        case 'P': set->provider = optarg; break;
+        case 'o' + 256: set->operators = optarg; break;
         default: return false;
         }
     }
@@ -384,7 +447,9 @@ static void run_tier(const settings *set, bool table, test_case *tests, int coun
     if (set->print_ignore)
         return;
     qsort(order, (size_t)selected, sizeof *order, by_operator);
-    if (table)
+    if (set->provider)
+        print_placed(order, selected);
+    else if (table)
         print_table(order, selected);
     print_folders(set->isa ? set->isa : "best", order, selected);
 }
@@ -400,6 +465,15 @@ static void run_tiers(settings *set, test_case *tests, int count, test_case **or
             set->isa = names[i];
         run_tier(set, i == 0, tests, count, order, selected, sum);
     }
+}
+
+static bool lists(const char *names, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = names; (at = strstr(at, name)); at += length)
+        if ((at == names || at[-1] == ',') && (!at[length] || at[length] == ','))
+            return true;
+    return false;
 }
 
 /* The folders of set->dir as tests. False after a message when there are none or one is damaged. */
@@ -422,6 +496,7 @@ static bool list_tests(const settings *set, test_case **tests, int *count)
             fprintf(stderr, "conformance: %s has no meta.json\n", path);
             return false;
         }
+        t->selected = t->selected && (!set->operators || lists(set->operators, t->meta.op));
         t->meta.bfloat16_rtol = 1.0 / 64; /* as in onnx's own test runner: two last places */
     }
     return true;

@@ -20,8 +20,16 @@
 #define ORT_CL_PROGRAMS 16
 #define ORT_CL_ARGS 40
 
+/* An operand as kernels of products read it fastest: [batch][outer / strip][k][strip], zeros behind
+ * the last of `outer`. Strip 0: as it is. */
+typedef struct ort_cl_strips {
+    int64_t start, batch_step, outer_step, k_step; /* where elements lie in the tensor */
+    int64_t batch, outer, k, strip;
+} ort_cl_strips;
+
 typedef struct ort_cl_constant { /* a weight on the device */
     const ort_tensor *tensor;
+    ort_cl_strips strips;
     cl_mem memory;
 } ort_cl_constant;
 
@@ -40,7 +48,10 @@ typedef struct ort_cl_device {
     cl_device_type type;
     size_t alignment, most_bytes, most_group; /* of sub-buffers; of one buffer; of a work group */
     unsigned units, clock_mhz;
-    char name[200], driver[100];
+    int lanes; /* of a register, where an item is a thread of a CPU; 0: many small items */
+    int rows;  /* of a tile in registers */
+    int span;  /* elements that an item walks over */
+    char name[200], driver[100], options[120]; /* of the compiler */
 } ort_cl_device;
 
 /* opencl_device.c */
@@ -50,7 +61,8 @@ void ort_cl_close(void *device);
 double ort_cl_cost(void *device, const ort_cost *cost, double bytes);
 double ort_cl_copy_cost(void *device, double bytes);
 
-/* opencl_program.c: the texts, ended by one without a name; a kernel object of one. */
+/* opencl_program.c: the texts, ended by one without a name; a kernel object of one. "common" stands
+ * before each of the others. */
 typedef struct ort_cl_text {
     const char *name, *source;
 } ort_cl_text;
@@ -64,7 +76,7 @@ typedef struct ort_cl_buffer {
     size_t bytes, offset; /* in the frame's memory */
     int first, last;      /* launches between which it lives */
     cl_mem memory;        /* of a constant, or NULL */
-    bool owned;           /* a constant of this plan alone, not of the session */
+    bool owned;           /* made for this plan alone, not for the session */
 } ort_cl_buffer;
 
 typedef struct ort_cl_arg {
@@ -94,8 +106,9 @@ typedef struct ort_cl_plan {
     size_t memory_bytes;
     /* while it is made: */
     const ort_device_request *request;
-    int *buffer_of; /* by value id; -1 */
-    bool failed;    /* memory was short */
+    int *buffer_of;    /* by value id; -1 */
+    ort_status status; /* the first error, which `error` tells */
+    ort_error *error;
 } ort_cl_plan;
 
 typedef struct ort_cl_step { /* what a row sees of a node: types are settled */
@@ -113,8 +126,14 @@ static inline int64_t ort_cl_dim(const ort_fact *fact, int axis)
     return fact->type.dim[axis].size;
 }
 int64_t ort_cl_count(const ort_fact *fact);
-/* The buffer of an input, of an output, or of scratch for this step alone. */
+/* The buffer of an input, of an output, or of scratch for this step alone. After an error they are
+ * 0, and launches are dropped. */
 int ort_cl_read(ort_cl_step *s, int input);
+/* An input in strips: a constant is packed once, anything else in each run. */
+int ort_cl_read_strips(ort_cl_step *s, int input, const ort_cl_strips *strips);
+bool ort_cl_constant_input(const ort_cl_step *s, int input);
+/* A buffer of these numbers, as int. */
+int ort_cl_table(ort_cl_step *s, const int64_t *numbers, int64_t count);
 int ort_cl_write(ort_cl_step *s, int output);
 int ort_cl_scratch(ort_cl_step *s, int64_t floats);
 /* Output 0 is input 0 in another shape. */
@@ -123,6 +142,9 @@ void ort_cl_alias(ort_cl_step *s);
  * (int), 'i' a number (int64_t), 'f' a double, 'v' a list of six (const int64_t *). */
 void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
                         const int64_t *grid, const size_t *local, const char *format, ...);
+/* How many items share a row of `count` elements, and how many walk over so many. */
+int64_t ort_cl_along(const ort_cl_step *s, int64_t count);
+int64_t ort_cl_items(const ort_cl_step *s, int64_t count);
 
 struct ort_cl_row {
     const char *domain, *op_type;
@@ -143,7 +165,15 @@ ort_status ort_cl_run(void *frame, int part, ort_error *err);
 ort_status ort_cl_copy_out(void *frame, int index, void *data, ort_error *err);
 ort_status ort_cl_sync(void *frame, ort_error *err);
 
-/* opencl_net.c, opencl_math.c, opencl_moves.c, opencl_norm.c: rows, ended by one without a name. */
+/* opencl_weight.c: constants on the device, as they are or in strips (or NULL). `shared`: the same
+ * for all plans of the session, which keeps it; else the caller's. */
+ort_status ort_cl_weight(ort_cl_device *device, const ort_tensor *tensor, const ort_fact *fact,
+                         const ort_cl_strips *strips, bool shared, cl_mem *memory,
+                         ort_error *err);
+ort_status ort_cl_upload(ort_cl_device *device, const void *data, size_t bytes, cl_mem *memory,
+                         ort_error *err);
+
+/* Rows of each file opencl_NAME.c, ended by one without a name. */
 extern const ort_cl_row ort_cl_net_rows[], ort_cl_math_rows[], ort_cl_moves_rows[],
     ort_cl_norm_rows[];
 

@@ -99,19 +99,46 @@ ort_status ort_cl_devices(ort_device_fn *tell, void *arg, ort_error *err)
 
 /* ---- opening */
 
-static ort_status wanted_device(const ort_provider_setup *setup, int *index, ort_error *err)
+typedef struct wishes { /* of the user */
+    int device;
+    const char *tiles; /* where products make them: "registers", "local"; "": the device's class */
+} wishes;
+
+static ort_status read_wishes(const ort_provider_setup *setup, wishes *w, ort_error *err)
 {
-    *index = 0;
+    *w = (wishes){0, ""};
     for (int i = 0; i < setup->option_count; i++) {
-        const char *value = setup->options[i].value;
+        const ort_provider_option *o = &setup->options[i];
         char *end;
-        long number = strtol(value, &end, 10);
-        if (*end || number < 0 || number >= MOST_DEVICES)
+        long number = strtol(o->value, &end, 10);
+        if (!strcmp(o->key, "tiles")) {
+            w->tiles = o->value;
+            if (strcmp(w->tiles, "local") && strcmp(w->tiles, "registers"))
+                return ort_error_set(err, ORT_ERROR_USAGE, "tiles=%s: tiles are made in local "
+                                     "memory (local) or in registers", o->value);
+        } else if (*end || number < 0 || number >= MOST_DEVICES) {
             return ort_error_set(err, ORT_ERROR_USAGE, "device=%s: a device is a number from 0 to "
-                                 "%d", value, MOST_DEVICES - 1);
-        *index = (int)number;
+                                 "%d", o->value, MOST_DEVICES - 1);
+        } else {
+            w->device = (int)number;
+        }
     }
     return ORT_OK;
+}
+
+/* How kernels are written for this class of device. */
+static void choose_class(ort_cl_device *d, const char *tiles)
+{
+    cl_uint lanes = 0;
+    bool registers = *tiles ? !strcmp(tiles, "registers") : d->type & CL_DEVICE_TYPE_CPU;
+    if (registers)
+        d->api.clGetDeviceInfo(d->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof lanes, &lanes,
+                               NULL);
+    d->lanes = !registers ? 0 : lanes >= 16 ? 16 : lanes >= 8 ? 8 : 4;
+    d->rows = d->lanes == 16 ? 8 : d->lanes == 8 ? 6 : 4; /* twice as many sums fit in registers */
+    d->span = registers ? 4096 : 1;
+    snprintf(d->options, sizeof d->options, "-cl-std=CL1.2 -w -DLANES=%d -DROWS=%d -DSPAN=%d",
+             d->lanes, d->rows, d->span);
 }
 
 static void read_limits(ort_cl_device *d, const facts *x)
@@ -142,8 +169,9 @@ static ort_status make_context(ort_cl_device *d, ort_error *err)
     return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "a queue", err);
 }
 
-static ort_status open_device(ort_cl_device *d, int index, ort_error *err)
+static ort_status open_device(ort_cl_device *d, const wishes *w, ort_error *err)
 {
+    int index = w->device;
     found f;
     facts x;
     ORT_TRY(ort_cl_api_open(&d->api, err));
@@ -154,6 +182,7 @@ static ort_status open_device(ort_cl_device *d, int index, ort_error *err)
     d->id = f.devices[index];
     read_facts(&d->api, f.platforms[index], d->id, &x);
     read_limits(d, &x);
+    choose_class(d, w->tiles);
     ORT_TRY(make_context(d, err));
     ort_log_write(d->log, ORT_LOG_INFO, "opencl: device %d, %s, driver %s", index, d->name,
                   d->driver);
@@ -162,14 +191,14 @@ static ort_status open_device(ort_cl_device *d, int index, ort_error *err)
 
 ort_status ort_cl_open(const ort_provider_setup *setup, void **device, ort_error *err)
 {
-    int index;
-    ORT_TRY(wanted_device(setup, &index, err));
+    wishes w;
+    ORT_TRY(read_wishes(setup, &w, err));
     ort_cl_device *d = calloc(1, sizeof *d);
     if (!d)
         return ort_error_memory(err, sizeof *d);
     d->log = setup->log;
     pthread_mutex_init(&d->lock, NULL);
-    ort_status status = open_device(d, index, err);
+    ort_status status = open_device(d, &w, err);
     if (status != ORT_OK)
         ort_cl_close(d);
     else

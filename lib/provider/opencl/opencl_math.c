@@ -29,7 +29,8 @@ static ort_status emit_gemm(ort_cl_step *s, ort_error *err)
                         .beta = ort_node_float(s->node, "beta", 1)};
     (void)ort_cl_find_activation(s->node, &p.activation);
     p.a = (ort_cl_matrix){ort_cl_read(s, 0), 0, 0, 0, across ? 1 : k, across ? m : 1};
-    p.b = (ort_cl_matrix){ort_cl_read(s, 1), 0, 0, 0, turned ? 1 : n, turned ? k : 1};
+    p.b = (ort_cl_matrix){0, 0, 0, 0, turned ? 1 : n, turned ? k : 1};
+    p.b_input = 1;
     p.c = nothing();
     if (ort_cl_has(s->node, 2)) {
         int64_t stride[2];
@@ -72,7 +73,8 @@ static ort_status emit_matmul(ort_cl_step *s, ort_error *err)
     ort_cl_product p = {.batch1 = batch[0], .batch2 = batch[1], .m = m, .n = n, .k = k,
                         .alpha = ort_node_float(s->node, "alpha", 1), .c = nothing()};
     p.a = (ort_cl_matrix){ort_cl_read(s, 0), 0, as[0], as[1], across ? 1 : k, across ? m : 1};
-    p.b = (ort_cl_matrix){ort_cl_read(s, 1), 0, bs[0], bs[1], turned ? 1 : n, turned ? k : 1};
+    p.b = (ort_cl_matrix){0, 0, bs[0], bs[1], turned ? 1 : n, turned ? k : 1};
+    p.b_input = 1;
     p.y = (ort_cl_matrix){ort_cl_write(s, 0), 0, ys[0], ys[1], n, 1};
     ort_cl_multiply(s, &p);
     return ORT_OK;
@@ -91,8 +93,8 @@ static void attend(ort_cl_step *s, const heads *h)
 {
     int scores = ort_cl_scratch(s, h->batch * h->heads * h->rows * h->keys);
     ort_cl_product p = {.batch1 = h->batch, .batch2 = h->heads, .m = h->rows, .n = h->keys,
-                        .k = h->size, .a = h->q, .b = h->k, .c = nothing(), .alpha = h->scale,
-                        .beta = 1};
+                        .k = h->size, .a = h->q, .b = h->k, .b_input = -1, .c = nothing(),
+                        .alpha = h->scale, .beta = 1};
     ort_cl_matrix square = {scores, 0, h->heads * h->rows * h->keys, h->rows * h->keys, h->keys, 1};
     p.b.row = h->k.column; /* transposed */
     p.b.column = h->k.row;
@@ -106,8 +108,8 @@ static void attend(ort_cl_step *s, const heads *h)
     ort_cl_multiply(s, &p);
     ort_cl_softmax_rows(s, scores, scores, h->batch * h->heads * h->rows, h->keys, 1, false);
     p = (ort_cl_product){.batch1 = h->batch, .batch2 = h->heads, .m = h->rows, .n = h->size,
-                         .k = h->keys, .a = square, .b = h->v, .c = nothing(), .y = h->out,
-                         .alpha = 1};
+                         .k = h->keys, .a = square, .b = h->v, .b_input = -1, .c = nothing(),
+                         .y = h->out, .alpha = 1};
     ort_cl_multiply(s, &p);
 }
 
@@ -145,7 +147,8 @@ static ort_status emit_attention(ort_cl_step *s, ort_error *err)
     ort_cl_product p = {.batch1 = 1, .batch2 = 1, .m = batch * rows, .n = all, .k = depth,
                         .c = nothing(), .alpha = 1, .beta = 1};
     p.a = (ort_cl_matrix){ort_cl_read(s, 0), 0, 0, 0, depth, 1};
-    p.b = (ort_cl_matrix){ort_cl_read(s, 1), 0, 0, 0, all, 1};
+    p.b = (ort_cl_matrix){0, 0, 0, 0, all, 1};
+    p.b_input = 1;
     if (ort_cl_has(s->node, 2))
         p.c = (ort_cl_matrix){ort_cl_read(s, 2), 0, 0, 0, 0, 1};
     p.y = (ort_cl_matrix){joined, 0, 0, 0, all, 1};
@@ -195,9 +198,10 @@ static ort_status emit_multi(ort_cl_step *s, ort_error *err)
 
 static ort_status emit_unary_with(ort_cl_step *s, double a, double b)
 {
-    const int64_t grid[3] = {ort_cl_count(ort_cl_out(s, 0)), 1, 1};
-    ort_cl_launch_grid(s, "map", s->row->kernel, grid, NULL, "bbff", ort_cl_read(s, 0),
-                       ort_cl_write(s, 0), a, b);
+    int64_t count = ort_cl_count(ort_cl_out(s, 0));
+    const int64_t grid[3] = {ort_cl_items(s, count), 1, 1};
+    ort_cl_launch_grid(s, "map", s->row->kernel, grid, NULL, "bbffi", ort_cl_read(s, 0),
+                       ort_cl_write(s, 0), a, b, count);
     return ORT_OK;
 }
 
@@ -248,12 +252,12 @@ static ort_status emit_binary(ort_cl_step *s, ort_error *err)
 {
     const ort_fact *y = ort_cl_out(s, 0);
     ort_cl_walk w = ort_cl_walk_of(&y->type);
-    const int64_t grid[3] = {ort_cl_count(y), 1, 1};
+    const int64_t grid[3] = {ort_cl_items(s, ort_cl_count(y)), 1, 1};
     ort_cl_spread(&ort_cl_in(s, 0)->type, ORT_CL_AXES, w.x);
     ort_cl_spread(&ort_cl_in(s, 1)->type, ORT_CL_AXES, w.y);
     ort_cl_join_axes(&w);
-    ort_cl_launch_grid(s, "map", s->row->kernel, grid, NULL, "bbbvvv", ort_cl_read(s, 0),
-                       ort_cl_read(s, 1), ort_cl_write(s, 0), w.n, w.x, w.y);
+    ort_cl_launch_grid(s, "map", s->row->kernel, grid, NULL, "bbbvvvi", ort_cl_read(s, 0),
+                       ort_cl_read(s, 1), ort_cl_write(s, 0), w.n, w.x, w.y, ort_cl_count(y));
     return ORT_OK;
 }
 

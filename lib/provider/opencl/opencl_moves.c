@@ -9,9 +9,10 @@ static void move(ort_cl_step *s, int from, int to, ort_cl_walk w, int64_t first,
     int64_t count = 1;
     for (int d = 0; d < ORT_CL_AXES; d++)
         count *= w.n[d];
-    const int64_t grid[3] = {count, 1, 1};
+    const int64_t grid[3] = {ort_cl_items(s, count), 1, 1};
     ort_cl_join_axes(&w);
-    ort_cl_launch_grid(s, "map", "move", grid, NULL, "bbvvvii", from, to, w.n, w.x, w.y, first, at);
+    ort_cl_launch_grid(s, "map", "move", grid, NULL, "bbvvviii", from, to, w.n, w.x, w.y, first, at,
+                       count);
 }
 
 /* ---- another shape */

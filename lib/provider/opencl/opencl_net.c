@@ -1,21 +1,18 @@
 /* opencl_net.c - convolutions, pools, means of planes, BatchNormalization. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "op/shared/window.h"
 #include "provider/opencl/opencl_parts.h"
 
-/* ---- convolutions of one and two axes */
+/* ---- windows: three axes, of which the first may be 1 */
 
-static bool claim_conv(const ort_graph *graph, const ort_node *node, const char **why)
+static bool fits_window(const ort_graph *graph, const ort_node *node, const char **why)
 {
-    ort_cl_activation activation;
     int rank = ort_cl_rank(graph, node, 0);
-    if (rank != 3 && rank != 4) {
-        *why = "windows of three axes have no kernel";
-        return false;
-    }
-    *why = "the activation has no kernel";
-    return ort_cl_floats(graph, node) && ort_cl_find_activation(node, &activation);
+    *why = "windows of more than three axes have no kernel";
+    return rank >= 3 && rank <= 5;
 }
 
 static void spatial(const ort_fact *fact, int64_t *dims)
@@ -24,49 +21,150 @@ static void spatial(const ort_fact *fact, int64_t *dims)
         dims[d - 2] = ort_cl_dim(fact, d);
 }
 
-/* With two axes; the window of an input and a kernel. */
 static ort_status window_of(const ort_cl_step *s, const int64_t *kernel, ort_window *w,
                             ort_error *err)
 {
     ort_window_spec spec = {0};
     int64_t in[ORT_WINDOW_MAX];
-    ort_window flat;
     spatial(ort_cl_in(s, 0), in);
     ORT_TRY(ort_window_read(s->node, &spec, err));
     ORT_TRY(ort_window_resolve(&spec, ort_cl_in(s, 0)->type.rank - 2, in, kernel, w, err));
-    if (w->rank == 2)
-        return ORT_OK;
-    flat = (ort_window){.rank = 2, .in = {1, w->in[0]}, .out = {1, w->out[0]},
-                        .kernel = {1, w->kernel[0]}, .stride = {1, w->stride[0]},
-                        .dilation = {1, w->dilation[0]}, .begin = {0, w->begin[0]},
-                        .end = {0, w->end[0]}};
-    *w = flat;
+    ort_window_pad_to_3d(w);
     return ORT_OK;
 }
 
-enum { CHANNELS = 8 }; /* BLOCK of conv.cl */
+/* ---- convolutions */
+
+static bool claim_conv(const ort_graph *graph, const ort_node *node, const char **why)
+{
+    ort_cl_activation activation;
+    if (!fits_window(graph, node, why))
+        return false;
+    *why = "the activation has no kernel";
+    return ort_cl_floats(graph, node) && ort_cl_find_activation(node, &activation);
+}
+
+typedef struct field { /* what windows are read from: the input, or what `spread` makes of it */
+    int buffer;
+    int64_t size[3], phases[3]; /* one plane for each of the phases */
+    int64_t channel_step;
+} field;
+
+static int64_t product(const int64_t *three)
+{
+    return three[0] * three[1] * three[2];
+}
+
+/* Windows of one tap each step, or without stride and padding, are read from the input itself. */
+static field input_field(ort_cl_step *s, const ort_window *w, bool slack)
+{
+    field f = {.buffer = ort_cl_read(s, 0), .phases = {1, 1, 1}};
+    bool plain = !slack;
+    for (int d = 0; d < 3; d++) {
+        int64_t reach = (w->kernel[d] - 1) * w->dilation[d] + 1;
+        f.size[d] = w->in[d];
+        plain = plain && w->stride[d] == 1 && !w->begin[d] && !w->end[d];
+        f.phases[d] = w->stride[d] < reach ? w->stride[d] : reach;
+    }
+    for (int d = 0; d < 3; d++) {
+        if (plain)
+            f.phases[d] = 1;
+        else
+            f.size[d] = w->out[d] + (w->kernel[d] - 1) * w->dilation[d] / w->stride[d];
+    }
+    f.channel_step = product(f.phases) * product(f.size);
+    if (plain)
+        return f;
+    int64_t planes = ort_cl_dim(ort_cl_in(s, 0), 0) * ort_cl_dim(ort_cl_in(s, 0), 1);
+    int to = ort_cl_scratch(s, planes * f.channel_step + (slack ? s->plan->device->lanes : 0));
+    const int64_t grid[3] = {ort_cl_along(s, f.size[2]), f.size[0] * f.size[1],
+                             planes * product(f.phases)};
+    ort_cl_launch_grid(s, "conv", "spread", grid, NULL, "bbiiiiiiiiiiiiiii", f.buffer, to, w->in[0],
+                       w->in[1], w->in[2], f.size[0], f.size[1], f.size[2], f.phases[0],
+                       f.phases[1], f.phases[2], w->stride[0], w->stride[1], w->stride[2],
+                       w->begin[0], w->begin[1], w->begin[2]);
+    f.buffer = to;
+    return f;
+}
+
+/* Where each tap of a window lies, from the window's first element. */
+static int tap_table(ort_cl_step *s, const field *f, const ort_window *w, ort_error *err)
+{
+    int64_t count = product(w->kernel), *taps = malloc((size_t)count * sizeof *taps + 1);
+    if (!taps) {
+        s->plan->status = ort_error_memory(err, (size_t)count * sizeof *taps);
+        return 0;
+    }
+    for (int64_t t = 0; t < count; t++) {
+        const int64_t at[3] = {t / w->kernel[2] / w->kernel[1], t / w->kernel[2] % w->kernel[1],
+                               t % w->kernel[2]};
+        int64_t phase = 0, place = 0;
+        for (int d = 0; d < 3; d++) {
+            phase = phase * f->phases[d] + at[d] * w->dilation[d] % w->stride[d];
+            place = place * f->size[d] + at[d] * w->dilation[d] / w->stride[d];
+        }
+        taps[t] = phase * product(f->size) + place;
+    }
+    int table = ort_cl_table(s, taps, count);
+    free(taps);
+    return table;
+}
+
+enum { TILE = 32, SIDE = 8, SUBS = 2 }; /* conv.cl, common.cl */
+
+typedef struct work { /* of a convolution */
+    int64_t items[3], rows;
+    size_t local[3];
+} work;
+
+static work conv_work(const ort_cl_step *s, bool single, int64_t images, int64_t outs,
+                      int64_t plane)
+{
+    int lanes = s->plan->device->lanes;
+    if (single)
+        return (work){{ort_cl_along(s, plane), images * outs, 1}, 1, {lanes ? 1 : 0, 1, 1}};
+    int64_t width = lanes ? 2 * SUBS * lanes : TILE, wide = (plane + width - 1) / width;
+    int64_t rows = lanes ? ort_cl_rows_of_item(s, outs, wide * images) : TILE;
+    int64_t high = (outs + rows - 1) / rows;
+    if (lanes)
+        return (work){{wide, high, images}, rows, {1, 1, 1}};
+    return (work){{wide * SIDE, high * SIDE, images}, rows, {SIDE, SIDE, 1}};
+}
+
+static int filters(ort_cl_step *s, bool single, int64_t groups, int64_t outs, int64_t k)
+{
+    const ort_cl_strips strips = {.batch_step = outs * k, .outer_step = k, .k_step = 1,
+                                  .batch = groups, .outer = outs, .k = k,
+                                  .strip = s->plan->device->rows};
+    return single || !s->plan->device->lanes ? ort_cl_read(s, 1)
+                                             : ort_cl_read_strips(s, 1, &strips);
+}
 
 static ort_status emit_conv(ort_cl_step *s, ort_error *err)
 {
-    const ort_fact *x = ort_cl_in(s, 0), *f = ort_cl_in(s, 1), *y = ort_cl_out(s, 0);
+    const ort_fact *x = ort_cl_in(s, 0), *y = ort_cl_out(s, 0);
     int64_t kernel[ORT_WINDOW_MAX], groups = ort_node_int(s->node, "group", 1);
-    int64_t outs = ort_cl_dim(y, 1), channels = ort_cl_dim(x, 1);
+    int64_t channels = ort_cl_dim(x, 1), ins = channels / groups;
+    int64_t outs = ort_cl_dim(y, 1) / groups, images = ort_cl_dim(x, 0) * groups;
     ort_cl_activation act;
     ort_window w;
-    spatial(f, kernel);
+    spatial(ort_cl_in(s, 1), kernel);
     ORT_TRY(window_of(s, kernel, &w, err));
     (void)ort_cl_find_activation(s->node, &act);
-    bool single = groups == channels, bias = ort_cl_has(s->node, 2), sum = ort_cl_has(s->node, 3);
-    int64_t blocks = groups * ((outs / groups + CHANNELS - 1) / CHANNELS);
-    const int64_t grid[3] = {w.out[0] * w.out[1], single ? outs : blocks, ort_cl_dim(x, 0)};
-    int from = ort_cl_read(s, 0), filter = ort_cl_read(s, 1);
-    ort_cl_launch_grid(s, "conv", single ? "depthwise" : "conv2d", grid, NULL,
-                       "bbbbbiiiiiiiiiiiiiiiiiiff", from, filter,
-                       bias ? ort_cl_read(s, 2) : filter, sum ? ort_cl_read(s, 3) : from,
-                       ort_cl_write(s, 0), (int64_t)bias, (int64_t)sum, channels, w.in[0], w.in[1],
-                       outs, w.out[0], w.out[1], groups, w.kernel[0], w.kernel[1], w.stride[0],
-                       w.stride[1], w.begin[0], w.begin[1], w.dilation[0], w.dilation[1], act.kind,
-                       act.a, act.b);
+    bool single = ins == 1, bias = ort_cl_has(s->node, 2), sum = ort_cl_has(s->node, 3);
+    int64_t plane = product(w.out), taps = product(w.kernel);
+    int to = ort_cl_write(s, 0);
+    if (!ort_cl_count(y))
+        return ORT_OK;
+    int filter = filters(s, single, groups, outs, ins * taps);
+    const field f = input_field(s, &w, single);
+    const work g = conv_work(s, single, images, outs, plane);
+    ort_cl_launch_grid(s, "conv", single ? "depthwise" : "conv", g.items,
+                       g.local[0] ? g.local : NULL, "bbbbbbiiiiiiiiiiiiiffi", f.buffer, filter,
+                       bias ? ort_cl_read(s, 2) : filter, sum ? ort_cl_read(s, 3) : f.buffer, to,
+                       tap_table(s, &f, &w, err), (int64_t)bias, (int64_t)sum, groups, ins, outs,
+                       taps, f.channel_step, f.size[1] * f.size[2], f.size[2], w.out[1], w.out[2],
+                       plane, act.kind, act.a, act.b, g.rows);
     return ORT_OK;
 }
 
@@ -74,13 +172,11 @@ static ort_status emit_conv(ort_cl_step *s, ort_error *err)
 
 static bool claim_pool(const ort_graph *graph, const ort_node *node, const char **why)
 {
-    int rank = ort_cl_rank(graph, node, 0);
     if (ort_cl_gives(node, 1)) {
         *why = "indices have no kernel";
         return false;
     }
-    *why = "windows of three axes have no kernel";
-    return rank == 3 || rank == 4;
+    return fits_window(graph, node, why);
 }
 
 static ort_status emit_pool(ort_cl_step *s, ort_error *err)
@@ -90,11 +186,13 @@ static ort_status emit_pool(ort_cl_step *s, ort_error *err)
     ORT_TRY(window_of(s, NULL, &w, err));
     bool most = !strcmp(s->node->op_type, "MaxPool");
     bool padding = ort_node_int(s->node, "count_include_pad", 0);
-    const int64_t grid[3] = {w.out[1], w.out[0], ort_cl_dim(x, 0) * ort_cl_dim(x, 1)};
-    ort_cl_launch_grid(s, "conv", "pool", grid, NULL, "bbiiiiiiiiiiiiiii", ort_cl_read(s, 0),
-                       ort_cl_write(s, 0), w.in[0], w.in[1], w.out[0], w.out[1], w.kernel[0],
-                       w.kernel[1], w.stride[0], w.stride[1], w.begin[0], w.begin[1],
-                       w.dilation[0], w.dilation[1], w.end[0], w.end[1],
+    const int64_t items[3] = {ort_cl_along(s, w.out[2]), w.out[0] * w.out[1],
+                              ort_cl_dim(x, 0) * ort_cl_dim(x, 1)};
+    ort_cl_launch_grid(s, "conv", "pool", items, NULL, "bbiiiiiiiiiiiiiiiiiiiii",
+                       ort_cl_read(s, 0), ort_cl_write(s, 0), w.in[0], w.in[1], w.in[2], w.out[1],
+                       w.out[2], w.kernel[0], w.kernel[1], w.kernel[2], w.stride[0], w.stride[1],
+                       w.stride[2], w.begin[0], w.begin[1], w.begin[2], w.dilation[0],
+                       w.dilation[1], w.dilation[2], w.end[0], w.end[1], w.end[2],
                        (int64_t)(most ? 0 : padding ? 2 : 1));
     return ORT_OK;
 }
@@ -131,7 +229,7 @@ static ort_status emit_batch(ort_cl_step *s, ort_error *err)
 {
     const ort_fact *x = ort_cl_in(s, 0);
     int64_t count = ort_cl_count(x), planes = ort_cl_dim(x, 0) * ort_cl_dim(x, 1);
-    const int64_t grid[3] = {count, 1, 1};
+    const int64_t grid[3] = {planes ? ort_cl_along(s, count / planes) : 0, planes, 1};
     ort_cl_launch_grid(s, "map", "batch_norm", grid, NULL, "bbbbbbiif", ort_cl_read(s, 0),
                        ort_cl_read(s, 1), ort_cl_read(s, 2), ort_cl_read(s, 3), ort_cl_read(s, 4),
                        ort_cl_write(s, 0), ort_cl_dim(x, 1), planes ? count / planes : 1,

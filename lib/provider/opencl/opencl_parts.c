@@ -1,6 +1,7 @@
 /* opencl_parts.c - see opencl_parts.h. */
 #include "provider/opencl/opencl_parts.h"
 
+#include <assert.h>
 #include <string.h>
 
 bool ort_cl_find_activation(const ort_node *node, ort_cl_activation *activation)
@@ -29,22 +30,55 @@ bool ort_cl_find_activation(const ort_node *node, ort_cl_activation *activation)
     return false;
 }
 
-enum { TILE = 32, SIDE = 8 }; /* gemm.cl */
+int64_t ort_cl_rows_of_item(const ort_cl_step *s, int64_t rows, int64_t others)
+{
+    const ort_cl_device *d = s->plan->device;
+    int64_t enough = 4 * (d->units ? (int64_t)d->units : 1), count = 128 / d->rows * d->rows;
+    while (count > 2 * d->rows && (rows + count - 1) / count * others < enough)
+        count = (count / 2 + d->rows - 1) / d->rows * d->rows;
+    return count;
+}
+
+enum { TILE = 32, SIDE = 8, SUBS = 2 }; /* gemm.cl, common.cl */
+
+/* B in strips where it is a weight: its start, then. */
+static ort_cl_matrix right_side(ort_cl_step *s, const ort_cl_product *p, int64_t *strip_step)
+{
+    int64_t strip = 2 * s->plan->device->lanes;
+    ort_cl_matrix b = p->b;
+    *strip_step = strip * b.column;
+    if (!strip || p->b_input < 0 || b.batch1 || b.batch2 || !ort_cl_constant_input(s, p->b_input)) {
+        if (p->b_input >= 0)
+            b.buffer = ort_cl_read(s, p->b_input);
+        return b;
+    }
+    const ort_cl_strips strips = {.start = b.start, .outer_step = b.column, .k_step = b.row,
+                                  .batch = 1, .outer = p->n, .k = p->k, .strip = strip};
+    *strip_step = strip * p->k;
+    return (ort_cl_matrix){ort_cl_read_strips(s, p->b_input, &strips), 0, 0, 0, strip, 1};
+}
 
 void ort_cl_multiply(ort_cl_step *s, const ort_cl_product *p)
 {
-    static const size_t local[3] = {SIDE, SIDE, 1};
-    const int64_t grid[3] = {(p->n + TILE - 1) / TILE * SIDE, (p->m + TILE - 1) / TILE * SIDE,
-                             p->batch1 * p->batch2};
+    static const size_t alone[3] = {1, 1, 1}, square[3] = {SIDE, SIDE, 1};
+    int lanes = s->plan->device->lanes;
+    int64_t width = lanes ? 2 * SUBS * lanes : TILE, wide = (p->n + width - 1) / width;
+    int64_t batch = p->batch1 * p->batch2, strip_step;
+    int64_t rows = lanes ? ort_cl_rows_of_item(s, p->m, wide * batch) : TILE;
+    int64_t high = (p->m + rows - 1) / rows;
+    const int64_t grid[3] = {lanes ? wide : wide * SIDE, lanes ? high : high * SIDE, batch};
     bool has_c = p->c.buffer >= 0;
     const ort_cl_matrix none = {.buffer = p->a.buffer}, *c = has_c ? &p->c : &none;
-    ort_cl_launch_grid(s, "gemm", "gemm", grid, local, "bbbbiiiiiiiiiiiiiiiiiiiiiiiiiffiff",
-                       p->a.buffer, p->b.buffer, c->buffer, p->y.buffer, (int64_t)has_c, p->m,
-                       p->n, p->k, p->batch2, p->a.start, p->a.batch1, p->a.batch2, p->a.row,
-                       p->a.column, p->b.start, p->b.batch1, p->b.batch2, p->b.row, p->b.column,
-                       c->start, c->batch1, c->batch2, c->row, c->column, p->y.start, p->y.batch1,
-                       p->y.batch2, p->y.row, p->y.column, p->alpha, p->beta, p->activation.kind,
-                       p->activation.a, p->activation.b);
+    const ort_cl_matrix b = right_side(s, p, &strip_step);
+    assert(p->y.column == 1);
+    ort_cl_launch_grid(s, "gemm", "gemm", grid, lanes ? alone : square,
+                       "bbbbiiiiiiiiiiiiiiiiiiiiiiiiiiffiffi", p->a.buffer, b.buffer, c->buffer,
+                       p->y.buffer, (int64_t)has_c, p->m, p->n, p->k, p->batch2, p->a.start,
+                       p->a.batch1, p->a.batch2, p->a.row, p->a.column, b.start, b.batch1,
+                       b.batch2, b.row, b.column, strip_step, c->start, c->batch1, c->batch2,
+                       c->row, c->column, p->y.start, p->y.batch1, p->y.batch2, p->y.row,
+                       p->y.column, p->alpha, p->beta, p->activation.kind, p->activation.a,
+                       p->activation.b, rows);
 }
 
 void ort_cl_softmax_rows(ort_cl_step *s, int from, int to, int64_t rows, int64_t count,

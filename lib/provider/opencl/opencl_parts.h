@@ -6,7 +6,7 @@
 
 #define ORT_CL_AXES 6
 
-/* What kernels apply to their result (activate() of conv.cl and gemm.cl). */
+/* What kernels apply to their result (activate() of common.cl). */
 typedef struct ort_cl_activation {
     int64_t kind;
     double a, b;
@@ -22,12 +22,16 @@ typedef struct ort_cl_matrix {
 } ort_cl_matrix;
 
 typedef struct ort_cl_product { /* Y = activation(alpha A B + beta C), M x K by K x N */
-    ort_cl_matrix a, b, c, y;   /* c.buffer < 0: none */
+    ort_cl_matrix a, b, c, y;   /* c.buffer < 0: none; y.column is 1 */
+    int b_input;                /* of the node, which is B; -1: b.buffer is */
     int64_t batch1, batch2, m, n, k;
     double alpha, beta;
     ort_cl_activation activation;
 } ort_cl_product;
 
+/* How many of so many rows one item makes, where they are tiles in registers: enough to use a panel
+ * often, few enough that all units have work. others: how many items there are for each. */
+int64_t ort_cl_rows_of_item(const ort_cl_step *s, int64_t rows, int64_t others);
 void ort_cl_multiply(ort_cl_step *s, const ort_cl_product *p);
 /* Softmax over `count` elements that lie `step` apart, of `rows` such rows. */
 void ort_cl_softmax_rows(ort_cl_step *s, int from, int to, int64_t rows, int64_t count,

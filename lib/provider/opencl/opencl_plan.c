@@ -2,7 +2,7 @@
  *
  * Buffers live from the launch that writes them (or from their copy to the device) to the last one
  * that reads them (or to their copy back). Launches run in order, so that buffers whose lives
- * don't meet share memory. Weights are uploaded when the first plan needs them and stay.
+ * don't meet share memory.
  */
 #include <assert.h>
 #include <stdarg.h>
@@ -14,19 +14,28 @@
 #include "op/eval.h"
 #include "provider/opencl/opencl.h"
 
+static bool keep(ort_cl_plan *p, ort_status status)
+{
+    if (p->status == ORT_OK)
+        p->status = status;
+    return p->status == ORT_OK;
+}
+
 static int new_buffer(ort_cl_plan *p, size_t bytes)
 {
     int now = (int)p->launches.count;
     ort_cl_buffer buffer = {.bytes = bytes ? bytes : 1, .first = now, .last = now};
-    if (!ort_vec_push(&p->buffers, buffer))
-        p->failed = true;
+    if (!ort_vec_push(&p->buffers, buffer)) {
+        keep(p, ort_error_memory(p->error, sizeof buffer));
+        return 0;
+    }
     return (int)p->buffers.count - 1;
 }
 
 static void touch(ort_cl_plan *p, int buffer)
 {
     int now = (int)p->launches.count;
-    if (!p->failed && p->buffers.data[buffer].last < now)
+    if (p->status == ORT_OK && p->buffers.data[buffer].last < now)
         p->buffers.data[buffer].last = now;
 }
 
@@ -42,75 +51,29 @@ static size_t bytes_of(const ort_fact *fact)
 
 /* ---- constants */
 
-/* Its bytes as kernels read them: 16 bits are widened. */
-static void *widened(const ort_tensor *t, ort_dtype dtype)
+static int add_memory(ort_cl_plan *p, cl_mem memory, bool owned)
 {
-    if (t->dtype == dtype)
-        return NULL;
-    ort_tensor wide = {.dtype = dtype, .shape = t->shape};
-    wide.data = malloc(ort_tensor_bytes(&wide) + 1);
-    if (wide.data)
-        ort_tensor_convert(&wide, t, NULL);
-    return wide.data;
-}
-
-static ort_status upload(ort_cl_device *d, const ort_tensor *t, const ort_fact *fact,
-                         cl_mem *memory, ort_error *err)
-{
-    cl_int code;
-    size_t bytes = bytes_of(fact);
-    void *wide = widened(t, fact->type.dtype);
-    if (!wide && t->dtype != fact->type.dtype)
-        return ort_error_memory(err, bytes);
-    *memory = d->api.clCreateBuffer(d->context, CL_MEM_READ_ONLY, bytes ? bytes : 1, NULL, &code);
-    if (code == CL_SUCCESS && bytes)
-        code = d->api.clEnqueueWriteBuffer(d->queue, *memory, CL_TRUE, 0, bytes,
-                                           wide ? wide : t->data, 0, NULL, NULL);
-    free(wide);
-    return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "a weight", err);
-}
-
-/* A weight of the session: one upload for all plans. */
-static ort_status find_weight(ort_cl_device *d, const ort_tensor *t, const ort_fact *fact,
-                              cl_mem *memory, ort_error *err)
-{
-    ort_status status = ORT_OK;
-    *memory = NULL;
-    pthread_mutex_lock(&d->lock);
-    for (size_t i = 0; i < d->constants.count && !*memory; i++)
-        if (d->constants.data[i].tensor == t)
-            *memory = d->constants.data[i].memory;
-    if (!*memory) {
-        status = upload(d, t, fact, memory, err);
-        ort_cl_constant constant = {t, *memory};
-        if (status == ORT_OK && !ort_vec_push(&d->constants, constant)) {
-            d->api.clReleaseMemObject(*memory);
-            status = ort_error_memory(err, sizeof constant);
-        }
+    int buffer = new_buffer(p, 0);
+    if (p->status != ORT_OK) {
+        if (owned)
+            p->device->api.clReleaseMemObject(memory);
+        return 0;
     }
-    pthread_mutex_unlock(&d->lock);
-    return status;
+    p->buffers.data[buffer].memory = memory;
+    p->buffers.data[buffer].owned = owned;
+    return buffer;
 }
 
-static ort_status add_constant(ort_cl_plan *p, ort_id id, ort_error *err)
+static int add_constant(ort_cl_plan *p, ort_id id, const ort_cl_strips *strips)
 {
     const ort_tensor *weight = p->request->constants[id];
     const ort_fact *fact = &p->request->facts[id];
-    cl_mem memory;
-    if (weight)
-        ORT_TRY(find_weight(p->device, weight, fact, &memory, err));
-    else
-        ORT_TRY(upload(p->device, fact->value, fact, &memory, err));
-    int buffer = new_buffer(p, 0);
-    if (p->failed) {
-        if (!weight)
-            p->device->api.clReleaseMemObject(memory);
-        return ort_error_memory(err, sizeof(ort_cl_buffer));
-    }
-    p->buffers.data[buffer].memory = memory;
-    p->buffers.data[buffer].owned = !weight;
-    p->buffer_of[id] = buffer;
-    return ORT_OK;
+    cl_mem memory = NULL;
+    if (p->status != ORT_OK ||
+        !keep(p, ort_cl_weight(p->device, weight ? weight : fact->value, fact, strips, weight,
+                               &memory, p->error)))
+        return 0;
+    return add_memory(p, memory, !weight);
 }
 
 /* ---- what rows are made of */
@@ -135,12 +98,53 @@ int64_t ort_cl_count(const ort_fact *fact)
     return count;
 }
 
+bool ort_cl_constant_input(const ort_cl_step *s, int input)
+{
+    return s->plan->request->facts[s->node->inputs[input]].value;
+}
+
 int ort_cl_read(ort_cl_step *s, int input)
 {
-    int buffer = s->plan->buffer_of[s->node->inputs[input]];
-    assert(buffer >= 0);
-    touch(s->plan, buffer);
-    return buffer;
+    ort_cl_plan *p = s->plan;
+    ort_id id = s->node->inputs[input];
+    if (p->buffer_of[id] < 0 && p->request->facts[id].value)
+        p->buffer_of[id] = add_constant(p, id, NULL);
+    if (p->status != ORT_OK)
+        return 0;
+    assert(p->buffer_of[id] >= 0);
+    touch(p, p->buffer_of[id]);
+    return p->buffer_of[id];
+}
+
+int ort_cl_read_strips(ort_cl_step *s, int input, const ort_cl_strips *x)
+{
+    if (ort_cl_constant_input(s, input)) {
+        int buffer = add_constant(s->plan, s->node->inputs[input], x);
+        touch(s->plan, buffer);
+        return buffer;
+    }
+    int64_t strips = x->batch * ((x->outer + x->strip - 1) / x->strip);
+    int from = ort_cl_read(s, input), to = ort_cl_scratch(s, strips * x->strip * x->k);
+    const int64_t grid[3] = {ort_cl_along(s, x->k), strips, 1};
+    ort_cl_launch_grid(s, "gemm", "pack", grid, NULL, "bbiiiiiii", from, to, x->start,
+                       x->batch_step, x->outer_step, x->k_step, x->outer, x->k, x->strip);
+    return to;
+}
+
+int ort_cl_table(ort_cl_step *s, const int64_t *numbers, int64_t count)
+{
+    cl_mem memory = NULL;
+    cl_int *ints = malloc((size_t)count * sizeof *ints + 1);
+    if (!ints) {
+        keep(s->plan, ort_error_memory(s->plan->error, (size_t)count * sizeof *ints));
+        return 0;
+    }
+    for (int64_t i = 0; i < count; i++)
+        ints[i] = (cl_int)numbers[i];
+    bool ok = keep(s->plan, ort_cl_upload(s->plan->device, ints, (size_t)count * sizeof *ints,
+                                          &memory, s->plan->error));
+    free(ints);
+    return ok ? add_memory(s->plan, memory, true) : 0;
 }
 
 int ort_cl_write(ort_cl_step *s, int output)
@@ -148,8 +152,7 @@ int ort_cl_write(ort_cl_step *s, int output)
     ort_id id = s->node->outputs[output];
     if (s->plan->buffer_of[id] < 0)
         s->plan->buffer_of[id] = new_buffer(s->plan, bytes_of(&s->plan->request->facts[id]));
-    if (!s->plan->failed)
-        touch(s->plan, s->plan->buffer_of[id]);
+    touch(s->plan, s->plan->buffer_of[id]);
     return s->plan->buffer_of[id];
 }
 
@@ -161,6 +164,17 @@ int ort_cl_scratch(ort_cl_step *s, int64_t floats)
 void ort_cl_alias(ort_cl_step *s)
 {
     s->plan->buffer_of[s->node->outputs[0]] = ort_cl_read(s, 0);
+}
+
+int64_t ort_cl_along(const ort_cl_step *s, int64_t count)
+{
+    return s->plan->device->lanes && count ? 1 : count;
+}
+
+int64_t ort_cl_items(const ort_cl_step *s, int64_t count)
+{
+    int span = s->plan->device->span;
+    return (count + span - 1) / span;
 }
 
 static void add_arg(ort_cl_plan *p, ort_cl_launch *l, ort_cl_arg arg)
@@ -178,9 +192,9 @@ void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
     ort_cl_launch l = {.program = program, .kernel = kernel};
     va_list list;
     for (int i = 0; i < 3; i++) {
-        l.local[i] = local ? local[i] : 0;
+        l.local[i] = local ? local[i] : p->device->lanes ? 1 : 0;
         l.global[i] = local ? ort_round_up((size_t)grid[i], local[i]) : (size_t)grid[i];
-        if (!grid[i] || p->failed) /* nothing to compute */
+        if (!grid[i] || p->status != ORT_OK) /* nothing to compute */
             return;
     }
     va_start(list, format);
@@ -199,7 +213,7 @@ void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
     }
     va_end(list);
     if (!ort_vec_push(&p->launches, l))
-        p->failed = true;
+        keep(p, ort_error_memory(p->error, sizeof l));
 }
 
 /* ---- the steps */
@@ -207,15 +221,10 @@ void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
 static ort_status add_step(ort_cl_plan *p, const ort_device_step *step, ort_error *err)
 {
     ort_cl_step s = {p, step->node, step->op, p->device->row_of(step->op)};
-    for (int i = 0; i < step->node->input_count; i++) {
-        ort_id id = step->node->inputs[i];
-        if (id != ORT_ID_NONE && p->buffer_of[id] < 0 && p->request->facts[id].value)
-            ORT_TRY(add_constant(p, id, err));
-    }
     assert(s.row); /* it was claimed */
     ort_status status = s.row->emit(&s, err);
-    if (status == ORT_OK && p->failed)
-        status = ort_error_memory(err, sizeof(ort_cl_launch));
+    if (status == ORT_OK)
+        status = p->status;
     return status != ORT_OK ? ort_node_wrap_error(step->node, err, status) : ORT_OK;
 }
 
@@ -226,7 +235,9 @@ static ort_status add_copy(ort_cl_plan *p, bool in, ort_id id, ort_error *err)
         copy.buffer = p->buffer_of[id] = new_buffer(p, copy.bytes);
     assert(copy.buffer >= 0);
     touch(p, copy.buffer);
-    return !p->failed && (in ? ort_vec_push(&p->in, copy) : ort_vec_push(&p->out, copy))
+    if (p->status != ORT_OK)
+        return p->status;
+    return (in ? ort_vec_push(&p->in, copy) : ort_vec_push(&p->out, copy))
                ? ORT_OK
                : ort_error_memory(err, sizeof copy);
 }
@@ -314,10 +325,12 @@ ort_status ort_cl_plan_new(void *device, const ort_device_request *request, void
         return ort_error_memory(err, sizeof *p);
     p->device = device;
     p->request = request;
+    p->error = err;
     ort_status status = make(p, err);
     free(p->buffer_of);
     p->buffer_of = NULL;
     p->request = NULL;
+    p->error = NULL;
     if (status != ORT_OK)
         ort_cl_plan_free(p);
     else

@@ -10,8 +10,6 @@
 #include "base/error.h"
 #include "provider/opencl/opencl.h"
 
-static const char build_options[] = "-cl-std=CL1.2";
-
 static uint64_t digest_more(uint64_t digest, const char *text)
 {
     for (; *text; text++)
@@ -22,11 +20,11 @@ static uint64_t digest_more(uint64_t digest, const char *text)
 static bool cache_path(const ort_cl_device *d, const ort_cl_text *text, char *path, size_t size)
 {
     const char *folder = getenv("ORT_CACHE");
-    uint64_t digest = digest_more(0xcbf29ce484222325u, text->source);
+    uint64_t digest = digest_more(0xcbf29ce484222325u, ort_cl_texts[0].source);
     if (!folder || !*folder)
         return false;
-    digest = digest_more(digest_more(digest, d->name), d->driver);
-    digest = digest_more(digest, build_options);
+    digest = digest_more(digest_more(digest, text->source), d->name);
+    digest = digest_more(digest_more(digest, d->driver), d->options);
     int length = snprintf(path, size, "%s/opencl-%s-%016llx.bin", folder, text->name,
                           (unsigned long long)digest);
     return length > 0 && (size_t)length < size;
@@ -61,7 +59,7 @@ static cl_program load(ort_cl_device *d, const char *path)
                                                           &status, &code);
     free(bytes);
     if (code == CL_SUCCESS && status == CL_SUCCESS &&
-        d->api.clBuildProgram(program, 1, &d->id, build_options, NULL, NULL) == CL_SUCCESS)
+        d->api.clBuildProgram(program, 1, &d->id, d->options, NULL, NULL) == CL_SUCCESS)
         return program;
     if (code == CL_SUCCESS)
         d->api.clReleaseProgram(program);
@@ -94,11 +92,11 @@ static ort_status build(ort_cl_device *d, const ort_cl_text *text, cl_program *p
 {
     char log[1500] = "";
     cl_int code;
-    const char *source = text->source;
-    *program = d->api.clCreateProgramWithSource(d->context, 1, &source, NULL, &code);
+    const char *sources[] = {ort_cl_texts[0].source, text->source};
+    *program = d->api.clCreateProgramWithSource(d->context, 2, sources, NULL, &code);
     if (code != CL_SUCCESS)
         return ort_cl_fail(code, text->name, err);
-    code = d->api.clBuildProgram(*program, 1, &d->id, build_options, NULL, NULL);
+    code = d->api.clBuildProgram(*program, 1, &d->id, d->options, NULL, NULL);
     if (code == CL_SUCCESS)
         return ORT_OK;
     d->api.clGetProgramBuildInfo(*program, d->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);

@@ -56,7 +56,7 @@ static bool supports(const ort_op *op)
     return row_of(op) && ort_op_runs(op);
 }
 
-static const char *const options[] = {"device=N", NULL};
+static const char *const options[] = {"device=N", "tiles=local|registers", NULL};
 
 const ort_provider ort_provider_opencl = {
     .size = sizeof(ort_provider),

@@ -1,4 +1,5 @@
-/* opencl_text.c - the texts of all programs: cl/NAME.cl, of which the build makes strings. */
+/* opencl_text.c - the texts of all programs: cl/NAME.cl, of which the build makes strings,
+ * common.cl first. */
 #include "provider/opencl/opencl.h"
 
 const ort_cl_text ort_cl_texts[] = {

@@ -1,119 +1,313 @@
-/* conv.cl - convolutions of NCHW. A work item makes eight channels of one pixel: neighbours read
- * neighbouring pixels, and the eight filters are the same for all of them. What every 16 channels
- * give is added up apart, so that errors don't grow with the depth. */
+/* conv.cl - convolutions and pools of NCHW, of one to three axes.
+ *
+ * First `spread` writes the input with its padding, split by the phases of the stride, where there
+ * are any: a tap of a window is an offset from the window's first element then (taps), the same at
+ * every pixel, and nothing is asked about borders. The rest is a product of filters by a matrix
+ * [channels * taps, pixels] that is never written: a CPU fills a panel of it in local memory for
+ * every DEEP rows, and multiplies it in registers as gemm.cl does; elsewhere a group of 8 x 8 items
+ * makes a tile of 32 x 32. */
 
-#define BLOCK 8
-#define APART 16
-
-static float activate(int kind, float a, float b, float x)
+/* out: [planes][nd][ny][nx][qd][qh][qw]; items share a row. */
+__kernel void spread(__global const float *x, __global float *out, int depth, int height,
+                     int width, int qd, int qh, int qw, int nd, int ny, int nx, int sd, int sy,
+                     int sx, int pd, int py, int px)
 {
-    switch (kind) {
-    case 1: return fmax(x, 0.0f);
-    case 2: return x >= 0.0f ? x : a * x;
-    case 3: return fmin(fmax(x, a), b);
-    case 4: return 1.0f / (1.0f + exp(-x));
-    case 5: return tanh(x);
-    case 6: return fmin(fmax(a * x + b, 0.0f), 1.0f);
-    default: return x;
+    int z = get_global_id(2), fx = z % nx, fy = z / nx % ny, fd = z / nx / ny % nd;
+    int plane = z / (nx * ny * nd), row = get_global_id(1);
+    int d = row / qh * sd + fd - pd, y = row % qh * sy + fy - py, shift = fx - px;
+    bool inside = d >= 0 && d < depth && y >= 0 && y < height;
+    __global const float *in = x + (((size_t)plane * depth + (inside ? d : 0)) * height +
+                                    (inside ? y : 0)) * width;
+    out += ((size_t)z * qd * qh + row) * qw;
+    if (sx == 1 && get_global_size(0) == 1) { /* one item copies: zeros, elements, zeros */
+        int first = inside ? min(max(-shift, 0), qw) : qw;
+        int last = inside ? min(max(width - shift, first), qw) : qw;
+        for (int i = 0; i < first; i++)
+            out[i] = 0.0f;
+        for (int i = first; i < last; i++)
+            out[i] = in[i + shift];
+        for (int i = last; i < qw; i++)
+            out[i] = 0.0f;
+        return;
+    }
+    ALONG(i, qw) {
+        int at = i * sx + shift;
+        out[i] = inside && at >= 0 && at < width ? in[at] : 0.0f;
     }
 }
 
-__kernel void conv2d(__global const float *x, __global const float *w, __global const float *bias,
-                     __global const float *sum, __global float *y, int has_bias, int has_sum,
-                     int channels, int height, int width, int outs, int out_height, int out_width,
-                     int groups, int kh, int kw, int sy, int sx, int py, int px, int dy, int dx,
-                     int kind, float a, float b)
+#define OFFSET(pixel)                                                                              \
+    ((pixel) % out_width + (pixel) / out_width % out_height * row_step +                           \
+     (pixel) / out_width / out_height * slice_step)
+
+#if LANES
+
+/* A strip of the matrix: rows of channel and tap, columns of the pixels whose offsets are `at`. */
+static void fill_taps(__global const float *x, __global const int *taps, int tap, int tap_count,
+                      size_t channel_step, const int *at, __local float *to, int depth)
 {
-    int pixel = get_global_id(0), n = get_global_id(2);
-    int plane = out_height * out_width;
-    int per_group = outs / groups, blocks = (per_group + BLOCK - 1) / BLOCK;
-    int group = (int)get_global_id(1) / blocks;
-    int first = ((int)get_global_id(1) % blocks) * BLOCK;
-    int ins = channels / groups, taps = kh * kw;
-    int count = min(BLOCK, per_group - first);
-    int oc = group * per_group + first;
-    if (pixel >= plane)
-        return;
-    int oy = pixel / out_width, ox = pixel % out_width;
-    int iy0 = oy * sy - py, ix0 = ox * sx - px;
-    __global const float *f[BLOCK];
-    float acc[BLOCK], whole[BLOCK];
-    for (int j = 0; j < BLOCK; j++) {
-        int c = oc + min(j, count - 1);
-        f[j] = w + (size_t)c * ins * taps;
-        whole[j] = has_bias ? bias[c] : 0.0f;
-        acc[j] = 0.0f;
+    bool low = at[LANES - 1] - at[0] == LANES - 1;
+    bool high = at[STRIP - 1] - at[LANES] == LANES - 1;
+    for (int k = 0; k < depth; k++, to += STRIP) {
+        __global const float *in = x + taps[tap];
+        if (low)
+            STORE(LOAD(in + at[0]), to);
+        else
+            for (int j = 0; j < LANES; j++)
+                to[j] = in[at[j]];
+        if (high)
+            STORE(LOAD(in + at[LANES]), to + LANES);
+        else
+            for (int j = LANES; j < STRIP; j++)
+                to[j] = in[at[j]];
+        if (++tap == tap_count) {
+            tap = 0;
+            x += channel_step;
+        }
     }
-    for (int c = 0; c < ins; c++) {
-        __global const float *in = x + ((size_t)n * channels + group * ins + c) * height * width;
-        for (int ky = 0; ky < kh; ky++) {
-            int iy = iy0 + ky * dy;
-            for (int kx = 0; kx < kw; kx++) {
-                int ix = ix0 + kx * dx;
-                bool inside = iy >= 0 && iy < height && ix >= 0 && ix < width;
-                float v = inside ? in[(inside ? iy : 0) * width + (inside ? ix : 0)] : 0.0f;
-                int tap = c * taps + ky * kw + kx;
-                for (int j = 0; j < BLOCK; j++)
-                    acc[j] += v * f[j][tap];
+}
+
+typedef struct target { /* of one tile */
+    __global float *y;
+    __global const float *sum; /* 0: none */
+    int plane;
+    bool more, last; /* there are sums of earlier products; there are none behind */
+} target;
+
+static void put_some(V (*acc)[2], const target *t, const finish *f, int rows, int cols)
+{
+    float sums[ROWS * STRIP];
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        STORE(acc[i][0], sums + i * STRIP);
+        STORE(acc[i][1], sums + i * STRIP + LANES);
+    }
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < cols; j++) {
+            size_t at = (size_t)i * t->plane + j;
+            float v = sums[i * STRIP + j] + (t->more ? t->y[at] : 0.0f);
+            if (t->last)
+                v = finished(f, v + (t->sum ? t->sum[at] : 0.0f));
+            t->y[at] = v;
+        }
+}
+
+static void put_all(V (*acc)[2], const target *t, const finish *f)
+{
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            size_t at = (size_t)i * t->plane + h * LANES;
+            V v = acc[i][h];
+            if (t->more)
+                v += LOAD(t->y + at);
+            if (t->last) {
+                if (t->sum)
+                    v += LOAD(t->sum + at);
+                v = bounded(f, v);
+            }
+            STORE(v, t->y + at);
+        }
+}
+
+/* w: strips of ROWS filters for each group. */
+ALONE void conv(__global const float *x, __global const float *w, __global const float *bias,
+                __global const float *sum, __global float *y, __global const int *taps,
+                int has_bias, int has_sum, int groups, int ins, int outs, int tap_count,
+                int channel_step, int slice_step, int row_step, int out_height, int out_width,
+                int plane, int kind, float a, float b, int rows)
+{
+    __local float panel[SUBS * DEEP * STRIP] __attribute__((aligned(64)));
+    int z = get_group_id(2), group = z % groups, K = ins * tap_count;
+    int p0 = (int)get_group_id(0) * SUBS * STRIP, m0 = (int)get_group_id(1) * rows;
+    int m_end = min(m0 + rows, outs), offsets[SUBS * STRIP];
+    finish f = finish_of(kind, a, b);
+    target t = {0, 0, plane, false, false};
+    for (int j = 0; j < SUBS * STRIP; j++) {
+        int pixel = min(p0 + j, plane - 1);
+        offsets[j] = OFFSET(pixel);
+    }
+    x += (size_t)z * ins * channel_step;
+    y += (size_t)z * outs * plane + p0;
+    sum += (size_t)z * outs * plane + p0;
+    w += (size_t)group * ((outs + ROWS - 1) / ROWS) * K * ROWS;
+    bias += group * outs;
+    int k0 = 0;
+    do {
+        int depth = min(DEEP, K - k0);
+        t.more = k0 > 0;
+        t.last = k0 + depth == K;
+        for (int s = 0; s < SUBS && p0 + s * STRIP < plane; s++)
+            fill_taps(x + (size_t)(k0 / tap_count) * channel_step, taps, k0 % tap_count, tap_count,
+                      channel_step, offsets + s * STRIP, panel + s * DEEP * STRIP, depth);
+        for (int m = m0; m < m_end; m += ROWS)
+            for (int s = 0; s < SUBS && p0 + s * STRIP < plane; s++) {
+                __global const float *row[ROWS];
+                V acc[ROWS][2];
+                int cols = min(STRIP, plane - p0 - s * STRIP);
+#pragma unroll
+                for (int i = 0; i < ROWS; i++) {
+                    row[i] = w + (size_t)m * K + (size_t)k0 * ROWS + i;
+                    acc[i][0] = acc[i][1] =
+                        has_bias && !t.more ? bias[min(m + i, outs - 1)] : 0.0f;
+                }
+                MULTIPLY(acc, row, ROWS, panel + s * DEEP * STRIP, depth)
+                t.y = y + (size_t)m * plane + s * STRIP;
+                t.sum = has_sum ? sum + (size_t)m * plane + s * STRIP : 0;
+                if (m + ROWS <= m_end && cols == STRIP && !f.kind)
+                    put_all(acc, &t, &f);
+                else
+                    put_some(acc, &t, &f, min(ROWS, m_end - m), cols);
+            }
+        k0 += depth;
+    } while (k0 < K);
+}
+
+/* One filter a channel: an item has a channel. A row's last vector reads beyond it, but never
+ * beyond the memory that `spread` wrote and its slack. */
+ALONE void depthwise(__global const float *x, __global const float *w, __global const float *bias,
+                     __global const float *sum, __global float *y, __global const int *taps,
+                     int has_bias, int has_sum, int groups, int ins, int outs, int tap_count,
+                     int channel_step, int slice_step, int row_step, int out_height,
+                     int out_width, int plane, int kind, float a, float b, int rows)
+{
+    int z = get_global_id(1), c = z % (groups * outs);
+    finish f = finish_of(kind, a, b);
+    V first = has_bias ? bias[c] : 0.0f;
+    x += (size_t)(z / outs) * channel_step;
+    y += (size_t)z * plane;
+    sum += (size_t)z * plane;
+    w += c * tap_count;
+    for (int row = 0; row < plane / out_width; row++) {
+        __global const float *in = x + row % out_height * row_step + row / out_height * slice_step;
+        for (int at = 0; at < out_width; at += LANES) {
+            V acc = first;
+            int p = row * out_width + at;
+            for (int k = 0; k < tap_count; k++)
+                acc = fma((V)w[k], LOAD(in + at + taps[k]), acc);
+            if (at + LANES <= out_width && !f.kind) {
+                if (has_sum)
+                    acc += LOAD(sum + p);
+                STORE(bounded(&f, acc), y + p);
+            } else {
+                float sums[LANES];
+                STORE(acc, sums);
+                for (int j = 0; j < min(LANES, out_width - at); j++)
+                    y[p + j] = finished(&f, sums[j] + (has_sum ? sum[p + j] : 0.0f));
             }
         }
-        if (c % APART == APART - 1)
-            for (int j = 0; j < BLOCK; j++) {
-                whole[j] += acc[j];
-                acc[j] = 0.0f;
-            }
-    }
-    for (int j = 0; j < count; j++) {
-        size_t at = ((size_t)n * outs + oc + j) * plane + pixel;
-        y[at] = activate(kind, a, b, whole[j] + acc[j] + (has_sum ? sum[at] : 0.0f));
     }
 }
 
-/* One filter a channel. */
+#else
+
+#define TILE 32
+#define STEP 16
+#define PART 4
+#define SIDE 8
+#define BLOCK 128 /* sums of so many products are added up apart */
+
+__kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1)))
+void conv(__global const float *x, __global const float *w, __global const float *bias,
+          __global const float *sum, __global float *y, __global const int *taps, int has_bias,
+          int has_sum, int groups, int ins, int outs, int tap_count, int channel_step,
+          int slice_step, int row_step, int out_height, int out_width, int plane, int kind,
+          float a, float b, int rows)
+{
+    __local float ws[STEP][TILE], xs[STEP][TILE];
+    int z = get_group_id(2), group = z % groups, K = ins * tap_count;
+    int lx = get_local_id(0), ly = get_local_id(1), l = ly * SIDE + lx;
+    int p0 = (int)get_group_id(0) * TILE, m0 = (int)get_group_id(1) * TILE;
+    int pixel = min(p0 + l % TILE, plane - 1), offset = OFFSET(pixel);
+    float whole[PART][PART], acc[PART][PART];
+    x += (size_t)z * ins * channel_step + offset;
+    w += (size_t)group * outs * K;
+    for (int i = 0; i < PART; i++)
+        for (int j = 0; j < PART; j++)
+            whole[i][j] = acc[i][j] = 0.0f;
+    for (int k0 = 0; k0 < K; k0 += STEP) {
+        for (int e = l; e < STEP * TILE; e += SIDE * SIDE) {
+            int k = e / TILE, in = k0 + k, own = e % STEP, m = m0 + e / STEP;
+            xs[k][e % TILE] =
+                in < K ? x[(size_t)(in / tap_count) * channel_step + taps[in % tap_count]] : 0.0f;
+            ws[own][e / STEP] = m < outs && k0 + own < K ? w[(size_t)m * K + k0 + own] : 0.0f;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int k = 0; k < STEP; k++)
+            for (int i = 0; i < PART; i++)
+                for (int j = 0; j < PART; j++)
+                    acc[i][j] = fma(ws[k][ly * PART + i], xs[k][j * SIDE + lx], acc[i][j]);
+        if ((k0 + STEP) % BLOCK == 0)
+            for (int i = 0; i < PART; i++)
+                for (int j = 0; j < PART; j++) {
+                    whole[i][j] += acc[i][j];
+                    acc[i][j] = 0.0f;
+                }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    for (int i = 0; i < PART; i++)
+        for (int j = 0; j < PART; j++) {
+            int m = m0 + ly * PART + i, p = p0 + j * SIDE + lx;
+            size_t at = ((size_t)z * outs + m) * plane + p;
+            if (m < outs && p < plane)
+                y[at] = activate(kind, a, b, whole[i][j] + acc[i][j] +
+                                                 (has_bias ? bias[group * outs + m] : 0.0f) +
+                                                 (has_sum ? sum[at] : 0.0f));
+        }
+}
+
 __kernel void depthwise(__global const float *x, __global const float *w,
                         __global const float *bias, __global const float *sum, __global float *y,
-                        int has_bias, int has_sum, int channels, int height, int width, int outs,
-                        int out_height, int out_width, int groups, int kh, int kw, int sy, int sx,
-                        int py, int px, int dy, int dx, int kind, float a, float b)
+                        __global const int *taps, int has_bias, int has_sum, int groups, int ins,
+                        int outs, int tap_count, int channel_step, int slice_step, int row_step,
+                        int out_height, int out_width, int plane, int kind, float a, float b,
+                        int rows)
 {
-    int pixel = get_global_id(0), c = get_global_id(1), n = get_global_id(2);
-    int plane = out_height * out_width;
-    int oy = pixel / out_width, ox = pixel % out_width;
-    int iy0 = oy * sy - py, ix0 = ox * sx - px;
-    __global const float *in = x + ((size_t)n * channels + c / (outs / groups)) * height * width;
-    __global const float *f = w + (size_t)c * kh * kw;
+    int pixel = get_global_id(0), z = get_global_id(1), c = z % (groups * outs);
     float acc = has_bias ? bias[c] : 0.0f;
-    for (int ky = 0; ky < kh; ky++)
-        for (int kx = 0; kx < kw; kx++) {
-            int iy = iy0 + ky * dy, ix = ix0 + kx * dx;
-            bool inside = iy >= 0 && iy < height && ix >= 0 && ix < width;
-            float v = inside ? in[(inside ? iy : 0) * width + (inside ? ix : 0)] : 0.0f;
-            acc += v * f[ky * kw + kx];
-        }
-    size_t at = ((size_t)n * outs + c) * plane + pixel;
+    size_t at = (size_t)z * plane + pixel;
+    x += (size_t)(z / outs) * channel_step + OFFSET(pixel);
+    for (int k = 0; k < tap_count; k++)
+        acc = fma(w[c * tap_count + k], x[taps[k]], acc);
     y[at] = activate(kind, a, b, acc + (has_sum ? sum[at] : 0.0f));
 }
 
-/* kind 0: the greatest; 1: the mean of what lies inside; 2: of the whole window, padding too. */
-__kernel void pool(__global const float *x, __global float *y, int height, int width,
-                   int out_height, int out_width, int kh, int kw, int sy, int sx, int py, int px,
-                   int dy, int dx, int end_y, int end_x, int kind)
+#endif
+
+/* kind 0: the greatest; 1: the mean of what lies inside; 2: of the whole window, padding too. Items
+ * share a row of results. */
+__kernel void pool(__global const float *x, __global float *y, int depth, int height, int width,
+                   int out_height, int out_width, int kd, int kh, int kw, int sd, int sy, int sx,
+                   int pd, int py, int px, int dd, int dy, int dx, int end_d, int end_y, int end_x,
+                   int kind)
 {
-    int ox = get_global_id(0), oy = get_global_id(1), plane = get_global_id(2);
-    __global const float *in = x + (size_t)plane * height * width;
-    int inside = 0, whole = 0;
-    float most = -INFINITY, sum = 0.0f;
-    for (int ky = 0; ky < kh; ky++)
-        for (int kx = 0; kx < kw; kx++) {
-            int iy = oy * sy - py + ky * dy, ix = ox * sx - px + kx * dx;
-            whole += iy < height + end_y && ix < width + end_x;
-            if (iy < 0 || iy >= height || ix < 0 || ix >= width)
-                continue;
-            float v = in[iy * width + ix];
-            most = isnan(v) || isnan(most) ? NAN : fmax(most, v);
-            sum += v;
-            inside++;
-        }
-    float count = kind == 2 ? whole : inside;
-    y[((size_t)plane * out_height + oy) * out_width + ox] = kind == 0 ? most : sum / count;
+    int row = get_global_id(1), od = row / out_height, oy = row % out_height;
+    size_t plane = get_global_id(2), rows = get_global_size(1);
+    __global const float *in = x + plane * depth * height * width;
+    y += (plane * rows + row) * out_width;
+    ALONG(ox, out_width) {
+        int inside = 0, whole = 0;
+        float most = -INFINITY, sum = 0.0f;
+        for (int d = 0; d < kd; d++)
+            for (int ky = 0; ky < kh; ky++) {
+                int id = od * sd - pd + d * dd, iy = oy * sy - py + ky * dy;
+                bool there = id >= 0 && id < depth && iy >= 0 && iy < height;
+                bool counts = id < depth + end_d && iy < height + end_y;
+                __global const float *line = in + ((size_t)(there ? id : 0) * height +
+                                                   (there ? iy : 0)) * width;
+                for (int kx = 0; kx < kw; kx++) {
+                    int ix = ox * sx - px + kx * dx;
+                    whole += counts && ix < width + end_x;
+                    if (!there || ix < 0 || ix >= width)
+                        continue;
+                    float v = line[ix];
+                    most = v > most || isnan(v) ? v : most; /* a NaN stays: nothing is above it */
+                    sum += v;
+                    inside++;
+                }
+            }
+        float count = kind == 2 ? whole : inside;
+        y[ox] = kind == 0 ? most : sum / count;
+    }
 }

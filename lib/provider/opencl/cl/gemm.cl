@@ -1,35 +1,145 @@
-/* gemm.cl - products of matrices with strides, in two batch axes. A group makes a tile of 32 x 32:
- * strips of both operands, 16 deep, lie in local memory, and each of 8 x 8 work items makes 4 x 4
- * sums. Sums of every 128 products are added up apart, so that errors don't grow with the depth. */
+/* gemm.cl - products of matrices with strides, in two batch axes.
+ *
+ * On a CPU an item makes `rows` rows of SUBS strips: a panel of B lies in local memory for every
+ * DEEP products, and tiles of it are made in registers. B may be packed (strips of STRIP columns
+ * behind each other, b_strip apart), which a copy into the panel reads fastest.
+ *
+ * Elsewhere a group makes a tile of 32 x 32: strips of both operands, 16 deep, lie in local memory,
+ * and each of 8 x 8 items makes 4 x 4 sums. */
 
-#define TILE 32
-#define DEEP 16
-#define PART 4
-#define SIDE 8
-#define BLOCK 128
+#if LANES
 
-static float activate(int kind, float a, float b, float x)
+/* [depth][STRIP] of B, zeros behind the last column. */
+static void fill_strip(__global const float *b, __local float *to, int depth, int cols, int bk,
+                       int bn)
 {
-    switch (kind) {
-    case 1: return fmax(x, 0.0f);
-    case 2: return x >= 0.0f ? x : a * x;
-    case 3: return fmin(fmax(x, a), b);
-    case 4: return 1.0f / (1.0f + exp(-x));
-    case 5: return tanh(x);
-    case 6: return fmin(fmax(a * x + b, 0.0f), 1.0f);
-    case 7: return 0.5f * x * (1.0f + erf(x * 0.70710678118654752f));
-    default: return x;
+    for (int k = 0; k < depth; k++, b += bk, to += STRIP) {
+        if (bn == 1 && cols == STRIP) {
+            STORE(LOAD(b), to);
+            STORE(LOAD(b + LANES), to + LANES);
+        } else {
+            for (int j = 0; j < STRIP; j++)
+                to[j] = j < cols ? b[j * bn] : 0.0f;
+        }
     }
 }
+
+typedef struct target { /* of one tile */
+    __global float *y;
+    __global const float *c; /* 0: none */
+    int ym, cm, cn;
+    float alpha, beta;
+    bool more, last; /* there are sums of earlier products; there are none behind */
+} target;
+
+static void put_some(V (*acc)[2], const target *t, const finish *f, int rows, int cols)
+{
+    float sums[ROWS * STRIP];
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        STORE(acc[i][0], sums + i * STRIP);
+        STORE(acc[i][1], sums + i * STRIP + LANES);
+    }
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < cols; j++) {
+            float v = sums[i * STRIP + j] + (t->more ? t->y[i * t->ym + j] : 0.0f);
+            if (t->last) {
+                v *= t->alpha;
+                if (t->c)
+                    v += t->beta * t->c[i * t->cm + j * t->cn];
+                v = finished(f, v);
+            }
+            t->y[i * t->ym + j] = v;
+        }
+}
+
+static void put_all(V (*acc)[2], const target *t, const finish *f)
+{
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            __global float *y = t->y + i * t->ym + h * LANES;
+            V v = acc[i][h];
+            if (t->more)
+                v += LOAD(y);
+            if (t->last) {
+                v *= t->alpha;
+                if (t->c) {
+                    __global const float *c = t->c + i * t->cm + h * LANES * t->cn;
+                    v += t->beta * (t->cn ? LOAD(c) : (V)*c);
+                }
+                v = bounded(f, v);
+            }
+            STORE(v, y);
+        }
+}
+
+ALONE void gemm(__global const float *A, __global const float *B, __global const float *C,
+                __global float *Y, int has_c, int M, int N, int K, int batch2, int a0, int a1,
+                int a2, int am, int ak, int b0, int b1, int b2, int bk, int bn, int b_strip,
+                int c0, int c1, int c2, int cm, int cn, int y0, int y1, int y2, int ym, int yn,
+                float alpha, float beta, int kind, float pa, float pb, int rows)
+{
+    __local float panel[SUBS * DEEP * STRIP] __attribute__((aligned(64)));
+    int z1 = (int)get_group_id(2) / batch2, z2 = (int)get_group_id(2) % batch2;
+    int n0 = (int)get_group_id(0) * SUBS * STRIP, m0 = (int)get_group_id(1) * rows;
+    int m_end = min(m0 + rows, M), k0 = 0;
+    finish f = finish_of(kind, pa, pb);
+    target t = {0, 0, ym, cm, cn, alpha, beta, false, false};
+    A += a0 + z1 * a1 + z2 * a2;
+    B += b0 + z1 * b1 + z2 * b2 + (size_t)(n0 / STRIP) * b_strip;
+    C += c0 + z1 * c1 + z2 * c2 + n0 * cn;
+    Y += y0 + z1 * y1 + z2 * y2 + n0;
+    do {
+        int depth = min(DEEP, K - k0);
+        t.more = k0 > 0;
+        t.last = k0 + depth == K;
+        for (int s = 0; s < SUBS && n0 + s * STRIP < N; s++)
+            fill_strip(B + (size_t)s * b_strip + (size_t)k0 * bk, panel + s * DEEP * STRIP, depth,
+                       min(STRIP, N - n0 - s * STRIP), bk, bn);
+        for (int m = m0; m < m_end; m += ROWS)
+            for (int s = 0; s < SUBS && n0 + s * STRIP < N; s++) {
+                __global const float *a[ROWS];
+                V acc[ROWS][2];
+                int cols = min(STRIP, N - n0 - s * STRIP);
+#pragma unroll
+                for (int i = 0; i < ROWS; i++) {
+                    a[i] = A + (size_t)min(m + i, M - 1) * am + (size_t)k0 * ak;
+                    acc[i][0] = acc[i][1] = 0.0f;
+                }
+                if (ak == 1) {
+                    MULTIPLY(acc, a, 1, panel + s * DEEP * STRIP, depth)
+                } else {
+                    MULTIPLY(acc, a, ak, panel + s * DEEP * STRIP, depth)
+                }
+                t.y = Y + (size_t)m * ym + s * STRIP;
+                t.c = has_c ? C + (size_t)m * cm + s * STRIP * cn : 0;
+                if (m + ROWS <= m_end && cols == STRIP && cn <= 1 && !f.kind)
+                    put_all(acc, &t, &f);
+                else
+                    put_some(acc, &t, &f, min(ROWS, m_end - m), cols);
+            }
+        k0 += depth;
+    } while (k0 < K);
+}
+
+#else
+
+#define TILE 32
+#define STEP 16
+#define PART 4
+#define SIDE 8
+#define BLOCK 128 /* sums of so many products are added up apart */
 
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1)))
 void gemm(__global const float *A, __global const float *B, __global const float *C,
           __global float *Y, int has_c, int M, int N, int K, int batch2,
           int a0, int a1, int a2, int am, int ak, int b0, int b1, int b2, int bk, int bn,
-          int c0, int c1, int c2, int cm, int cn, int y0, int y1, int y2, int ym, int yn,
-          float alpha, float beta, int kind, float pa, float pb)
+          int b_strip, int c0, int c1, int c2, int cm, int cn, int y0, int y1, int y2, int ym,
+          int yn, float alpha, float beta, int kind, float pa, float pb, int rows)
 {
-    __local float As[DEEP][TILE], Bs[DEEP][TILE];
+    __local float As[STEP][TILE], Bs[STEP][TILE];
     int z1 = (int)get_group_id(2) / batch2, z2 = (int)get_group_id(2) % batch2;
     int lx = get_local_id(0), ly = get_local_id(1), l = ly * SIDE + lx;
     int n0 = (int)get_group_id(0) * TILE, m0 = (int)get_group_id(1) * TILE;
@@ -39,14 +149,14 @@ void gemm(__global const float *A, __global const float *B, __global const float
     for (int i = 0; i < PART; i++)
         for (int j = 0; j < PART; j++)
             sum[i][j] = acc[i][j] = 0.0f;
-    for (int k0 = 0; k0 < K; k0 += DEEP) {
-        for (int e = l; e < DEEP * TILE; e += SIDE * SIDE) {
+    for (int k0 = 0; k0 < K; k0 += STEP) {
+        for (int e = l; e < STEP * TILE; e += SIDE * SIDE) {
             int k = e / TILE, t = e % TILE;
             As[k][t] = m0 + t < M && k0 + k < K ? A[(m0 + t) * am + (k0 + k) * ak] : 0.0f;
             Bs[k][t] = n0 + t < N && k0 + k < K ? B[(k0 + k) * bk + (n0 + t) * bn] : 0.0f;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int k = 0; k < DEEP; k++) {
+        for (int k = 0; k < STEP; k++) {
             float av[PART], bv[PART];
             for (int i = 0; i < PART; i++)
                 av[i] = As[k][ly * PART + i];
@@ -54,9 +164,9 @@ void gemm(__global const float *A, __global const float *B, __global const float
                 bv[j] = Bs[k][j * SIDE + lx];
             for (int i = 0; i < PART; i++)
                 for (int j = 0; j < PART; j++)
-                    acc[i][j] += av[i] * bv[j];
+                    acc[i][j] = fma(av[i], bv[j], acc[i][j]);
         }
-        if ((k0 + DEEP) % BLOCK == 0)
+        if ((k0 + STEP) % BLOCK == 0)
             for (int i = 0; i < PART; i++)
                 for (int j = 0; j < PART; j++) {
                     sum[i][j] += acc[i][j];
@@ -74,4 +184,21 @@ void gemm(__global const float *A, __global const float *B, __global const float
                 v += beta * C[c0 + z1 * c1 + z2 * c2 + m * cm + n * cn];
             Y[y0 + z1 * y1 + z2 * y2 + m * ym + n * yn] = activate(kind, pa, pb, v);
         }
+}
+
+#endif
+
+/* Into strips: [batch][outer / strip][K][strip], zeros behind the last of `outer`. */
+__kernel void pack(__global const float *in, __global float *out, int start, int batch_step,
+                   int outer_step, int k_step, int outer, int K, int strip)
+{
+    int strips = (outer + strip - 1) / strip;
+    size_t at = (size_t)get_global_id(1) * K * strip;
+    int batch = (int)get_global_id(1) / strips, first = (int)get_global_id(1) % strips * strip;
+    in += start + (size_t)batch * batch_step;
+    for (int j = 0; j < strip; j++)
+        ALONG(k, K)
+            out[at + (size_t)k * strip + j] =
+                first + j < outer ? in[(size_t)(first + j) * outer_step + (size_t)k * k_step]
+                                  : 0.0f;
 }

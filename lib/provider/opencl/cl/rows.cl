@@ -1,28 +1,97 @@
 /* rows.cl - what one row of `count` elements gives: means, softmax, norms. A work item has a row;
- * sums are made in blocks of 128, so that errors don't grow with the row. */
+ * sums are made in blocks of 128 (of so many registers on a CPU), so that errors don't grow with
+ * the row. */
 
 #define BLOCK 128
+
+/* The sum of `value`, which reads element i_ as T: a register at a time where `fast`. */
+#if LANES
+static float sum_of(V v)
+{
+    float lane[LANES], sum = 0.0f;
+    STORE(v, lane);
+    for (int i = 0; i < LANES; i++)
+        sum += lane[i];
+    return sum;
+}
+#define SUM(result, count, vector, scalar)                                                         \
+    do {                                                                                           \
+        V whole_ = 0.0f, part_ = 0.0f;                                                             \
+        float rest_ = 0.0f;                                                                        \
+        int i = 0, blocks_ = 0;                                                                    \
+        for (; i + LANES <= (count); i += LANES) {                                                 \
+            part_ += (vector);                                                                     \
+            if (++blocks_ % BLOCK == 0) {                                                          \
+                whole_ += part_;                                                                   \
+                part_ = 0.0f;                                                                      \
+            }                                                                                      \
+        }                                                                                          \
+        for (; i < (count); i++)                                                                   \
+            rest_ += (scalar);                                                                     \
+        result = sum_of(whole_ + part_) + rest_;                                                   \
+    } while (0)
+#define EACH_OF(count, vector, scalar)                                                             \
+    do {                                                                                           \
+        int i = 0;                                                                                 \
+        for (; i + LANES <= (count); i += LANES)                                                   \
+            vector;                                                                                \
+        for (; i < (count); i++)                                                                   \
+            scalar;                                                                                \
+    } while (0)
+#else
+#define SUM(result, count, vector, scalar)                                                         \
+    do {                                                                                           \
+        float sum_ = 0.0f, part_ = 0.0f;                                                           \
+        for (int i = 0; i < (count); i++) {                                                        \
+            part_ += (scalar);                                                                     \
+            if (i % BLOCK == BLOCK - 1) {                                                          \
+                sum_ += part_;                                                                     \
+                part_ = 0.0f;                                                                      \
+            }                                                                                      \
+        }                                                                                          \
+        result = sum_ + part_;                                                                     \
+    } while (0)
+#define EACH_OF(count, vector, scalar)                                                             \
+    for (int i = 0; i < (count); i++)                                                              \
+    scalar
+#endif
 
 __kernel void mean(__global const float *x, __global float *out, int count)
 {
     size_t row = get_global_id(0);
-    float sum = 0.0f, part = 0.0f;
-    for (int i = 0; i < count; i++) {
-        part += x[row * count + i];
-        if (i % BLOCK == BLOCK - 1) {
-            sum += part;
-            part = 0.0f;
-        }
-    }
-    out[row] = (sum + part) / count;
+    float sum;
+    x += row * count;
+    SUM(sum, count, LOAD(x + i), x[i]);
+    out[row] = sum / count;
 }
 
-/* Elements of a row lie `step` apart; add: a mask [rows of it, count], or none. */
+static void softmax_row(__global const float *x, __global float *out, int count, int as_log)
+{
+    float most = -INFINITY, sum;
+    for (int i = 0; i < count; i++)
+        most = fmax(most, x[i]);
+    if (as_log) {
+        SUM(sum, count, exp(LOAD(x + i) - most), exp(x[i] - most));
+        sum = log(sum);
+        EACH_OF(count, STORE(LOAD(x + i) - most - sum, out + i), out[i] = x[i] - most - sum);
+        return;
+    }
+    EACH_OF(count, STORE(exp(LOAD(x + i) - most), out + i), out[i] = exp(x[i] - most));
+    SUM(sum, count, LOAD(out + i), out[i]);
+    sum = 1.0f / sum;
+    EACH_OF(count, STORE(LOAD(out + i) * sum, out + i), out[i] = out[i] * sum);
+}
+
+/* Elements of a row lie `step` apart. */
 __kernel void softmax(__global const float *x, __global float *out, int count, int step, int as_log)
 {
     size_t row = get_global_id(0);
     size_t at = row / step * step * count + row % step;
     float most = -INFINITY, sum = 0.0f, part = 0.0f;
+    if (step == 1) {
+        softmax_row(x + at, out + at, count, as_log);
+        return;
+    }
     for (int i = 0; i < count; i++)
         most = fmax(most, x[at + (size_t)i * step]);
     for (int i = 0; i < count; i++) {
@@ -46,30 +115,24 @@ __kernel void layer_norm(__global const float *x, __global const float *skip,
                          int has_skip, int has_more, int has_bias, int has_whole, int count,
                          float epsilon)
 {
-    size_t row = get_global_id(0), at = row * count;
-    float sum = 0.0f, part = 0.0f;
-    for (int i = 0; i < count; i++) {
-        part += x[at + i] + (has_skip ? skip[at + i] : 0.0f) + (has_more ? more[i] : 0.0f);
-        if (i % BLOCK == BLOCK - 1) {
-            sum += part;
-            part = 0.0f;
-        }
+    size_t at = get_global_id(0) * count;
+    float mean, sum;
+    __global const float *in = x + at;
+    if (has_skip) { /* the sum first: where it is wanted, or where the result will be */
+        __global float *to = (has_whole ? whole : out) + at;
+        EACH_OF(count,
+                STORE(LOAD(x + at + i) + LOAD(skip + at + i) + (has_more ? LOAD(more + i) : 0.0f),
+                      to + i),
+                to[i] = x[at + i] + skip[at + i] + (has_more ? more[i] : 0.0f));
+        in = to;
     }
-    float mean = (sum + part) / count;
-    sum = part = 0.0f;
-    for (int i = 0; i < count; i++) {
-        float v = x[at + i] + (has_skip ? skip[at + i] : 0.0f) + (has_more ? more[i] : 0.0f);
-        part += (v - mean) * (v - mean);
-        if (i % BLOCK == BLOCK - 1) {
-            sum += part;
-            part = 0.0f;
-        }
-    }
-    float over = 1.0f / sqrt((sum + part) / count + epsilon);
-    for (int i = 0; i < count; i++) {
-        float v = x[at + i] + (has_skip ? skip[at + i] : 0.0f) + (has_more ? more[i] : 0.0f);
-        if (has_whole)
-            whole[at + i] = v;
-        out[at + i] = (v - mean) * over * scale[i] + (has_bias ? bias[i] : 0.0f);
-    }
+    SUM(sum, count, LOAD(in + i), in[i]);
+    mean = sum / count;
+    SUM(sum, count, (LOAD(in + i) - mean) * (LOAD(in + i) - mean), (in[i] - mean) * (in[i] - mean));
+    float over = 1.0f / sqrt(sum / count + epsilon);
+    out += at;
+    EACH_OF(count,
+            STORE((LOAD(in + i) - mean) * over * LOAD(scale + i) +
+                      (has_bias ? LOAD(bias + i) : 0.0f), out + i),
+            out[i] = (in[i] - mean) * over * scale[i] + (has_bias ? bias[i] : 0.0f));
 }

@@ -1,0 +1,104 @@
+/* common.cl - what every program begins with: the class of the device, vectors, activations.
+ *
+ * LANES is given: how many floats a register of a CPU has. A work item is a thread then, alone in
+ * its group, and makes a tile in registers or walks over SPAN elements. LANES 0 is a device with
+ * many small work items (GPUs): groups share tiles in local memory, an item has one element. */
+
+#ifndef FP_FAST_FMAF
+#define fma mad
+#endif
+
+/* Elements of one work item, of `count`. */
+#define EACH(i, count)                                                                             \
+    for (size_t i = get_global_id(0) * SPAN, end_ = min(i + SPAN, (size_t)(count)); i < end_; i++)
+/* Of a row that items may share. */
+#define ALONG(i, count) for (int i = get_global_id(0); i < (count); i += get_global_size(0))
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+#if LANES
+
+#ifdef __has_attribute
+#if __has_attribute(min_vector_width)
+/* Else only half of a register is used. */
+#define WIDE __attribute__((min_vector_width(32 * LANES)))
+#endif
+#endif
+#ifndef WIDE
+#define WIDE
+#endif
+#define ALONE WIDE __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+
+typedef PASTE(float, LANES) V;
+#define LOAD(p) PASTE(vload, LANES)(0, p)
+#define STORE(v, p) PASTE(vstore, LANES)(v, 0, p)
+
+/* A tile: ROWS rows (given, as many as registers allow) of STRIP columns; a panel in local memory
+ * is DEEP rows of SUBS strips. Sums of DEEP products are added up apart, so that errors don't grow
+ * with the depth. */
+#define STRIP (2 * LANES)
+#define SUBS 2
+#define DEEP 128
+
+typedef struct finish { /* what is done to a result: scaled below 0, bounded, activated */
+    float leak, least, most;
+    int kind;
+    float a, b;
+} finish;
+
+#else
+#define ALONE __kernel
+#endif
+
+static float activate(int kind, float a, float b, float x)
+{
+    switch (kind) {
+    case 1: return x < 0.0f ? 0.0f : x;
+    case 2: return x >= 0.0f ? x : a * x;
+    case 3: return x < a ? a : x > b ? b : x;
+    case 4: return 1.0f / (1.0f + exp(-x));
+    case 5: return tanh(x);
+    case 6: return fmin(fmax(a * x + b, 0.0f), 1.0f);
+    case 7: return 0.5f * x * (1.0f + erf(x * 0.70710678118654752f));
+    case 8: return x * fmin(fmax(a * x + b, 0.0f), 1.0f);
+    default: return x;
+    }
+}
+
+#if LANES
+
+static finish finish_of(int kind, float a, float b)
+{
+    finish f = {kind == 2 ? a : 1.0f, kind == 1 ? 0.0f : kind == 3 ? a : -INFINITY,
+                kind == 3 ? b : INFINITY, kind > 3 ? kind : 0, a, b};
+    return f;
+}
+
+static V bounded(const finish *f, V x)
+{
+    x = select(x, x * f->leak, x < 0.0f);
+    x = select(x, (V)f->least, x < f->least);
+    return select(x, (V)f->most, x > f->most);
+}
+
+static float finished(const finish *f, float x)
+{
+    x = x < 0.0f ? x * f->leak : x;
+    x = x < f->least ? f->least : x > f->most ? f->most : x;
+    return f->kind ? activate(f->kind, f->a, f->b, x) : x;
+}
+
+/* acc += the products of ROWS rows of A, whose elements lie `step` apart, by a strip. */
+#define MULTIPLY(acc, a, step, strip, depth)                                                       \
+    for (int k_ = 0; k_ < (depth); k_++) {                                                         \
+        V left_ = LOAD((strip) + k_ * STRIP), right_ = LOAD((strip) + k_ * STRIP + LANES);         \
+        _Pragma("unroll") for (int i_ = 0; i_ < ROWS; i_++)                                        \
+        {                                                                                          \
+            V v_ = a[i_][(size_t)k_ * (step)];                                                     \
+            acc[i_][0] = fma(v_, left_, acc[i_][0]);                                               \
+            acc[i_][1] = fma(v_, right_, acc[i_][1]);                                              \
+        }                                                                                          \
+    }
+
+#endif

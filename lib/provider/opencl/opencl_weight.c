@@ -1,0 +1,148 @@
+/* opencl_weight.c - constants on the device: uploaded when the first plan needs them, in the form
+ * that their kernels read, and kept for all plans of the session.
+ *
+ * Strips are made by the device: the tensor is uploaded as it is, packed into other memory, and
+ * released again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "provider/opencl/opencl.h"
+
+/* Its bytes as kernels read them: 16 bits are widened. */
+static void *widened(const ort_tensor *t, ort_dtype dtype)
+{
+    if (t->dtype == dtype)
+        return NULL;
+    ort_tensor wide = {.dtype = dtype, .shape = t->shape};
+    wide.data = malloc(ort_tensor_bytes(&wide) + 1);
+    if (wide.data)
+        ort_tensor_convert(&wide, t, NULL);
+    return wide.data;
+}
+
+ort_status ort_cl_upload(ort_cl_device *d, const void *data, size_t bytes, cl_mem *memory,
+                         ort_error *err)
+{
+    cl_int code;
+    *memory = d->api.clCreateBuffer(d->context, CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &code);
+    if (code != CL_SUCCESS)
+        return ort_cl_fail(code, "memory of a weight", err);
+    if (bytes)
+        code = d->api.clEnqueueWriteBuffer(d->queue, *memory, CL_TRUE, 0, bytes, data, 0, NULL,
+                                           NULL);
+    if (code == CL_SUCCESS)
+        return ORT_OK;
+    d->api.clReleaseMemObject(*memory);
+    *memory = NULL;
+    return ort_cl_fail(code, "a weight", err);
+}
+
+static ort_status upload(ort_cl_device *d, const ort_tensor *t, const ort_fact *fact,
+                         cl_mem *memory, ort_error *err)
+{
+    ort_tensor as = {.dtype = fact->type.dtype, .shape = t->shape};
+    void *wide = widened(t, as.dtype);
+    if (!wide && t->dtype != as.dtype)
+        return ort_error_memory(err, ort_tensor_bytes(&as));
+    ort_status status = ort_cl_upload(d, wide ? wide : t->data, ort_tensor_bytes(&as), memory, err);
+    free(wide);
+    return status;
+}
+
+/* ---- strips */
+
+static cl_int launch_pack(ort_cl_device *d, cl_kernel kernel, cl_mem from, cl_mem to,
+                          const ort_cl_strips *x)
+{
+    const cl_int numbers[] = {(cl_int)x->start,  (cl_int)x->batch_step, (cl_int)x->outer_step,
+                              (cl_int)x->k_step, (cl_int)x->outer,      (cl_int)x->k,
+                              (cl_int)x->strip};
+    size_t strips = (size_t)(x->batch * ((x->outer + x->strip - 1) / x->strip));
+    const size_t grid[2] = {d->lanes ? 1 : (size_t)x->k, strips}, local[2] = {1, 1};
+    cl_int code = d->api.clSetKernelArg(kernel, 0, sizeof from, &from);
+    if (code == CL_SUCCESS)
+        code = d->api.clSetKernelArg(kernel, 1, sizeof to, &to);
+    for (cl_uint i = 0; i < sizeof numbers / sizeof *numbers && code == CL_SUCCESS; i++)
+        code = d->api.clSetKernelArg(kernel, i + 2, sizeof *numbers, &numbers[i]);
+    if (code == CL_SUCCESS)
+        code = d->api.clEnqueueNDRangeKernel(d->queue, kernel, 2, NULL, grid,
+                                             d->lanes ? local : NULL, 0, NULL, NULL);
+    return code == CL_SUCCESS ? d->api.clFinish(d->queue) : code;
+}
+
+static ort_status pack(ort_cl_device *d, cl_mem from, const ort_cl_strips *x, cl_mem *to,
+                       ort_error *err)
+{
+    cl_kernel kernel;
+    cl_int code;
+    int64_t strips = x->batch * ((x->outer + x->strip - 1) / x->strip);
+    size_t bytes = (size_t)(strips * x->strip * x->k) * 4;
+    ORT_TRY(ort_cl_kernel(d, "gemm", "pack", &kernel, err));
+    *to = d->api.clCreateBuffer(d->context, CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &code);
+    if (code == CL_SUCCESS && bytes) {
+        code = launch_pack(d, kernel, from, *to, x);
+        if (code != CL_SUCCESS) {
+            d->api.clReleaseMemObject(*to);
+            *to = NULL;
+        }
+    }
+    d->api.clReleaseKernel(kernel);
+    return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "packing a weight", err);
+}
+
+static ort_status make(ort_cl_device *d, const ort_tensor *t, const ort_fact *fact,
+                       const ort_cl_strips *strips, cl_mem *memory, ort_error *err)
+{
+    cl_mem plain = NULL;
+    if (!strips)
+        return upload(d, t, fact, memory, err);
+    ORT_TRY(upload(d, t, fact, &plain, err));
+    ort_status status = pack(d, plain, strips, memory, err);
+    d->api.clReleaseMemObject(plain);
+    return status;
+}
+
+/* ---- those of the session */
+
+static cl_mem find(const ort_cl_device *d, const ort_tensor *t, const ort_cl_strips *strips)
+{
+    for (size_t i = 0; i < d->constants.count; i++)
+        if (d->constants.data[i].tensor == t &&
+            !memcmp(&d->constants.data[i].strips, strips, sizeof *strips))
+            return d->constants.data[i].memory;
+    return NULL;
+}
+
+static ort_status add(ort_cl_device *d, const ort_tensor *t, const ort_cl_strips *strips,
+                      cl_mem *memory, ort_error *err)
+{
+    ort_status status = ORT_OK;
+    const ort_cl_constant constant = {t, *strips, *memory};
+    pthread_mutex_lock(&d->lock);
+    cl_mem other = find(d, t, strips); /* made by another thread meanwhile */
+    if (other || !ort_vec_push(&d->constants, constant)) {
+        d->api.clReleaseMemObject(*memory);
+        status = other ? ORT_OK : ort_error_memory(err, sizeof constant);
+        *memory = other;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return status;
+}
+
+ort_status ort_cl_weight(ort_cl_device *d, const ort_tensor *t, const ort_fact *fact,
+                         const ort_cl_strips *strips, bool shared, cl_mem *memory,
+                         ort_error *err)
+{
+    static const ort_cl_strips none;
+    if (!shared)
+        return make(d, t, fact, strips, memory, err);
+    pthread_mutex_lock(&d->lock);
+    *memory = find(d, t, strips ? strips : &none);
+    pthread_mutex_unlock(&d->lock);
+    if (*memory)
+        return ORT_OK;
+    ORT_TRY(make(d, t, fact, strips, memory, err));
+    return add(d, t, strips ? strips : &none, memory, err);
+}
