@@ -4,19 +4,22 @@
 Each runs with onnxruntime and with LIBRARY in its place, by turns, and must print the same; beside it stand the
 whole process's time and peak memory, theirs and ours. Prints "N passed, N failed, N skipped".
 """
+import hashlib
 import os
 import pathlib
-import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VENV = ROOT / "build/venv-clients"
 PYTHON = str(VENV / "bin/python")
 LIBRARY, MODELS = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-THROUGH_PYTHON = ("magika_files", "rapidocr_lines", "ddddocr_letters", "nudenet_boxes", "whisper_speech")
+THROUGH_PYTHON = ("magika_files", "rapidocr_lines", "ddddocr_letters", "nudenet_boxes", "whisper_speech", "swift_pitch",
+                  "speech_quality", "page_direction", "slider_gap", "arabic_vowels")
 ROUNDS = 3
 passed = failed = skipped = 0
 
@@ -101,9 +104,73 @@ def ortpy(folder):
     print(f"{'ok' if good else 'FAIL'} ortpy: {said[-400:].strip()}; {seconds:.2f} s, {memory // 1024} MB")
 
 
+# skl2onnx's own tests: the source archive of the version that is installed, and files of one kind of model each.
+SKL2ONNX = "skl2onnx-1.20.0.tar.gz", "c74ea827d92ba186fe659695e8fc989cd97bfc320edce3d32b9936a5878da10a"
+SKL2ONNX_TESTS = ("decision_tree_converters", "k_means_converter", "scaler_converter", "one_hot_encoder_converter",
+                  "tfidf_transformer_converter", "count_vectorizer_converter", "mlp_converter", "naive_bayes_converter",
+                  "label_encoder_converter", "imputer_converter", "pca_converter", "normalizer_converter", "text",
+                  "isolation_forest", "svm_converters", "nearest_neighbour_converter", "gaussian_mixture_converter")
+
+
+def skl2onnx_sources(folder):
+    """The folder of its tests; None where PyPI can't be reached."""
+    name, digest = SKL2ONNX
+    kept = ROOT / "build/clients" / name
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run([PYTHON, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", kept.parent,
+                        name.replace(".tar.gz", "").replace("x-", "x==")], check=False)
+    if not kept.exists():
+        return None
+    if hashlib.sha256(kept.read_bytes()).hexdigest() != digest:
+        raise SystemExit(f"{kept}: isn't the archive that was published")
+    shutil.unpack_archive(kept, folder, filter="data")
+    return next(pathlib.Path(folder).glob("*/tests"))
+
+
+def outcomes(command, tests, **variables):
+    """{test: did it pass}, seconds."""
+    report = tests / "report.xml"
+    begin = time.monotonic()
+    run = subprocess.run([*command, "-q", "-p", "no:warnings", "-p", "no:cacheprovider", f"--junitxml={report}",
+                          *(f"test_sklearn_{name}.py" for name in SKL2ONNX_TESTS)], cwd=tests, capture_output=True, text=True,
+                         timeout=1200, env=os.environ | variables, check=False)
+    if not report.exists():
+        return {}, run.stdout[-400:] + run.stderr[-400:]
+    found = {}
+    for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+        bad = any(part.tag in ("failure", "error") for part in case)
+        key = f"{case.get('classname')}.{case.get('name')}"
+        found[key] = found.get(key, True) and not bad
+    report.unlink()
+    return found, time.monotonic() - begin
+
+
+def skl2onnx(folder):
+    """Whatever of its tests passes on onnxruntime passes here."""
+    global passed, failed, skipped
+    tests = skl2onnx_sources(folder)
+    if tests is None:
+        skipped += 1
+        print("skip skl2onnx's tests: PyPI can't be reached")
+        return
+    theirs, seconds = outcomes([PYTHON, "-m", "pytest"], tests)
+    ours, here = outcomes([PYTHON, "-m", "ort_tools.as_onnxruntime", "-m", "pytest"], tests,
+                          PYTHONPATH=str(ROOT / "python"), ORT_TOOLS_LIBRARY=str(LIBRARY))
+    lost = [name for name, good in theirs.items() if good and not ours.get(name)]
+    good = theirs and ours and not lost
+    passed, failed = passed + bool(good), failed + (not good)
+    print(f"{'ok' if good else 'FAIL'} skl2onnx: {sum(theirs.values())} of {len(theirs)} tests pass, here {sum(ours.values())}; "
+          + (f"{seconds:.0f} s, here {here:.0f}" if theirs and ours else f"{seconds} {here}"))
+    for name in lost[:10]:
+        print(f"    {name} fails here alone")
+
+
 def main():
     global skipped
     python_programs()
+    with tempfile.TemporaryDirectory() as folder:
+        skl2onnx(folder)
     if MODELS.is_dir():
         for check in (sherpa, genai, ortpy):
             with tempfile.TemporaryDirectory() as folder:
