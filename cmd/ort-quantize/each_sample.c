@@ -14,7 +14,8 @@ static int open_samples(quantizing *q)
         .from = {.inputs = &o->inputs, .random = o->random, .stream = o->stream,
                  .format = o->from != NULL ? ort_format_parse(o->from) : ORT_FORMAT_AUTO,
                  .drops = &o->drops, .operations = &o->operations},
-        .most = o->samples, .made_up = q->made_up, .rows = o->rows};
+        .most = o->samples, .made_up = q->made_up, .rows = o->rows, .part = q->part,
+        .parts = q->parts};
     return status != 0 ? status : samples_open(&q->samples, &options, q->env, q->original, q->path);
 }
 

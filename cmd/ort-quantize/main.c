@@ -54,9 +54,11 @@ static const option_table table_of_options = {
     .verb = offsetof(quantize_options, verb),
 };
 
-static int check_options(const quantizing *q)
+static int check_options(quantizing *q)
 {
     const quantize_options *o = &q->options;
+    if (o->shard && option_parse_shard("--shard", o->shard, &q->part, &q->parts) != 0)
+        return EXIT_USAGE;
     if (q->files.count == 0)
         return tool_usage(o->merge ? "no file of ranges given" : "no MODEL given");
     const bool pair = o->verb && !strcmp(o->verb, "evaluate");

@@ -31,6 +31,7 @@ typedef struct quantizing {
     char ranges_of[80]; /* what --ranges come of, for the stamp; "": none */
     samples samples; /* opened by the first that is asked for */
     FILE *made_up; /* samples of --random; NULL: not made yet */
+    int64_t part, parts; /* of --shard; 0 without */
     progress progress;
     struct json_object *frontier; /* of --auto, for the report; or NULL */
 } quantizing;

@@ -115,6 +115,7 @@ static int open_made_up(samples *s)
 static int begin(samples *s)
 {
     s->at = 0;
+    s->passed = 0;
     s->hash = 0;
     s->open = true;
     s->ended = false;
@@ -187,20 +188,32 @@ static int next_record(samples *s, bool *end)
                      feed_place(&s->feed));
 }
 
+/* The next sample, of whichever part. */
+static int take_any(samples *s, bool *end)
+{
+    int status = s->rows.at < s->rows.count ? 0 : next_record(s, end);
+    if (status == 0 && !*end)
+        status = rows_next(&s->rows, s->whole, s->inputs);
+    s->passed += status == 0 && !*end;
+    return status;
+}
+
 static int take(samples *s, bool *end)
 {
+    const int64_t parts = s->options.parts > 0 ? s->options.parts : 1;
     if (s->options.most > 0 && s->at == (size_t)s->options.most) {
         *end = true;
         return 0;
     }
-    int status = s->rows.at < s->rows.count ? 0 : next_record(s, end);
+    int status = take_any(s, end);
+    while (status == 0 && !*end && parts > 1 && (s->passed - s->options.part) % parts != 0)
+        status = take_any(s, end);
     if (status != 0 || *end)
         return status;
     const char *from = feed_place(&s->feed);
     set_place(s, s->rows.count > 1 ? tool_printf("%s, sample %lld", from,
-                                                 (long long)s->rows.at + 1)
+                                                 (long long)s->rows.at)
                                    : tool_strdup(from));
-    status = rows_next(&s->rows, s->whole, s->inputs);
     for (size_t i = 0; i < s->count; i++)
         s->given[s->at_model[i]] = s->inputs[i];
     return status;
@@ -268,8 +281,9 @@ bool samples_read(samples *s, FILE *file)
 static int conclude(samples *s)
 {
     if (s->at == 0)
-        return tool_error(ORT_ERROR_DATA, "%s: holds no sample",
-                          s->files.count > 0 ? s->files.items[0] : "-i");
+        return tool_error(ORT_ERROR_DATA, "%s: holds no sample%s",
+                          s->files.count > 0 ? s->files.items[0] : "-i",
+                          s->passed > 0 ? " of this part of --shard" : "");
     warn_of_odd(s);
     s->known = (long)s->at;
     snprintf(s->digest, sizeof s->digest, "%016llx", (unsigned long long)s->hash);

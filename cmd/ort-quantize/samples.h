@@ -16,6 +16,7 @@ typedef struct sample_options {
     FILE *made_up; /* what --random gave (made_up.c), where it did */
     int64_t rows; /* --rows: of a value's first axis, in each sample; 0: as the model and the
                    * kind of file say */
+    int64_t part, parts; /* --shard: samples number part, part + parts, ... alone; parts 0: all */
 } sample_options;
 
 typedef struct samples {
@@ -35,6 +36,7 @@ typedef struct samples {
     size_t count;       /* of inputs of the session */
     size_t given_count; /* of the model */
     size_t at;          /* samples of this pass so far */
+    int64_t passed;     /* ... and with those of other parts */
     bool open, ended;
     char *place;
     long known;         /* samples of a pass; -1: none has ended */

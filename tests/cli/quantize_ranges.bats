@@ -50,6 +50,27 @@ PY
     done
 }
 
+@test "parts of the samples, a table's rows too, merge to one run's ranges" {
+    samples
+    works ort-quantize calibrate "$NET" -i all/ -o all.json
+    for k in 1 2 3; do works ort-quantize calibrate "$NET" -i all/ --shard $k/3 -o $k.json; done
+    ort-quantize calibrate --merge 2.json 3.json 1.json | cmp - all.json
+    cat all/*.npy >all.npys
+    for k in 1 2; do ort-quantize calibrate "$NET" -i - --stream --shard $k/2 -o $k.json <all.npys; done
+    ort-quantize calibrate --merge 1.json 2.json | cmp - all.json
+    fails 5 "holds no sample of this part of --shard" ort-quantize calibrate "$NET" -i all/ --shard 9999/9999 -o no.json
+    fails 2 "--shard: '4/3'" ort-quantize calibrate "$NET" -i all/ --shard 4/3 -o no.json
+    seq 1 60 | paste -d, - - - - >rows.csv
+    python3 -c "
+import sys; sys.path.insert(0, '$ROOT/tests/tools')
+from fixtures import initializer, model, node, value_info
+open('m.onnx', 'wb').write(model([node('MatMul', ['x', 'w'], ['y'])], [value_info('x', ['n', 4])],
+                                 [value_info('y', ['n', 2])], [initializer('w', [4, 2], range(8))]))"
+    works ort-quantize calibrate m.onnx -i rows.csv -o all.json
+    for k in 1 2 3 4; do works ort-quantize calibrate m.onnx -i rows.csv --shard $k/4 -o $k.json; done
+    ort-quantize calibrate --merge 1.json 2.json 3.json 4.json | cmp - all.json
+}
+
 @test "ranges are the same for every tier and number of threads, and as a stream" {
     samples
     works ort-quantize calibrate "$NET" -i all/ --threads 1 -o 1.json
