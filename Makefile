@@ -17,6 +17,7 @@
 #   make bench-pack  start-up with and without pack files beside onnxruntime's own files
 #   make bench-shared  two threads against one where processors are shared
 #   make bench-kernels  kernels beside the machine's peak, goals and OpenBLAS
+#   make plugins    providers that aren't built in, each where its library is   make plugin-conformance  their tests
 #   make conformance  ONNX's own node tests            make lint     the rules of the house
 #   make optimize-conformance opset-sweep opset  the same after the optimizer, here and on onnxruntime
 #   make opset-sweep  the same models at every opset from 28 down to 7
@@ -204,6 +205,31 @@ $(OBJ)/%_ops.so: examples/%_ops.c lib/ort.h lib/ort_ops.h lib/ort_tools.h
 	$(call say,LD,$@)
 	$(Q)$(CC) -Ilib $(WARN) $(CFLAGS) $(LDFLAGS) -shared -fPIC -o $@ $<
 
+# Providers that aren't built in (ort_provider.h), each where the library that it stands on is: oneDNN 2 from
+# Debian's libdnnl-dev, OpenVINO's headers from its wheel. DNNL=0 and OPENVINO= leave them out.
+DNNL ?= $(shell printf '\043include <oneapi/dnnl/dnnl.h>\nv=DNNL_VERSION_MAJOR\n' | $(CC) -E -P -x c - 2>/dev/null | grep -q '^v=2' && echo 1 || echo 0)
+OPENVINO ?= $(firstword $(wildcard build/venv-bench/lib/python3*/site-packages/openvino))
+OPENVINO_LIB := $(firstword $(wildcard $(OPENVINO)/libs/libopenvino_c.so*))
+PLUGINS := example $(if $(filter 1,$(DNNL)),onednn) $(if $(OPENVINO_LIB),openvino)
+PLUGIN_onednn = -fopenmp -ldnnl
+PLUGIN_openvino = -isystem $(OPENVINO)/include -DOPENVINO_FILE='"$(notdir $(OPENVINO_LIB))"' -ldl
+define PLUGIN_RULE
+$(OBJ)/providers/ort-provider-$(1).so: $$(wildcard plugins/$(1)/*.[ch]) lib/ort_provider.h lib/ort.h
+	@mkdir -p $$(@D)
+	$$(call say,LD,$$@)
+	$$(Q)$$(CC) -std=gnu11 -D_GNU_SOURCE -Ilib $$(WARN) $$(CFLAGS) $$(LDFLAGS) -shared -fPIC -o $$@ $$(filter %.c,$$^) \
+	  $$(PLUGIN_$(1)) -lm
+endef
+$(foreach p,$(PLUGINS),$(eval $(call PLUGIN_RULE,$(p))))
+.PHONY: plugins plugin-conformance
+plugins: $(PLUGINS:%=build/lib/providers/ort-provider-%.so)
+ifneq ($(DNNL),1)
+	@echo "skip onednn: no oneDNN 2 here (Debian 12: libdnnl-dev)"
+endif
+ifeq ($(OPENVINO_LIB),)
+	@echo "skip openvino: no headers of OpenVINO here (its wheel in build/venv-bench, or OPENVINO=FOLDER)"
+endif
+
 # The drop-in: the ABI of onnxruntime over this library, and nothing that its functions don't reach.
 # ImageDecoder, which onnxruntime lacks too, would bring the image codecs: another registry leaves it out.
 ABI_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard abi/*.c)) $(OBJ)/abi/lib/op/registry.o
@@ -312,6 +338,11 @@ opset: all $(OBJ)/tests/onnx/conformance
 opencl-conformance: all $(OBJ)/tests/onnx/conformance
 	@build/venv/bin/python -u tests/tools/check_provider.py $(ONLY:%=--only '%') $(OPTIONS:%=--options '%') opencl \
 	  build/bin $(OBJ)/tests/onnx/conformance build/conformance tests/onnx/contrib
+
+# The same on each plugin, then the models: ONLY=GLOB, PLUGIN=NAME
+plugin-conformance: all plugins
+	@ORT_PROVIDER_PATH='$(CURDIR)/build/lib/providers' ORT_OPENVINO_LIB='$(abspath $(OPENVINO_LIB))' \
+	  sh tests/tools/run_plugins.sh '$(filter $(or $(PLUGIN),%),$(PLUGINS))' '$(MODELS)' '$(ONLY)'
 
 contrib: $(OBJ)/tests/onnx/conformance
 	@$< --ignore /dev/null tests/onnx/contrib

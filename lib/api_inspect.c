@@ -104,7 +104,31 @@ ort_status ort_providers_report(char **json, ort_error *err)
     if (!json)
         return ort_error_null(err, __func__);
     ort_strbuf out = {0};
-    ort_report_providers(&out);
+    ort_report_providers(ort_provider_table(), &out);
+    return hand_over(ORT_OK, &out, json, err);
+}
+
+const char *ort_env_provider_name(const ort_env *env, int index)
+{
+    for (int i = 0; env && index >= 0 && env->providers[i]; i++)
+        if (i == index)
+            return env->providers[i]->name;
+    return NULL;
+}
+
+ort_status ort_env_providers_check(const ort_env *env, const char *list, ort_error *err)
+{
+    if (!env)
+        return ort_error_null(err, __func__);
+    return ort_partition_check_list(env->providers, list, err);
+}
+
+ort_status ort_env_providers_report(const ort_env *env, char **json, ort_error *err)
+{
+    if (!env || !json)
+        return ort_error_null(err, __func__);
+    ort_strbuf out = {0};
+    ort_report_providers(env->providers, &out);
     return hand_over(ORT_OK, &out, json, err);
 }
 
@@ -112,12 +136,8 @@ ort_status ort_supports_report(const ort_env *env, char **json, ort_error *err)
 {
     if (!env || !json)
         return ort_error_null(err, __func__);
-    ort_report_provider list[ORT_PROVIDERS_MAX];
     ort_strbuf out = {0};
-    int count = 0;
-    for (const ort_provider *p; count < ORT_PROVIDERS_MAX && (p = ort_provider_at(count)); count++)
-        list[count] = (ort_report_provider){p->name, p->supports};
-    ort_status status = ort_report_supports(env->registry, ort_env_isa(env), list, count, &out,
+    ort_status status = ort_report_supports(env->registry, ort_env_isa(env), env->providers, &out,
                                             err);
     return hand_over(status, &out, json, err);
 }

@@ -728,6 +728,20 @@ ORT_INIT_(ort_session_options, ORT_SESSION_OPTIONS_INIT)
 ORT_WARN_UNUSED ort_status ort_session_load(ort_env *env, const char *path,
                                             const ort_session_options *options,
                                             ort_session **session, ort_error *err);
+/* Add a library of providers (ort_provider.h) to an environment: all of them or, after an error,
+ * none. A file that can't be opened or is no shared object is ORT_ERROR_IO. Without the table, with
+ * a version newer than this library's, a size that doesn't fit, or a name that is there already, it
+ * is ORT_ERROR_USAGE. Not while another thread uses the environment; its code runs in this
+ * process. */
+ORT_WARN_UNUSED ort_status ort_env_add_provider_library(ort_env *env, const char *path,
+                                                        ort_error *err);
+/* The same for each name of a list (ort_session_options.providers) that the environment lacks and
+ * one of the folders of ORT_PROVIDER_PATH (FOLDER:FOLDER) has as ort-provider-NAME.so. */
+ORT_WARN_UNUSED ort_status ort_env_find_providers(ort_env *env, const char *list, ort_error *err);
+/* As ort_provider_name and ort_providers_check, with those that were added. */
+const char *ort_env_provider_name(const ort_env *env, int index);
+ORT_WARN_UNUSED ort_status ort_env_providers_check(const ort_env *env, const char *list,
+                                                   ort_error *err);
 /* The providers of this build, first the one that runs where none is named; NULL past the end. */
 const char *ort_provider_name(int index);
 /* Those of other runtimes that this build lacks ("cuda"), so that a message can say so. */

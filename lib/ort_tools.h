@@ -100,6 +100,9 @@ ORT_WARN_UNUSED ort_status ort_partition_report(ort_env *env, const ort_model *m
                                                 ort_error *err);
 /* The providers of this build with their options and devices; of one without devices, why. */
 ORT_WARN_UNUSED ort_status ort_providers_report(char **json, ort_error *err);
+/* The same of an environment: with those that were added to it. */
+ORT_WARN_UNUSED ort_status ort_env_providers_report(const ort_env *env, char **json,
+                                                    ort_error *err);
 /* A picture of the graph in DOT or SVG. */
 ORT_WARN_UNUSED ort_status ort_model_draw(ort_model *model, bool svg, char **text,
                                           ort_error *err);

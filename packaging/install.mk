@@ -13,8 +13,8 @@ FISHDIR  ?= $(DATADIR)/fish/vendor_completions.d
 D        = $(DESTDIR)
 # stripped FILE,TARGET,MODE,WHAT: UNSTRIPPED=1 leaves that to a packager's own tools.
 stripped = $(if $(UNSTRIPPED),cp $1 $2,$(STRIP) $4 -o $2 $1) && chmod $3 $2
-HEADERS  := ort.h ort_ops.h ort_tools.h
-EXAMPLES := $(wildcard examples/*)
+HEADERS  := ort.h ort_ops.h ort_tools.h ort_provider.h
+EXAMPLES := $(wildcard examples/*) plugins/example/example.c
 PICTURES := $(wildcard doc/*)
 MANUALS  := $(wildcard man/*.[1-9])
 
@@ -50,6 +50,12 @@ install: all completions
 	  install -m 644 build/completions/$$t.zsh $(D)$(ZSHDIR)/_$$t && \
 	  install -m 644 build/completions/$$t.fish $(D)$(FISHDIR)/$$t.fish || exit; done
 
+# Providers that aren't built in, where PROVIDERDIR of ort.pc says; those that this build has, or PLUGINS=.
+.PHONY: install-plugins
+install-plugins: plugins
+	install -d $(D)$(LIBDIR)/ort-tools/providers
+	for p in $(PLUGINS); do $(call stripped,build/lib/providers/ort-provider-$$p.so,$(D)$(LIBDIR)/ort-tools/providers/ort-provider-$$p.so,644,--strip-unneeded) || exit; done
+
 # The symbols that install strips, found by debuggers through the build-id of each file.
 install-debug: all
 	for f in $(TOOLS:%=build/bin/%) build/lib/libort.so build/lib/onnxruntime/libonnxruntime.so.1; do \
@@ -63,7 +69,7 @@ uninstall:
 	  $(D)$(LIBDIR)/libort.so $(D)$(LIBDIR)/libort.a $(D)$(LIBDIR)/pkgconfig/ort.pc \
 	  $(HEADERS:%=$(D)$(INCLUDEDIR)/%) $(foreach m,$(MANUALS),$(D)$(MANDIR)/man$(subst .,,$(suffix $m))/$(notdir $m)) \
 	  $(TOOLS:%=$(D)$(BASHDIR)/%) $(TOOLS:%=$(D)$(ZSHDIR)/_%) $(TOOLS:%=$(D)$(FISHDIR)/%.fish)
-	rm -rf $(D)$(DOCDIR) $(D)$(LIBDIR)/ort-tools/onnxruntime
+	rm -rf $(D)$(DOCDIR) $(D)$(LIBDIR)/ort-tools/onnxruntime $(D)$(LIBDIR)/ort-tools/providers
 	for f in $(TOOLS:%=build/bin/%) build/lib/libort.so build/lib/onnxruntime/libonnxruntime.so.1; do \
 	  [ -f $$f ] || continue; id=$$(LC_ALL=C readelf -n $$f | sed -n 's/.*Build ID: //p'); \
 	  rm -f $(D)$(DEBUGDIR)/.build-id/$$(printf '%.2s' $$id)/$${id#??}.debug; done

@@ -33,23 +33,12 @@ static void list_providers(char *text, size_t room)
     }
 }
 
-static bool is_provider(const char *text, size_t length)
-{
-    const char *name;
-    for (int i = 0; (name = ort_provider_name(i)) != NULL; i++)
-        if (strlen(name) == length && !strncmp(name, text, length))
-            return true;
-    for (int i = 0; (name = ort_provider_foreign_name(i)) != NULL; i++)
-        if (strlen(name) == length && !strncmp(name, text, length))
-            return true; /* check_providers says that this build lacks it */
-    return false;
-}
-
+/* Libraries may bring others: check_providers knows when these were opened. */
 static bool are_providers(const char *list)
 {
     for (;;) {
         size_t length = strcspn(list, ",");
-        if (!is_provider(list, strcspn(list, ",:")))
+        if (strcspn(list, ",:") == 0)
             return false;
         if (list[length] == '\0')
             return true;
@@ -59,13 +48,16 @@ static bool are_providers(const char *list)
 
 const option_words settings_providers = {list_providers, are_providers};
 
-/* Their options, and names that this build lacks. */
-static int check_providers(const char *list)
+/* Names that nobody has, and their options. Without libraries that is known before any work. */
+static int check_providers(const settings *s, const ort_env *env)
 {
     ort_error err = ORT_ERROR_INIT;
-    return list == NULL || ort_providers_check(list, &err) == ORT_OK
-               ? 0
-               : tool_usage("%s", err.message);
+    const char *path = getenv("ORT_PROVIDER_PATH");
+    bool later = s->provider_libs.count > 0 || (path != NULL && path[0] != '\0');
+    ort_status status = s->provider == NULL || (env == NULL && later) ? ORT_OK
+                        : env != NULL ? ort_env_providers_check(env, s->provider, &err)
+                                      : ort_providers_check(s->provider, &err);
+    return status == ORT_OK ? 0 : tool_usage("%s", err.message);
 }
 
 const char *settings_provider(const settings *s)
@@ -260,7 +252,7 @@ int settings_resolve(settings *s)
     const char *log = getenv("ORT_LOG");
     log = log != NULL && log[0] != '\0' ? log : NULL;
     if ((status = check_passes(&s->disable)) != 0 || (status = take_variables(s)) != 0 ||
-        (status = check_log(log)) != 0 || (status = check_providers(s->provider)) != 0)
+        (status = check_log(log)) != 0 || (status = check_providers(s, NULL)) != 0)
         return status;
     if (log != NULL && s->verbose == 0)
         s->verbose = !strcmp(log, "debug") ? 2 : !strcmp(log, "info") ? 1 : 0;
@@ -280,6 +272,20 @@ static void log_to_stderr(void *arg, ort_log_level level, const char *message)
         tool_set_warned();
     if (level != ORT_LOG_QUIET)
         fprintf(stderr, "%s: %s\n", tool_name(), message);
+}
+
+static int add_libraries(const settings *s, ort_env *env)
+{
+    ort_error err = ORT_ERROR_INIT;
+    for (size_t i = 0; i < s->ops_libs.count; i++)
+        if (ort_env_add_ops_library(env, s->ops_libs.items[i], &err) != ORT_OK)
+            return tool_fail_in("--ops-lib", &err);
+    for (size_t i = 0; i < s->provider_libs.count; i++)
+        if (ort_env_add_provider_library(env, s->provider_libs.items[i], &err) != ORT_OK)
+            return tool_fail_in("--provider-lib", &err);
+    if (ort_env_find_providers(env, s->provider, &err) != ORT_OK)
+        return tool_fail_in("ORT_PROVIDER_PATH", &err);
+    return check_providers(s, env);
 }
 
 int settings_new_env(const settings *s, ort_env **env)
@@ -304,12 +310,12 @@ int settings_new_env(const settings *s, ort_env **env)
     if (ort_env_new(&options, env, &err) != ORT_OK)
         return tool_fail(&err);
     ort_env_limit_loading(*env, s->timeout, NULL);
-    for (size_t i = 0; i < s->ops_libs.count; i++)
-        if (ort_env_add_ops_library(*env, s->ops_libs.items[i], &err) != ORT_OK) {
-            ort_env_free(*env);
-            *env = NULL;
-            return tool_fail_in("--ops-lib", &err);
-        }
+    int status = add_libraries(s, *env);
+    if (status != 0) {
+        ort_env_free(*env);
+        *env = NULL;
+        return status;
+    }
     if (s->verbose > 0)
         fprintf(stderr, "%s: threads %d (%s), isa %s (%s), provider %s (%s)\n", tool_name(),
                 ort_env_threads(*env), source_or_default(s, "threads", s->threads),

@@ -183,7 +183,7 @@ static int run_division(inspector *x)
         return status;
     settings_session_options(&o->settings, &options);
     if ((o->partition ? ort_partition_report(x->env, x->model, &options, &json, &err)
-                      : ort_providers_report(&json, &err)) != ORT_OK)
+                      : ort_env_providers_report(x->env, &json, &err)) != ORT_OK)
         return tool_fail(&err);
     status = o->settings.json ? write_text(o->output, json)
                               : write_made(o->output, make_division, json);

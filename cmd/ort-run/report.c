@@ -114,6 +114,11 @@ static void print_json_settings(const run_report *r, FILE *out)
     tool_json_string(out, r->model);
     fprintf(out, ",\n  \"threads\": %d,\n  \"provider\": ", ort_env_threads(r->env));
     tool_json_string(out, settings_provider(s));
+    for (size_t i = 0; i < s->provider_libs.count; i++) {
+        fputs(i ? ", " : ",\n  \"provider_libs\": [", out);
+        tool_json_string(out, s->provider_libs.items[i]);
+        fputs(i + 1 == s->provider_libs.count ? "]" : "", out);
+    }
     for (size_t i = 0; i < s->ops_libs.count; i++) {
         fputs(i ? ", " : ",\n  \"ops_libs\": [", out);
         tool_json_string(out, s->ops_libs.items[i]);

@@ -97,6 +97,7 @@ void ort_env_free(ort_env *env)
     if (env->pool)
         ort_pool_free(env->pool);
     ort_registry_free(env->registry);
+    ort_env_forget_providers(env);
     ort_env_close_libraries(env);
     ort_account_release(env->limits.whole);
     free(env);

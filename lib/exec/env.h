@@ -1,5 +1,5 @@
 /* env.h - the environment: what all sessions of a process share. Immutable once made, but for
- * operator libraries, which are added before models are loaded. */
+ * operator libraries and providers, which are added before models are loaded. */
 #ifndef ORT_EXEC_ENV_H
 #define ORT_EXEC_ENV_H
 
@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "kernel/kernel.h"
 #include "op/op.h"
+#include "ort_provider.h"
 
 struct ort_env {
     ort_registry *registry;
@@ -18,7 +19,10 @@ struct ort_env {
     ort_limits limits; /* of calls that load, check, rewrite or prepare a model */
     int threads;
     int spin_us;
-    const struct ort_provider *const *providers; /* the table, ended by NULL */
+    const ort_provider *const *providers; /* the table, ended by NULL */
+    ort_provider **added; /* those of libraries, completed; NULL: none */
+    const ort_provider **table; /* the built-in ones, then these */
+    size_t added_count;
     ORT_VEC(void *) libraries; /* handles of dlopen */
 };
 
@@ -26,7 +30,9 @@ struct ort_env {
  * It shares the registry, and goes first. */
 ort_status ort_env_derive(const ort_env *env, int threads, ort_env **derived, ort_error *err);
 void ort_env_derived_free(ort_env *env);
-/* ops_library.c; after the registry has gone. */
+/* provider_library.c */
+void ort_env_forget_providers(ort_env *env);
+/* ops_library.c; after the registry and the providers have gone. */
 void ort_env_close_libraries(ort_env *env);
 
 #endif

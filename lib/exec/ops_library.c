@@ -1,18 +1,12 @@
-/* ops_library.c - operator libraries of an environment: shared objects opened with dlopen, whose
- * table goes to the registry (op/custom_row.c checks it). They stay open until the environment is
- * freed, since rows, states and strings lie in them.
+/* ops_library.c - operator libraries of an environment: their table goes to the registry
+ * (op/custom_row.c checks it). They stay open until the environment is freed, since rows, states
+ * and strings lie in them.
  */
-#include <dlfcn.h>
-#include <elf.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "exec/env.h"
+#include "exec/library.h"
 
 #define ENTRY "ort_ops_entry"
 
@@ -34,79 +28,19 @@ ort_status ort_env_add_ops(ort_env *env, const ort_ops_library *library, ort_err
     return ORT_OK;
 }
 
-/* What dlopen says opens with the path, which stands in front of our message already. */
-static const char *reason(const char *path)
-{
-    const char *text = dlerror();
-    size_t length = strlen(path);
-    if (!text)
-        return "unknown reason";
-    return !strncmp(text, path, length) && text[length] == ':' ? text + length + 2 : text;
-}
-
-/* Was it cut off? The dynamic loader maps what the headers promise, and dies of a signal where the
- * file ends before. What is no 64-bit ELF file at all is left to its own message. */
-static bool is_cut(const char *path)
-{
-    struct stat info;
-    Elf64_Ehdr head;
-    Elf64_Phdr part;
-    FILE *file = fopen(path, "rbe");
-    if (!file)
-        return false;
-    bool cut = false, elf = fread(&head, sizeof head, 1, file) == 1 &&
-                            !memcmp(head.e_ident, ELFMAG, SELFMAG) &&
-                            head.e_ident[EI_CLASS] == ELFCLASS64 &&
-                            fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode);
-    for (size_t i = 0; elf && !cut && i < head.e_phnum; i++) {
-        uint64_t size = (uint64_t)info.st_size, at = head.e_phoff + i * sizeof part;
-        cut = head.e_phentsize != sizeof part || at > size ||
-              fseeko(file, (off_t)at, SEEK_SET) != 0 || fread(&part, sizeof part, 1, file) != 1 ||
-              (part.p_type == PT_LOAD &&
-               (part.p_offset > size || part.p_filesz > size - part.p_offset));
-    }
-    fclose(file);
-    return cut;
-}
-
-/* A bare name is a file of this folder, as for every other argument, not one of the search path. */
-static ort_status open_object(const char *path, void **handle, ort_error *err)
-{
-    char local[4200];
-    if (access(path, R_OK) != 0)
-        return ort_error_set(err, ORT_ERROR_IO, "%s: can't be opened: %s", path, strerror(errno));
-    const char *found = path;
-    if (!strchr(path, '/') && snprintf(local, sizeof local, "./%s", path) < (int)sizeof local)
-        found = local;
-    if (is_cut(found))
-        return ort_error_set(err, ORT_ERROR_IO, "%s: the file ends before what its headers promise "
-                             "(a truncated download?)", path);
-    *handle = dlopen(found, RTLD_NOW | RTLD_LOCAL);
-    if (!*handle)
-        return ort_error_set(err, ORT_ERROR_IO, "%s: can't be loaded as a shared object: %s", path,
-                             reason(found));
-    return ORT_OK;
-}
-
 ort_status ort_env_add_ops_library(ort_env *env, const char *path, ort_error *err)
 {
     if (!env || !path)
         return ort_error_null(err, __func__);
     void *handle = NULL;
-    ORT_TRY(open_object(path, &handle, err));
-    const ort_ops_library *library = dlsym(handle, ENTRY);
-    if (!library) {
-        dlclose(handle);
-        return ort_error_set(err, ORT_ERROR_USAGE,
-                             "%s: is no operator library: it exports no '%s' (ort.h, custom "
-                             "operators)",
-                             path, ENTRY);
-    }
+    const void *table = NULL;
+    ORT_TRY(ort_library_open(path, ENTRY, "operator", &handle, &table, err));
+    const ort_ops_library *library = table;
     ort_status status = ort_vec_reserve(&env->libraries, env->libraries.count + 1)
                             ? ort_registry_add(env->registry, library, err)
                             : ort_error_memory(err, sizeof handle);
     if (status != ORT_OK) {
-        dlclose(handle);
+        ort_library_close(handle);
         return ort_error_wrap(err, status, "%s", path);
     }
     env->libraries.data[env->libraries.count++] = handle;
@@ -117,6 +51,6 @@ ort_status ort_env_add_ops_library(ort_env *env, const char *path, ort_error *er
 void ort_env_close_libraries(ort_env *env)
 {
     while (env->libraries.count)
-        dlclose(ort_vec_pop(&env->libraries));
+        ort_library_close(ort_vec_pop(&env->libraries));
     ort_vec_release(&env->libraries);
 }

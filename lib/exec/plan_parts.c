@@ -223,7 +223,8 @@ ort_status ort_parts_finish(ort_parts *parts, ort_error *err)
                                           .step_count = (int)own->steps.count,
                                           .part_count = (int)own->parts.count,
                                           .facts = parts->facts,
-                                          .constants = parts->plan->program->constants};
+                                          .constants = parts->plan->program->constants,
+                                          .api = &ort_provider_functions};
         if (own->parts.count)
             ORT_TRY(o->row->plan(o->device, &request, &parts->plan->devices[i], err));
     }

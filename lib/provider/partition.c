@@ -205,6 +205,7 @@ static ort_status open_one(ort_partition *p, const ort_partition_setup *setup, w
         return ort_error_set(err, ORT_ERROR_USAGE, "more than %d providers", ORT_PROVIDERS_MAX - 1);
     w->setup.log = setup->log;
     w->setup.threads = setup->threads;
+    w->setup.api = &ort_provider_functions;
     ort_status status = w->row->open(&w->setup, &device, &problem);
     if (status == ORT_ERROR_DEVICE && may_lack) {
         ort_log_write(setup->log, ORT_LOG_WARNING, "provider '%s' is left out: %s", w->row->name,

@@ -91,9 +91,10 @@ static void add_node(weighing *w, const ort_node *node)
     ort_cost cost;
     double bytes;
     cost_of(w, node, &cost, &bytes);
+    const ort_node_work work = {cost.macs, cost.flops, bytes, cost.of_bytes};
     uint32_t v = w->vertex[node->id] = add_vertex(w);
-    add_edge(w, SOURCE, v, picoseconds(own->row->cost(own->device, &cost, bytes)));
-    add_edge(w, v, SINK, picoseconds(host->row->cost(host->device, &cost, bytes)));
+    add_edge(w, SOURCE, v, picoseconds(own->row->cost(own->device, &work)));
+    add_edge(w, v, SINK, picoseconds(host->row->cost(host->device, &work)));
 }
 
 typedef struct tie { /* of a value: made when a first reader may lie on the other side */

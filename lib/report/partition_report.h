@@ -8,6 +8,7 @@
 ort_status ort_exec_partition_report(ort_env *env, const ort_model *model,
                                      const ort_session_options *options, ort_strbuf *out,
                                      ort_error *err);
-void ort_report_providers(ort_strbuf *out);
+struct ort_provider;
+void ort_report_providers(const struct ort_provider *const *table, ort_strbuf *out);
 
 #endif

@@ -11,16 +11,12 @@
  * are expanded and types inferred in a copy. */
 ort_status ort_report_write(const ort_model *model, ort_report report, ort_strbuf *out,
                             ort_error *err);
-/* A provider as the list of operators shows it (its room lies above this one). */
-typedef struct ort_report_provider {
-    const char *name;
-    bool (*supports)(const ort_op *op);
-} ort_report_provider;
-
-/* Every operator of the registry with its versions, types and providers; operator libraries. */
+/* Every operator of the registry with its versions, types and those of the providers (ended by
+ * NULL) that have it; operator libraries. */
+struct ort_provider;
 ort_status ort_report_supports(const ort_registry *registry, const char *isa,
-                               const ort_report_provider *providers, int provider_count,
-                               ort_strbuf *out, ort_error *err);
+                               const struct ort_provider *const *providers, ort_strbuf *out,
+                               ort_error *err);
 
 /* ---- for the files of this family */
 

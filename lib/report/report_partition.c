@@ -121,16 +121,21 @@ ort_status ort_exec_partition_report(ort_env *env, const ort_model *model,
 
 /* ---- devices */
 
+static void put_text(ort_json *json, const char *key, const char *text)
+{
+    ort_report_text(json, key, text ? text : "");
+}
+
 static void put_device(void *arg, const ort_device_info *d)
 {
     ort_json *json = arg;
     ort_json_begin_object(json);
-    ort_report_text(json, "name", d->name);
-    ort_report_text(json, "kind", d->kind);
-    ort_report_text(json, "vendor", d->vendor);
-    ort_report_text(json, "platform", d->platform);
-    ort_report_text(json, "driver", d->driver);
-    ort_report_text(json, "version", d->version);
+    put_text(json, "name", d->name);
+    put_text(json, "kind", d->kind);
+    put_text(json, "vendor", d->vendor);
+    put_text(json, "platform", d->platform);
+    put_text(json, "driver", d->driver);
+    put_text(json, "version", d->version);
     ort_report_int(json, "memory_bytes", (int64_t)d->memory_bytes);
     ort_report_int(json, "units", d->units);
     ort_report_int(json, "clock_mhz", d->clock_mhz);
@@ -143,14 +148,14 @@ static void put_device(void *arg, const ort_device_info *d)
     ort_json_end_object(json);
 }
 
-void ort_report_providers(ort_strbuf *out)
+void ort_report_providers(const ort_provider *const *table, ort_strbuf *out)
 {
     ort_json json;
-    const ort_provider *p;
     ort_report_begin(&json, out, "providers", NULL);
     ort_json_key(&json, "providers");
     ort_json_begin_array(&json);
-    for (int i = 0; (p = ort_provider_at(i)) != NULL; i++) {
+    for (int i = 0; table[i]; i++) {
+        const ort_provider *p = table[i];
         ort_error problem = {0};
         ort_json_begin_object(&json);
         ort_report_text(&json, "name", p->name);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "provider/provider.h"
 #include "report/report.h"
 
 static void put_params(ort_json *json, const char *key, const ort_op *op, const ort_param *params,
@@ -29,19 +30,17 @@ static void put_params(ort_json *json, const char *key, const ort_op *op, const 
     ort_json_end_array(json);
 }
 
-static void put_providers(ort_json *json, const ort_op *op, const ort_report_provider *providers,
-                          int count)
+static void put_providers(ort_json *json, const ort_op *op, const ort_provider *const *providers)
 {
     ort_json_key(json, "providers");
     ort_json_begin_array(json);
-    for (int i = 0; i < count; i++)
-        if (providers[i].supports(op))
-            ort_json_string(json, providers[i].name);
+    for (int i = 0; providers[i]; i++)
+        if (providers[i]->supports(&ort_provider_functions, op))
+            ort_json_string(json, providers[i]->name);
     ort_json_end_array(json);
 }
 
-static void put_row(ort_json *json, const ort_op *op, const ort_report_provider *providers,
-                    int provider_count)
+static void put_row(ort_json *json, const ort_op *op, const ort_provider *const *providers)
 {
     ort_schema schema;
     ort_json_begin_object(json);
@@ -50,9 +49,9 @@ static void put_row(ort_json *json, const ort_op *op, const ort_report_provider 
     ort_report_int(json, "since", op->since);
     ort_json_key(json, "deprecated");
     ort_json_bool(json, op->traits & ORT_TRAIT_DEPRECATED);
-    ort_json_key(json, providers[0].name);
+    ort_json_key(json, providers[0]->name);
     ort_json_bool(json, ort_op_runs(op));
-    put_providers(json, op, providers, provider_count);
+    put_providers(json, op, providers);
     if (ort_op_library(op))
         ort_report_text(json, "library", ort_op_library(op)->name);
     if (ort_schema_parse(op, &schema, NULL) == ORT_OK) {
@@ -97,8 +96,8 @@ static int by_name_and_version(const void *a, const void *b)
 }
 
 ort_status ort_report_supports(const ort_registry *registry, const char *isa,
-                               const ort_report_provider *providers, int provider_count,
-                               ort_strbuf *out, ort_error *err)
+                               const ort_provider *const *providers, ort_strbuf *out,
+                               ort_error *err)
 {
     ort_json json;
     size_t count = ort_registry_count(registry);
@@ -120,14 +119,14 @@ ort_status ort_report_supports(const ort_registry *registry, const char *isa,
     ort_json_end_object(&json);
     ort_json_key(&json, "providers");
     ort_json_begin_array(&json);
-    for (int i = 0; i < provider_count; i++)
-        ort_json_string(&json, providers[i].name);
+    for (int i = 0; providers[i]; i++)
+        ort_json_string(&json, providers[i]->name);
     ort_json_end_array(&json);
     put_libraries(&json, registry);
     ort_json_key(&json, "operators");
     ort_json_begin_array(&json);
     for (size_t i = 0; i < count; i++)
-        put_row(&json, rows[i], providers, provider_count);
+        put_row(&json, rows[i], providers);
     free(rows);
     ort_json_end_array(&json);
     ort_json_end_object(&json);

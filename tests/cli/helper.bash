@@ -8,7 +8,7 @@ REAL=${MODELS:-$ROOT/../shared/models}
 case $REAL in /*) ;; *) REAL=$ROOT/$REAL ;; esac
 PATH=${ORT_BIN:-$ROOT/build/bin}:$PATH
 export LC_ALL=C
-unset ORT_THREADS ORT_PROVIDER ORT_ISA ORT_LOG ORT_CACHE
+unset ORT_THREADS ORT_PROVIDER ORT_PROVIDER_PATH ORT_ISA ORT_LOG ORT_CACHE
 
 setup_file() {
     export FX=$BATS_FILE_TMPDIR/fx

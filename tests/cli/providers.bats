@@ -13,7 +13,7 @@ has_opencl() {
     [[ "$output" == *"provider 'tensorrt' is not in this build; this build has: cpu"* ]]
     run ort-run --provider tpu x.onnx
     [ "$status" -eq 2 ]
-    [[ "$output" == *"'tpu' is none of cpu"* ]]
+    [[ "$output" == *"provider 'tpu' is unknown; this build has: cpu"* ]]
     run env ORT_PROVIDER=cuda ort-run x.onnx
     [ "$status" -eq 2 ]
     run ort-run --provider cpu:fast=1 x.onnx

@@ -396,7 +396,7 @@ def lint_man_pages():
 def public_functions():
     """What ort.h and the headers that it includes declare, in their order."""
     names = []
-    for header in ("lib/ort.h", "lib/ort_tools.h", "lib/ort_ops.h"):
+    for header in ("lib/ort.h", "lib/ort_tools.h", "lib/ort_ops.h", "lib/ort_provider.h"):
         text = re.sub(r"#define(?:[^\n]*\\\n)*[^\n]*", "",
                       re.sub(r"/\*.*?\*/", "", (ROOT / header).read_text(), flags=re.S))
         names += re.findall(r"^(?!typedef)"

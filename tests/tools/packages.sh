@@ -39,6 +39,7 @@ for part in "$@"; do
         want pocl-opencl-icd "ls /etc/OpenCL/vendors/pocl.icd" "OpenCL on the CPU"
         want ocl-icd-libopencl1 "ldconfig -p | grep -q libOpenCL.so.1" "finds OpenCL's drivers"
         want parallel "command -v parallel" "runs the recipe for several processes"
+        want_header libdnnl-dev oneapi/dnnl/dnnl.h "oneDNN, on which one of the plugins stands"
         want zsh "command -v zsh" "reads the completions for zsh"
         want fish "command -v fish" "reads the completions for fish"
         want locales "test -d /usr/share/i18n/locales" "shows that numbers don't follow the locale"

@@ -66,6 +66,7 @@ suite contrib make -s contrib
 
 if [ $venv -eq 0 ]; then
     suite conformance make -s conformance
+    suite plugins make -s plugin-conformance
     suite exact make -s exact
     suite spellings make -s spellings
     suite quantize-matrix build/venv/bin/python tests/tools/check_quantize.py build/bin

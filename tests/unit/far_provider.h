@@ -69,13 +69,13 @@ static bool far_claim(void *device, const ort_graph *graph, const ort_node *node
     return node->name[0] == 'd';
 }
 
-static bool far_supports(const ort_op *op)
+static bool far_supports(const ort_provider_api *api, const ort_op *op)
 {
     return true;
 }
 
 /* Cheaper than the host's 0.5 microseconds a node; a copy is worth two of them and more. */
-static double far_cost(void *device, const ort_cost *cost, double bytes)
+static double far_cost(void *device, const ort_node_work *work)
 {
     return 0.1e-6;
 }

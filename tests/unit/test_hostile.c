@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "ort.h"
+#include "ort_provider.h"
 #include "test.h"
 
 static bool refuses(ort_status status)
@@ -108,6 +109,19 @@ static void environments(test_state *test)
     CHECK_REFUSED(ort_env_add_ops(t.env, NULL, NULL));
     CHECK_REFUSED(ort_env_add_ops_library(t.env, NULL, NULL));
     CHECK_REFUSED(ort_env_add_ops_library(t.env, "not/there.so", NULL));
+    CHECK_REFUSED(ort_env_add_providers(NULL, NULL, NULL));
+    CHECK_REFUSED(ort_env_add_providers(t.env, NULL, NULL));
+    CHECK_REFUSED(ort_env_add_provider_library(NULL, "x.so", NULL));
+    CHECK_REFUSED(ort_env_add_provider_library(t.env, NULL, NULL));
+    CHECK_REFUSED(ort_env_add_provider_library(t.env, "not/there.so", NULL));
+    CHECK_REFUSED(ort_env_find_providers(NULL, "cpu", NULL));
+    CHECK(ort_env_find_providers(t.env, NULL, NULL) == ORT_OK);
+    CHECK(ort_env_find_providers(t.env, ",:,../x,", NULL) == ORT_OK);
+    CHECK(ort_env_provider_name(t.env, 0) && !ort_env_provider_name(t.env, -1) &&
+          !ort_env_provider_name(t.env, 1000) && !ort_env_provider_name(NULL, 0));
+    CHECK_REFUSED(ort_env_providers_check(NULL, "cpu", NULL));
+    CHECK(ort_env_providers_check(t.env, NULL, NULL) == ORT_OK);
+    CHECK(ort_env_providers_check(t.env, "nobody", NULL) == ORT_ERROR_USAGE);
     CHECK_REFUSED(ort_cancel_new(NULL, NULL));
     ort_cancel_set(NULL);
     ort_cancel_clear(NULL);
@@ -561,6 +575,8 @@ static void reports(test_state *test)
     CHECK_REFUSED(ort_partition_report(t.env, NULL, NULL, &text, NULL));
     CHECK_REFUSED(ort_partition_report(t.env, t.model, NULL, NULL, NULL));
     CHECK_REFUSED(ort_providers_report(NULL, NULL));
+    CHECK_REFUSED(ort_env_providers_report(NULL, &text, NULL));
+    CHECK_REFUSED(ort_env_providers_report(t.env, NULL, NULL));
     CHECK_REFUSED(ort_model_draw(NULL, true, &text, NULL));
     CHECK_REFUSED(ort_model_draw(t.model, true, NULL, NULL));
     CHECK_REFUSED(ort_summary_report(NULL, &text, NULL));

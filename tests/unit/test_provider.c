@@ -32,12 +32,12 @@ static bool claim_none(void *device, const ort_graph *graph, const ort_node *nod
     return false;
 }
 
-static bool support_none(const ort_op *op)
+static bool support_none(const ort_provider_api *api, const ort_op *op)
 {
     return false;
 }
 
-static double cost(void *device, const ort_cost *cost, double bytes)
+static double cost(void *device, const ort_node_work *work)
 {
     return 1;
 }

@@ -39,17 +39,17 @@ static bool cpu_claim(void *device, const ort_graph *graph, const ort_node *node
     return false;
 }
 
-static bool cpu_supports(const ort_op *op)
+static bool cpu_supports(const ort_provider_api *api, const ort_op *op)
 {
     return ort_op_runs(op) && !(op->traits & ORT_TRAIT_DEPRECATED);
 }
 
 /* Sums of products, other arithmetic, memory, a step's own time. */
-static double cpu_cost(void *device, const ort_cost *cost, double bytes)
+static double cpu_cost(void *device, const ort_node_work *work)
 {
     double threads = (double)(uintptr_t)device;
-    return cost->macs * 2 / (40e9 * threads) + cost->flops / (4e9 * threads) + bytes / 10e9 +
-           0.5e-6;
+    return work->macs * 2 / (40e9 * threads) + work->flops / (4e9 * threads) +
+           work->bytes / 10e9 + 0.5e-6;
 }
 
 static const ort_pass *const lowering[] = {

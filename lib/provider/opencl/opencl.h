@@ -58,7 +58,7 @@ typedef struct ort_cl_device {
 ort_status ort_cl_devices(ort_device_fn *tell, void *arg, ort_error *err);
 ort_status ort_cl_open(const ort_provider_setup *setup, void **device, ort_error *err);
 void ort_cl_close(void *device);
-double ort_cl_cost(void *device, const ort_cost *cost, double bytes);
+double ort_cl_cost(void *device, const ort_node_work *work);
 double ort_cl_copy_cost(void *device, double bytes);
 
 /* opencl_program.c: the texts, ended by one without a name; a kernel object of one. "common" stands

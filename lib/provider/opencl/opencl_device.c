@@ -236,12 +236,12 @@ static double flops_of(const ort_cl_device *d)
            share;
 }
 
-double ort_cl_cost(void *device, const ort_cost *cost, double bytes)
+double ort_cl_cost(void *device, const ort_node_work *work)
 {
     const ort_cl_device *d = device;
     bool gpu = d->type & CL_DEVICE_TYPE_GPU;
-    return (cost->macs * 2 + cost->flops * 4) / flops_of(d) + bytes / (gpu ? 200e9 : 5e9) +
-           (gpu ? 5e-6 : 30e-6);
+    return (work->macs * 2 + work->flops * 4) / flops_of(d) +
+           work->bytes / (gpu ? 200e9 : 5e9) + (gpu ? 5e-6 : 30e-6);
 }
 
 double ort_cl_copy_cost(void *device, double bytes)

@@ -51,7 +51,7 @@ static ort_status open_device(const ort_provider_setup *setup, void **device, or
     return ORT_OK;
 }
 
-static bool supports(const ort_op *op)
+static bool supports(const ort_provider_api *api, const ort_op *op)
 {
     return row_of(op) && ort_op_runs(op);
 }

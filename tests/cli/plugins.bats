@@ -1,0 +1,132 @@
+# Libraries of providers: loaded, refused, found by name; the example as its authors and users meet it.
+load helper
+
+PROVIDERS=$ROOT/build/lib/providers
+net=$MODELS_DIR/digits.onnx
+
+setup_file() {
+    export FX=$BATS_FILE_TMPDIR/fx
+    python3 "$ROOT/tests/tools/fixtures.py" "$FX"
+    make -s -C "$ROOT" plugins >/dev/null 2>&1
+}
+
+bad() { # bad CASE: the library of tests/cli/bad_provider.c in bad.so
+    ${CC:-gcc} -shared -fPIC -I"$ROOT/lib" -DCASE="$1" "$ROOT/tests/cli/bad_provider.c" -o bad.so
+}
+
+# same_as_cpu NAME MODEL: all that NAME claims runs there; what the CPU gives, within rounding
+same_as_cpu() {
+    ort-run "$2" --random 1 -o want.npz
+    run --separate-stderr ort-run -v --provider "$1:cost=off,cpu" "$2" --random 1 -o got.npz
+    [[ $stderr =~ "$1: "[1-9][0-9]*" nodes" ]] || { echo "$stderr"; return 1; }
+    works ort-tensor got.npz --compare want.npz --rtol 1e-4 --atol 1e-5
+}
+
+@test "the example needs the header alone and no symbol of libort, in C and in C++" {
+    ${CC:-gcc} -Wall -Wextra -Wno-unused-parameter -Werror -O2 -shared -fPIC -I"$ROOT/lib" \
+        "$ROOT/plugins/example/example.c" -o own.so -lm
+    if command -v nm >/dev/null; then
+        run nm -D --undefined-only own.so
+        [[ $output != *ort_* ]] || { echo "$output"; return 1; }
+    fi
+    [ "$(wc -l <"$ROOT/plugins/example/example.c")" -lt 300 ]
+    echo '#include <ort_provider.h>' >header.cpp
+    g++ -Wall -Wextra -Werror -pedantic -std=c++17 -I"$ROOT/lib" -c header.cpp
+    works ort-run --provider-lib own.so --provider example:cost=off,cpu "$FX/scaled.onnx" --random 1 -o y.npz
+}
+
+@test "the example runs what it claims, as the CPU does" {
+    export ORT_PROVIDER_PATH=$PROVIDERS
+    same_as_cpu example "$FX/scaled.onnx"
+    run ort-run --provider example --strict "$net" --random 1 -o y.npz
+    [ "$status" -eq 1 ]
+    [[ $output == *"provider 'example' doesn't run 7 nodes"* ]]
+    works ort-inspect --providers --provider example,cpu
+    has "example: a provider to begin another with" "the example's loops (cpu)"
+    works ort-inspect --supports --provider example,cpu --grep Tanh
+    has example
+    works ort-inspect --partition --provider example:cost=off,cpu "$FX/scaled.onnx"
+    has "example: "
+}
+
+@test "the example under the address sanitizer" {
+    gcc -g -fsanitize=address,undefined -shared -fPIC -I"$ROOT/lib" "$ROOT/plugins/example/example.c" \
+        -o safe.so -lm
+    export ASAN_OPTIONS=detect_leaks=0
+    works env LD_PRELOAD="$(gcc -print-file-name=libasan.so)" ort-run --provider-lib safe.so \
+        --provider example:cost=off,cpu "$FX/scaled.onnx" --random 1 -o y.npz
+}
+
+@test "oneDNN and OpenVINO, where they were built, give what the CPU gives" {
+    export ORT_PROVIDER_PATH=$PROVIDERS
+    export ORT_OPENVINO_LIB=$(ls "$ROOT"/build/venv-bench/lib/python3*/site-packages/openvino/libs/libopenvino_c.so* | head -1)
+    local some=
+    for name in onednn openvino; do
+        [ -e "$PROVIDERS/ort-provider-$name.so" ] || continue
+        same_as_cpu $name "$net"
+        some=1
+    done
+    [ "$some" ] || skip "neither oneDNN nor OpenVINO here"
+}
+
+@test "a library that doesn't fit is refused with its path and the reason" {
+    local case says
+    while IFS=: read -r case says; do
+        bad "$case"
+        fails 2 "^ort-run: --provider-lib: bad.so: $says" \
+            ort-run --provider-lib bad.so "$net" --random 1 -o y.npz || { echo "case $case"; return 1; }
+    done <<'CASES'
+1:provider 'cpu' is there twice
+3:provider 'a,b' isn't whole
+4:provider 'absent' isn't whole
+5:a provider of it has [0-9]+ bytes, where this version of the interface has [0-9]+ to [0-9]+
+6:a provider of it has 8 bytes
+7:its table names no provider
+8:is no provider library: it exports no 'ort_provider_entry'
+9:its providers need version 2 of the interface \(ort_provider.h\); this libort has 1 to 1
+11:its table has 4 bytes
+12:provider 'other' isn't whole
+CASES
+    bad 10
+    fails 5 "bad.so: can't be loaded as a shared object: .*nobody_has_this" \
+        ort-run --provider-lib bad.so "$net" --random 1 -o y.npz
+    bad 2
+    fails 2 "bad.so: provider 'example' is there twice" ort-run \
+        --provider-lib "$PROVIDERS/ort-provider-example.so" --provider-lib bad.so "$net" --random 1 -o y.npz
+    fails 2 "provider 'example' is there twice" ort-run --provider-lib "$PROVIDERS/ort-provider-example.so" \
+        --provider-lib "$PROVIDERS/ort-provider-example.so" "$net" --random 1 -o y.npz
+}
+
+@test "what is no shared object, another machine's, or cut off" {
+    echo nonsense >no.so
+    fails 5 "no.so: can't be loaded as a shared object" ort-run --provider-lib no.so "$net" --random 1
+    fails 5 "nowhere.so: can't be opened" ort-run --provider-lib nowhere.so "$net" --random 1
+    head -c 5000 "$PROVIDERS/ort-provider-example.so" >cut.so
+    fails 5 "cut.so: the file ends before" ort-run --provider-lib cut.so "$net" --random 1
+    cp "$PROVIDERS/ort-provider-example.so" other.so
+    printf '\267' | dd of=other.so bs=1 seek=18 conv=notrunc 2>/dev/null # e_machine: AArch64
+    fails 5 "other.so: can't be loaded as a shared object" ort-run --provider-lib other.so "$net" --random 1
+}
+
+@test "folders of ORT_PROVIDER_PATH are looked through in order, for names that nobody has" {
+    fails 2 "provider 'example' is unknown; this build has: cpu" ort-run --provider example,cpu "$net" --random 1
+    mkdir a b
+    echo nonsense >a/ort-provider-broken.so
+    cp "$PROVIDERS/ort-provider-example.so" b/
+    works env ORT_PROVIDER_PATH="nowhere:a::b" ort-run --provider example,cpu "$net" --random 1 -o y.npz
+    fails 5 "ORT_PROVIDER_PATH: a/ort-provider-broken.so: can't be loaded" \
+        env ORT_PROVIDER_PATH=a:b ort-run --provider broken,cpu "$net" --random 1
+    fails 2 "provider 'tpu' is unknown; this build has: cpu" \
+        env ORT_PROVIDER_PATH=a:b ort-run --provider tpu,cpu "$net" --random 1
+    works env ORT_PROVIDER_PATH=a:b ort-run --provider cpu "$net" --random 1 -o y.npz
+}
+
+@test "a device that isn't there: a warning and the CPU, or exit 4" {
+    bad 0
+    run --separate-stderr ort-run --provider-lib bad.so --provider absent,cpu "$net" --random 1 -o y.npz
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"provider 'absent' is left out: nobody is at home"* ]]
+    fails 4 "provider 'absent': nobody is at home" ort-run --provider-lib bad.so --provider absent "$net" --random 1
+    fails 4 "provider 'absent': nobody is at home" \
+        ort-run --provider-lib bad.so --strict --provider absent,cpu "$net" --random 1
+}

@@ -1,0 +1,134 @@
+"""ONNX's node tests, and real models, with a provider that isn't built in: what it claims must run there, and give the expected values.
+
+usage: check_plugin.py [--only GLOB] [--models DIR] [--known FILE] PROVIDER BIN CONFORMANCE
+
+A test takes part if its model has an operator that the provider lists (ort-inspect --supports). ort-run
+compares the results with the recorded ones, all that is claimed on the device (cost=off). Printed: for each
+listed operator, in how many tests nodes of it ran there. An operator of the list that never did is a failure,
+but for those that no node test has. --models: the folders of DIR with test data, too, within the bounds of their
+meta.json; one that the CPU doesn't meet either (files of integers that were recorded elsewhere) is skipped.
+--known lists tests in which the library under a provider is further away than the bound: each must still fail,
+or leaves the list.
+"""
+import argparse
+import collections
+import fnmatch
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import onnx
+
+
+def operators(model):
+    """(domain, operator) of the main graph's nodes."""
+    return {("" if n.domain in ("", "ai.onnx") else n.domain, n.op_type) for n in model.graph.node}
+
+
+def known_failures(path, provider):
+    """Test and the error that was measured, as the file of exceptions has them."""
+    rows = {}
+    for line in path.read_text().splitlines() if path else []:
+        words = line.split(None, 2)
+        if len(words) == 3 and words[0] == provider:
+            rows[words[1]] = words[2]
+    return rows
+
+
+class Checks:
+    def __init__(self, args):
+        self.args = args
+        # A provider that isn't built in is found where ORT_PROVIDER_PATH says.
+        env = dict(os.environ, ORT_PROVIDER=f"{args.provider},cpu")
+        report = json.loads(subprocess.run([args.bin / "ort-inspect", "--supports", "--json"], capture_output=True,
+                                           text=True, check=True, env=env).stdout)
+        self.listed = {("" if o["domain"] == "ai.onnx" else o["domain"], o["op_type"]) for o in report["operators"]
+                       if args.provider in o["providers"]}
+        self.known = known_failures(args.known, args.provider)
+        self.ran, self.seen = collections.Counter(), collections.Counter()
+        self.passed = self.failed = self.skipped = 0
+
+    def run(self, path, data, level, bounds):
+        def command(provider):
+            return [self.args.bin / "ort-run", "--provider", provider, "--level", level, "-v", path, "-i", data,
+                    "--expect", data, *bounds]
+        run = subprocess.run(command(f"{self.args.provider}:cost=off,cpu"), capture_output=True, text=True)
+        if run.returncode and bounds and subprocess.run(command("cpu"), capture_output=True).returncode:
+            return 0, 0, "the CPU is further away, too"
+        count = re.search(self.args.provider + r": (\d+) nodes", run.stderr)
+        nodes = int(count[1]) if count else 0
+        if run.returncode and nodes == 0 and count:
+            nodes = -1
+        return run.returncode, nodes, (run.stdout + run.stderr).strip()
+
+    def judge(self, name, ops, status, nodes, text):
+        if nodes <= 0 and not (status and "rovider" in text):
+            self.skipped += 1
+            return
+        self.ran.update(ops)
+        reason = self.known.pop(name, None)
+        lines = [line for line in text.splitlines() if "FAIL" in line or "not ok" in line or "differ" in line]
+        if status and reason is None:
+            self.failed += 1
+            print(f"not ok {name}: {(lines or text.splitlines())[-1]}")
+        elif not status and reason is not None:
+            self.failed += 1
+            print(f"not ok {name}: within the bound, though {self.args.known.name} lists it")
+        else:
+            self.passed += 1
+
+    def tests(self, folder, level):
+        """Test data of one folder: name, operators of its model that are listed, path, data, level."""
+        path = folder / "model.onnx"
+        if not path.exists() or not fnmatch.fnmatch(folder.name, self.args.only):
+            return []
+        ops = operators(onnx.load(path, load_external_data=False)) & self.listed
+        if not ops:
+            return []
+        self.seen.update(ops)
+        bounds = []
+        if (folder / "meta.json").exists():
+            meta = json.loads((folder / "meta.json").read_text())
+            bounds = ["--rtol", str(meta.get("rtol", 1e-3)), "--atol", str(meta.get("atol", 1e-5))]
+        return [(folder.name, ops, path, data, level, bounds) for data in sorted(folder.glob("test_data_set_*"))]
+
+    def all(self):
+        args = self.args
+        tests = [t for folder in sorted(args.conformance.glob("test_*")) for t in self.tests(folder, "0")]
+        if args.models and args.models.is_dir():
+            tests += [t for folder in sorted(args.models.glob("*")) for t in self.tests(folder, "3")]
+        with ThreadPoolExecutor(2) as pool:
+            for test, got in zip(tests, pool.map(lambda t: self.run(*t[2:]), tests)):
+                self.judge(test[0], test[1], *got)
+
+    def summary(self):
+        for op in sorted(self.listed):
+            if self.seen[op] and not self.ran[op]:
+                self.failed += 1
+                print(f"not ok {op[0]}.{op[1]}: claimed, and ran nowhere but on the host")
+        listed = sorted(self.listed)
+        print(", ".join(f"{op[1]} {self.ran[op]} of {self.seen[op]}" for op in listed if self.seen[op]))
+        print("no test has: " + ", ".join(op[1] for op in listed if not self.seen[op]))
+        print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped")
+        return self.failed != 0 or not self.passed
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="*")
+    parser.add_argument("--models", type=pathlib.Path)
+    parser.add_argument("--known", type=pathlib.Path)
+    parser.add_argument("provider")
+    parser.add_argument("bin", type=pathlib.Path)
+    parser.add_argument("conformance", type=pathlib.Path)
+    checks = Checks(parser.parse_args())
+    checks.all()
+    return checks.summary()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
