@@ -476,7 +476,7 @@ static ort_status run_in(ort_execution *x, ort_error *err)
     return status;
 }
 
-ort_status ort_exec_run(ort_execution *x, ort_error *err)
+static ort_status run_here(ort_execution *x, ort_error *err)
 {
     if (x->session->assumes_defaults && overrides_default(x)) {
         ort_session *general = NULL;
@@ -511,4 +511,25 @@ ort_status ort_exec_run(ort_execution *x, ort_error *err)
             ort_value_leave_account(x->outputs[o]);
     }
     return status;
+}
+
+/* A device that failed has given nothing that anyone has seen: the run begins again elsewhere. */
+ort_status ort_exec_run(ort_execution *x, ort_error *err)
+{
+    const ort_session *first = x->session;
+    ort_session *host = NULL;
+    ort_error own = ORT_ERROR_INIT, *problem = err ? err : &own;
+    if (!ort_exec_falls_back(first) || x->states)
+        return run_here(x, err);
+    host = ort_exec_session_host(first);
+    if (!host) {
+        ort_status status = run_here(x, problem);
+        if (status != ORT_ERROR_DEVICE)
+            return status;
+        ORT_TRY(ort_exec_fall_back(first, problem->message, &host, err));
+        if (err)
+            *err = own;
+    }
+    x->session = host;
+    return run_here(x, err);
 }

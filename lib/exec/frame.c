@@ -222,10 +222,15 @@ static void init_calls(ort_frame *frame)
 static ort_status open_devices(ort_frame *f, ort_error *err)
 {
     const ort_partition *p = f->plan->program->partition;
+    ort_error own; /* providers always get one */
+    err = err ? err : &own;
     for (int i = 0; p && i < p->count; i++) {
         size_t bytes = 0;
-        if (f->plan->devices[i])
-            ORT_TRY(p->list[i].row->frame(f->plan->devices[i], &f->devices[i], &bytes, err));
+        if (!f->plan->devices[i])
+            continue;
+        err->message[0] = '\0';
+        ORT_TRY(ort_device_status(p->list[i].row->frame(f->plan->devices[i], &f->devices[i],
+                                                        &bytes, err), p->list[i].row, err));
     }
     return ORT_OK;
 }

@@ -25,9 +25,24 @@ static ort_status run_part(ort_call *call, ort_error *err)
     const ort_plan_part *part = call->plan_state;
     const ort_provider *row = c->frame->plan->program->partition->list[part->device].row;
     void *frame = c->frame->devices[part->device];
+    ort_error own = ORT_ERROR_INIT;
+    err = err ? err : &own;
+    err->message[0] = '\0';
     ort_status status = run_queue(row, frame, part, call, err);
-    ort_status synced = row->sync(frame, status == ORT_OK ? err : NULL);
-    return status != ORT_OK ? status : synced;
+    ort_error unheard;
+    ort_status synced = row->sync(frame, status == ORT_OK ? err : &unheard);
+    return ort_device_status(status != ORT_OK ? status : synced, row, err);
+}
+
+ort_status ort_device_status(ort_status status, const ort_provider *row, ort_error *err)
+{
+    if (status == ORT_OK)
+        return ORT_OK;
+    if (!err->message[0])
+        return ort_error_set(err, ORT_ERROR_DEVICE, "provider '%s' failed and doesn't say why",
+                             row->name);
+    err->count = err->count ? err->count : 1;
+    return err->status = ORT_ERROR_DEVICE;
 }
 
 static const ort_op_impl part_impl = {.run = run_part};

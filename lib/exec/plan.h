@@ -160,6 +160,8 @@ void ort_parts_free(ort_parts *parts);
  * knows: by the host, without preparation. */
 extern const ort_op ort_part_op;
 ort_status ort_run_unprepared(ort_call *call, ort_error *err);
+/* What a provider's failure is to whoever runs: ORT_ERROR_DEVICE, with words. */
+ort_status ort_device_status(ort_status status, const ort_provider *row, ort_error *err);
 /* plan_branches.c: the groups, and the longer lives of what they touch. */
 ort_status ort_plan_branch(ort_plan *plan, const ort_fact *facts, ort_error *err);
 /* plan_join.c: which storages are parts of others, once groups are known. */

@@ -214,19 +214,23 @@ ort_status ort_parts_add(ort_parts *parts, int first, int last, ort_plan_step *s
 
 ort_status ort_parts_finish(ort_parts *parts, ort_error *err)
 {
+    ort_error own; /* providers always get one */
+    err = err ? err : &own;
+    err->message[0] = '\0';
     for (int i = 0; i < parts->partition->count - 1; i++) {
-        share *own = &parts->shares[i];
+        share *mine = &parts->shares[i];
         const ort_open_provider *o = &parts->partition->list[i];
         const ort_device_request request = {.graph = parts->plan->program->graph,
-                                          .steps = own->steps.data,
-                                          .parts = own->parts.data,
-                                          .step_count = (int)own->steps.count,
-                                          .part_count = (int)own->parts.count,
+                                          .steps = mine->steps.data,
+                                          .parts = mine->parts.data,
+                                          .step_count = (int)mine->steps.count,
+                                          .part_count = (int)mine->parts.count,
                                           .facts = parts->facts,
                                           .constants = parts->plan->program->constants,
                                           .api = &ort_provider_functions};
-        if (own->parts.count)
-            ORT_TRY(o->row->plan(o->device, &request, &parts->plan->devices[i], err));
+        if (mine->parts.count)
+            ORT_TRY(ort_device_status(o->row->plan(o->device, &request, &parts->plan->devices[i],
+                                                   err), o->row, err));
     }
     return ORT_OK;
 }

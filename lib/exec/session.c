@@ -479,6 +479,14 @@ static ort_status keep_origin(ort_session *s, ort_source *origin, ort_error *err
     return s->origin.label ? ORT_OK : ort_error_memory(err, 1);
 }
 
+/* Are devices named, and the host, too? */
+static bool may_fall_back(const ort_session_parts *b)
+{
+    const ort_provider *const *table = b->env->providers;
+    return table && !b->packing && !b->options->strict &&
+           ort_partition_may_fall_back(table, b->options->providers);
+}
+
 /* Takes pristine, too. */
 static ort_status new_session(const ort_session_parts *b, ort_model *pristine,
                               bool assumes_defaults, ort_session **session, ort_error *err)
@@ -510,6 +518,7 @@ static ort_status new_session(const ort_session_parts *b, ort_model *pristine,
     s->model = b->model;
     s->pristine = pristine;
     s->assumes_defaults = assumes_defaults;
+    s->falls_back = pristine && may_fall_back(b);
     s->keep_all = b->options->keep_all || b->options->keep_computed;
     s->shows_outputs = b->options->keep_all;
     s->watches = !s->keep_all && b->options->watched && b->options->watched[0];
@@ -520,7 +529,7 @@ static ort_status new_session(const ort_session_parts *b, ort_model *pristine,
     ort_status status = derived ? derived : create(&c, err);
     ort_cpu_restore_fp(control);
     ort_findings_free(c.findings);
-    if (status == ORT_OK && assumes_defaults)
+    if (status == ORT_OK && (assumes_defaults || s->falls_back))
         status = keep_options(s, b->options, err);
     if (status == ORT_OK && b->origin)
         status = keep_origin(s, b->origin, err);
@@ -553,7 +562,8 @@ ort_status ort_exec_session_make(const ort_session_parts *parts, ort_session **s
     bool assumes_defaults = has_defaults(b.model->graph);
     *session = NULL;
     b.options = b.options ? b.options : &defaults;
-    if (assumes_defaults && !b.packing) { /* a pack's is read from its origin */
+    /* A pack's is read from its origin. */
+    if ((assumes_defaults && !b.packing) || may_fall_back(&b)) {
         ort_status status = keep_pristine(b.model, &pristine, err);
         if (status != ORT_OK) {
             ort_model_free(b.model);
@@ -615,6 +625,7 @@ void ort_exec_session_release(ort_session *session)
         ort_context_free(session->idle[i]);
     ort_spares_close(session->spares);
     ort_exec_session_release(session->general);
+    ort_exec_session_release(session->host);
     ort_program_free(session->program);
     ort_partition_release(&session->partition);
     ort_vec_release(&session->phases);

@@ -53,6 +53,10 @@ struct ort_session {
     ort_source origin; /* of a session from a pack: what `pristine` is read from */
     ort_session_options options;
     ort_session *general;
+    /* Devices may fail: the list names the host and doesn't insist. `host`: of `pristine`, once
+     * one failed (fallback.c). */
+    bool falls_back;
+    ort_session *host;
     ORT_VEC(ort_phase) phases;
     ort_spares *spares; /* of results, or NULL */
     pthread_mutex_t lock;
@@ -89,6 +93,14 @@ ort_status ort_exec_save_packed(ort_env *env, ort_model *model, const char *path
 /* The session that lets a run override defaults. Borrowed. */
 ort_status ort_exec_session_general(const ort_session *session, ort_session **general,
                                     ort_error *err);
+
+/* fallback.c: does a device that fails leave the session to the host; that session, or NULL while
+ * none did. */
+bool ort_exec_falls_back(const ort_session *session);
+ort_session *ort_exec_session_host(const ort_session *session);
+/* Make it, with a warning that says why. Borrowed. */
+ort_status ort_exec_fall_back(const ort_session *session, const char *why, ort_session **host,
+                              ort_error *err);
 
 /* context.c: one for runs of this session, under its limits. */
 ort_status ort_context_new(const ort_session *session, ort_context **context, ort_error *err);

@@ -190,6 +190,20 @@ ort_status ort_partition_check_list(const ort_provider *const *table, const char
     return ORT_OK;
 }
 
+bool ort_partition_may_fall_back(const ort_provider *const *table, const char *list)
+{
+    size_t length = strlen(table[0]->name);
+    bool host = false, device = false;
+    while (list && *list) {
+        bool is_host = strcspn(list, ",:") == length && !strncmp(list, table[0]->name, length);
+        host = host || is_host;
+        device = device || !is_host;
+        list += strcspn(list, ",");
+        list += *list == ',';
+    }
+    return host && device;
+}
+
 /* ---- opening */
 
 /* A device that is missing leaves its place to the others, if the list names others. */

@@ -49,6 +49,8 @@ ort_status ort_partition_open(ort_partition *partition, const ort_partition_setu
 /* The list alone: names, options. Opens nothing. */
 ort_status ort_partition_check_list(const ort_provider *const *table, const char *list,
                                     ort_error *err);
+/* Does the list name the host and a device? */
+bool ort_partition_may_fall_back(const ort_provider *const *table, const char *list);
 /* Names that other runtimes have and this table lacks: NULL past the end. */
 const char *ort_partition_foreign(int index);
 

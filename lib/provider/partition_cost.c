@@ -27,7 +27,7 @@ typedef struct weighing {
 static int64_t picoseconds(double seconds)
 {
     double p = seconds * 1e12;
-    return p > 1e15 ? (int64_t)1e15 : p < 1 ? 1 : (int64_t)p;
+    return p > 1e15 ? (int64_t)1e15 : p >= 1 ? (int64_t)p : 1; /* also of what is no number */
 }
 
 static ort_type settled(const ort_type *type)

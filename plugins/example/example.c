@@ -19,7 +19,7 @@ static ort_status devices(ort_device_fn *tell, void *arg, ort_error *err)
     return ORT_OK;
 }
 
-/* A device is whatever the other calls need. This one needs the functions of the runtime. */
+/* A device is whatever the other calls need: here the functions of the runtime. */
 static ort_status open_device(const ort_provider_setup *setup, void **device, ort_error *err)
 {
     *device = (void *)setup->api;
@@ -29,8 +29,6 @@ static ort_status open_device(const ort_provider_setup *setup, void **device, or
 static void close_device(void *device)
 {
 }
-
-/* ---- claims */
 
 static const struct row {
     const char *op;
@@ -85,7 +83,7 @@ static double copy_cost(void *device, double bytes)
 /* ---- plans: what runs, and where each value lies */
 
 typedef struct operand {
-    size_t place;       /* in floats */
+    size_t place; /* in floats */
     int64_t dims[16];   /* of the result's rank, 1 in front */
     int64_t strides[16]; /* 0 where it is spread */
     int rank;

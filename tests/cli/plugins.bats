@@ -130,3 +130,58 @@ CASES
     fails 4 "provider 'absent': nobody is at home" \
         ort-run --provider-lib bad.so --strict --provider absent,cpu "$net" --random 1
 }
+
+faulty() { # the library of tests/providers/faulty.c
+    ${CC:-gcc} -O1 -g -shared -fPIC -Wno-unused-parameter -I"$ROOT/lib" "$ROOT/tests/providers/faulty.c" \
+        -o faulty.so -lm
+}
+
+# Every call that can fail does, in turn: the run ends on the CPU with its results; without the CPU in the
+# list, or with --strict, it ends with 4 and writes nothing. Whatever was made is freed.
+@test "a device that fails at any call: the CPU takes over where it may, and nothing leaks" {
+    faulty
+    ort-run "$FX/scaled.onnx" --random 1 -o want.npz
+    export FAULTY_COUNT=$PWD/count
+    run ort-run --provider-lib faulty.so --provider faulty:cost=off,cpu "$FX/scaled.onnx" --random 1 -o y.npz
+    [ "$status" -eq 0 ]
+    total=$(sed 's/ calls.*//' count)
+    [ "$total" -ge 6 ]
+    for mode in FAULTY_AT FAULTY_FROM; do
+        for n in $(seq "$total"); do
+            rm -f y.npz count
+            run --separate-stderr env $mode="$n" FAULTY_QUIET=$((n % 3 == 0)) ort-run --provider-lib faulty.so \
+                --provider faulty:cost=off,cpu "$FX/scaled.onnx" --random 1 -o y.npz
+            [ "$status" -eq 0 ] || { echo "$mode=$n: $status $stderr"; return 1; }
+            same y.npz want.npz
+            [ "$n" = 1 ] || grep -q ", 0 open" count || { echo "$mode=$n: $(cat count)"; return 1; }
+            for list in "faulty:cost=off" "--strict faulty:cost=off,cpu"; do
+                rm -f y.npz
+                run --separate-stderr env $mode="$n" ort-run --provider-lib faulty.so --provider ${list##* } \
+                    $([ "$list" = "${list##* }" ] || echo --strict) "$FX/scaled.onnx" --random 1 -o y.npz
+                # What is planned ahead is tried again: then a single failure costs nothing.
+                [ "$status" -eq 4 ] || { [ $mode = FAULTY_AT ] && [ "$status" -eq 0 ]; } ||
+                    { echo "$mode=$n $list: $status $stderr"; return 1; }
+                [ "$status" -eq 0 ] || [ ! -e y.npz ]
+            done
+        done
+    done
+}
+
+@test "a device that is lost in the middle of many runs: one warning, and the rest on the CPU" {
+    faulty
+    ort-run "$FX/scaled.onnx" --random 1 --repeat 5 -o want.npz
+    run --separate-stderr env FAULTY_FROM=20 ort-run --provider-lib faulty.so --provider faulty:cost=off,cpu \
+        "$FX/scaled.onnx" --random 1 --repeat 5 -o y.npz
+    [ "$status" -eq 0 ]
+    [ "${#stderr_lines[@]}" -eq 1 ]
+    [[ $stderr == *"the device fell over at call "*"; the session goes on on cpu"* ]]
+    same y.npz want.npz
+}
+
+@test "a device that tells impossible sizes and costs does no harm" {
+    faulty
+    ort-run "$FX/scaled.onnx" --random 1 -o want.npz
+    works env FAULTY_SIZES=1 ort-run --provider-lib faulty.so --provider faulty,cpu "$FX/scaled.onnx" --random 1 \
+        -o y.npz
+    same y.npz want.npz
+}

@@ -1,0 +1,358 @@
+/* fake_opencl.c - a library of OpenCL for tests, loaded through ORT_OPENCL_LIB. It forwards to the
+ * library of the system, or with FAKE_CL_OWN=1 answers by itself: a device whose memory is the
+ * host's and whose kernels compute nothing, so that sanitizers see our code and no driver's.
+ *
+ *   FAKE_CL_AT=N      the N-th call fails
+ *   FAKE_CL_FROM=N    that one and all behind it: the device is lost
+ *   FAKE_CL_EXTRA=S   extensions that the device says to have besides its own
+ *   FAKE_CL_GROUP=N   the largest work group; FAKE_CL_ALLOC=N, the largest buffer, in bytes
+ *   FAKE_CL_COUNT=F   at the end "CALLS calls, OBJECTS open" is written to the file
+ *
+ * What isn't defined here is the system's: this is linked with it, and dlsym looks there, too.
+ */
+#define CL_TARGET_OPENCL_VERSION 120
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENTRY __attribute__((visibility("default"))) CL_API_ENTRY
+
+static atomic_long calls, objects;
+
+static long number(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? atol(text) : 0;
+}
+
+static bool is_own(void)
+{
+    return number("FAKE_CL_OWN") != 0;
+}
+
+/* Does this call fail? */
+static bool fails(void)
+{
+    long now = atomic_fetch_add(&calls, 1) + 1, at = number("FAKE_CL_AT"), from = number("FAKE_CL_FROM");
+    return now == at || (from && now >= from);
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void *library;
+
+static void open_system(void)
+{
+    library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+}
+
+static void *system_function(const char *name)
+{
+    pthread_once(&once, open_system);
+    return library ? dlsym(library, name) : NULL;
+}
+
+#define SYSTEM(name) ((__typeof__(&name))system_function(#name))
+
+__attribute__((destructor)) static void write_count(void)
+{
+    const char *path = getenv("FAKE_CL_COUNT");
+    FILE *file = path ? fopen(path, "w") : NULL;
+    if (!file)
+        return;
+    fprintf(file, "%ld calls, %ld open\n", atomic_load(&calls), atomic_load(&objects));
+    fclose(file);
+}
+
+/* ---- objects of its own: anything that is counted */
+
+typedef struct object {
+    atomic_int references;
+    struct object *parent; /* of a part of a buffer */
+    size_t size;
+    char *data;
+} object;
+
+static object *new_object(size_t size)
+{
+    object *o = calloc(1, sizeof *o);
+    atomic_store(&o->references, 1);
+    o->size = size;
+    o->data = size ? calloc(1, size) : NULL;
+    return o;
+}
+
+static void release(object *o)
+{
+    if (atomic_fetch_sub(&o->references, 1) > 1)
+        return;
+    if (o->parent)
+        release(o->parent);
+    else
+        free(o->data);
+    free(o);
+}
+
+static void *give(void *made, cl_int *code, cl_int failed)
+{
+    if (made)
+        atomic_fetch_add(&objects, 1);
+    if (code)
+        *code = made ? CL_SUCCESS : failed;
+    return made;
+}
+
+/* A constructor: fails, or makes one of our own, or asks the system. */
+#define MAKES(type, name, parameters, own, arguments)                                              \
+    ENTRY type CL_API_CALL name parameters                                                         \
+    {                                                                                              \
+        if (fails())                                                                               \
+            return give(NULL, code, CL_OUT_OF_RESOURCES);                                          \
+        if (is_own())                                                                              \
+            return give(own, code, CL_OUT_OF_HOST_MEMORY);                                         \
+        cl_int said = CL_SUCCESS;                                                                  \
+        type made = SYSTEM(name) arguments;                                                        \
+        return give(made, code, said);                                                             \
+    }
+
+#define RELEASES(type, name)                                                                       \
+    ENTRY cl_int CL_API_CALL name(type what)                                                       \
+    {                                                                                              \
+        atomic_fetch_sub(&objects, 1);                                                             \
+        if (!is_own())                                                                             \
+            return SYSTEM(name)(what);                                                             \
+        release((object *)what);                                                                   \
+        return CL_SUCCESS;                                                                         \
+    }
+
+#define DOES(name, parameters, own, arguments)                                                     \
+    ENTRY cl_int CL_API_CALL name parameters                                                       \
+    {                                                                                              \
+        if (fails())                                                                               \
+            return CL_OUT_OF_RESOURCES;                                                            \
+        return is_own() ? own : SYSTEM(name) arguments;                                            \
+    }
+
+/* ---- platforms and devices */
+
+static object own_platform, own_device;
+
+static cl_int give_one(void *what, void **list, cl_uint *count)
+{
+    if (list)
+        *list = what;
+    if (count)
+        *count = 1;
+    return CL_SUCCESS;
+}
+
+DOES(clGetPlatformIDs, (cl_uint most, cl_platform_id *list, cl_uint *count),
+     give_one(&own_platform, (void **)list, count), (most, list, count))
+DOES(clGetDeviceIDs,
+     (cl_platform_id platform, cl_device_type type, cl_uint most, cl_device_id *list,
+      cl_uint *count),
+     give_one(&own_device, (void **)list, count), (platform, type, most, list, count))
+
+static cl_int give_bytes(const void *value, size_t bytes, size_t room, void *to, size_t *size)
+{
+    if (size)
+        *size = bytes;
+    if (to)
+        memcpy(to, value, bytes < room ? bytes : room);
+    return CL_SUCCESS;
+}
+
+static cl_int own_platform_info(cl_platform_info what, size_t room, void *to, size_t *size)
+{
+    (void)what;
+    return give_bytes("tests", 6, room, to, size);
+}
+
+static cl_int own_device_info(cl_device_info what, size_t room, void *to, size_t *size)
+{
+    static const cl_ulong memory = 1 << 30, most = 1 << 28;
+    static const cl_uint two = 2, clock = 1000, align = 1024, yes = 1;
+    static const cl_device_type type = CL_DEVICE_TYPE_GPU;
+    static const size_t group = 256, groups[3] = {256, 256, 64};
+    switch (what) {
+    case CL_DEVICE_TYPE: return give_bytes(&type, sizeof type, room, to, size);
+    case CL_DEVICE_MAX_WORK_GROUP_SIZE: return give_bytes(&group, sizeof group, room, to, size);
+    case CL_DEVICE_MAX_WORK_ITEM_SIZES: return give_bytes(groups, sizeof groups, room, to, size);
+    case CL_DEVICE_GLOBAL_MEM_SIZE: return give_bytes(&memory, sizeof memory, room, to, size);
+    case CL_DEVICE_LOCAL_MEM_SIZE:
+    case CL_DEVICE_MAX_MEM_ALLOC_SIZE: return give_bytes(&most, sizeof most, room, to, size);
+    case CL_DEVICE_MAX_CLOCK_FREQUENCY: return give_bytes(&clock, sizeof clock, room, to, size);
+    case CL_DEVICE_MEM_BASE_ADDR_ALIGN: return give_bytes(&align, sizeof align, room, to, size);
+    case CL_DEVICE_HOST_UNIFIED_MEMORY: return give_bytes(&yes, sizeof yes, room, to, size);
+    case CL_DEVICE_MAX_COMPUTE_UNITS: return give_bytes(&two, sizeof two, room, to, size);
+    case CL_DEVICE_EXTENSIONS: return give_bytes("", 1, room, to, size);
+    default: return give_bytes("tests", 6, room, to, size);
+    }
+}
+
+/* What the variables say in place of the device. */
+static void overrule(cl_device_info what, size_t room, void *to)
+{
+    size_t group = (size_t)number("FAKE_CL_GROUP");
+    cl_ulong most = (cl_ulong)number("FAKE_CL_ALLOC");
+    const char *extra = getenv("FAKE_CL_EXTRA");
+    if (!to)
+        return;
+    if (what == CL_DEVICE_MAX_WORK_GROUP_SIZE && group && room >= sizeof group)
+        memcpy(to, &group, sizeof group);
+    if (what == CL_DEVICE_MAX_MEM_ALLOC_SIZE && most && room >= sizeof most)
+        memcpy(to, &most, sizeof most);
+    if (what == CL_DEVICE_EXTENSIONS && extra)
+        snprintf((char *)to + strlen(to), room - strlen(to), " %s", extra);
+}
+
+DOES(clGetPlatformInfo,
+     (cl_platform_id platform, cl_platform_info what, size_t room, void *to, size_t *size),
+     own_platform_info(what, room, to, size), (platform, what, room, to, size))
+
+ENTRY cl_int CL_API_CALL clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room,
+                                         void *to, size_t *size)
+{
+    if (fails())
+        return CL_OUT_OF_RESOURCES;
+    cl_int code = is_own() ? own_device_info(what, room, to, size)
+                           : SYSTEM(clGetDeviceInfo)(device, what, room, to, size);
+    if (code == CL_SUCCESS)
+        overrule(what, room, to);
+    return code;
+}
+
+/* ---- contexts, queues, memory */
+
+MAKES(cl_context, clCreateContext,
+      (const cl_context_properties *properties, cl_uint count, const cl_device_id *devices,
+       void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *arg,
+       cl_int *code),
+      new_object(0), (properties, count, devices, notify, arg, &said))
+RELEASES(cl_context, clReleaseContext)
+
+MAKES(cl_command_queue, clCreateCommandQueue,
+      (cl_context context, cl_device_id device, cl_command_queue_properties properties,
+       cl_int *code),
+      new_object(0), (context, device, properties, &said))
+RELEASES(cl_command_queue, clReleaseCommandQueue)
+
+MAKES(cl_mem, clCreateBuffer,
+      (cl_context context, cl_mem_flags flags, size_t size, void *host, cl_int *code),
+      (cl_mem)new_object(size), (context, flags, size, host, &said))
+RELEASES(cl_mem, clReleaseMemObject)
+
+static object *part_of(object *whole, const cl_buffer_region *region)
+{
+    object *o = new_object(0);
+    atomic_fetch_add(&whole->references, 1);
+    o->parent = whole;
+    o->data = whole->data + region->origin;
+    o->size = region->size;
+    return o;
+}
+
+MAKES(cl_mem, clCreateSubBuffer,
+      (cl_mem whole, cl_mem_flags flags, cl_buffer_create_type type, const void *region,
+       cl_int *code),
+      (cl_mem)part_of((object *)whole, region), (whole, flags, type, region, &said))
+
+static cl_int put(cl_mem memory, size_t at, size_t size, const void *from)
+{
+    object *o = (object *)memory;
+    if (at + size > o->size)
+        return CL_INVALID_VALUE;
+    memcpy(o->data + at, from, size);
+    return CL_SUCCESS;
+}
+
+static cl_int get(cl_mem memory, size_t at, size_t size, void *to)
+{
+    object *o = (object *)memory;
+    if (at + size > o->size)
+        return CL_INVALID_VALUE;
+    memcpy(to, o->data + at, size);
+    return CL_SUCCESS;
+}
+
+static cl_int with_event(cl_int code, cl_event *event)
+{
+    if (event && code == CL_SUCCESS)
+        *event = (cl_event)new_object(0);
+    if (event && code == CL_SUCCESS)
+        atomic_fetch_add(&objects, 1);
+    return code;
+}
+
+/* Of the system's events only those that were asked for are counted. */
+#define ENQUEUES(name, parameters, own, arguments)                                                 \
+    ENTRY cl_int CL_API_CALL name parameters                                                       \
+    {                                                                                              \
+        if (fails())                                                                               \
+            return CL_OUT_OF_RESOURCES;                                                            \
+        if (is_own())                                                                              \
+            return with_event(own, event);                                                         \
+        cl_int said = SYSTEM(name) arguments;                                                      \
+        if (event && said == CL_SUCCESS)                                                           \
+            atomic_fetch_add(&objects, 1);                                                         \
+        return said;                                                                               \
+    }
+
+ENQUEUES(clEnqueueWriteBuffer,
+         (cl_command_queue queue, cl_mem memory, cl_bool waits, size_t at, size_t size,
+          const void *from, cl_uint count, const cl_event *events, cl_event *event),
+         put(memory, at, size, from), (queue, memory, waits, at, size, from, count, events, event))
+ENQUEUES(clEnqueueReadBuffer,
+         (cl_command_queue queue, cl_mem memory, cl_bool waits, size_t at, size_t size, void *to,
+          cl_uint count, const cl_event *events, cl_event *event),
+         get(memory, at, size, to), (queue, memory, waits, at, size, to, count, events, event))
+ENQUEUES(clEnqueueNDRangeKernel,
+         (cl_command_queue queue, cl_kernel kernel, cl_uint axes, const size_t *offset,
+          const size_t *global, const size_t *local, cl_uint count, const cl_event *events,
+          cl_event *event),
+         CL_SUCCESS, (queue, kernel, axes, offset, global, local, count, events, event))
+RELEASES(cl_event, clReleaseEvent)
+DOES(clFinish, (cl_command_queue queue), CL_SUCCESS, (queue))
+DOES(clFlush, (cl_command_queue queue), CL_SUCCESS, (queue))
+
+static cl_int own_times(size_t room, void *to, size_t *size)
+{
+    static const cl_ulong zero = 0;
+    return give_bytes(&zero, sizeof zero, room, to, size);
+}
+
+DOES(clGetEventProfilingInfo,
+     (cl_event event, cl_profiling_info what, size_t room, void *to, size_t *size),
+     own_times(room, to, size), (event, what, room, to, size))
+
+/* ---- programs */
+
+MAKES(cl_program, clCreateProgramWithSource,
+      (cl_context context, cl_uint count, const char **texts, const size_t *lengths, cl_int *code),
+      (cl_program)new_object(8), (context, count, texts, lengths, &said))
+MAKES(cl_program, clCreateProgramWithBinary,
+      (cl_context context, cl_uint count, const cl_device_id *devices, const size_t *lengths,
+       const unsigned char **binaries, cl_int *states, cl_int *code),
+      (cl_program)new_object(8), (context, count, devices, lengths, binaries, states, &said))
+DOES(clBuildProgram,
+     (cl_program program, cl_uint count, const cl_device_id *devices, const char *options,
+      void(CL_CALLBACK *notify)(cl_program, void *), void *arg),
+     CL_SUCCESS, (program, count, devices, options, notify, arg))
+DOES(clGetProgramInfo,
+     (cl_program program, cl_program_info what, size_t room, void *to, size_t *size),
+     CL_INVALID_VALUE, (program, what, room, to, size))
+DOES(clGetProgramBuildInfo,
+     (cl_program program, cl_device_id device, cl_program_build_info what, size_t room, void *to,
+      size_t *size),
+     give_bytes("", 1, room, to, size), (program, device, what, room, to, size))
+RELEASES(cl_program, clReleaseProgram)
+MAKES(cl_kernel, clCreateKernel, (cl_program program, const char *name, cl_int *code),
+      (cl_kernel)new_object(8), (program, name, &said))
+RELEASES(cl_kernel, clReleaseKernel)
+DOES(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t size, const void *value), CL_SUCCESS,
+     (kernel, index, size, value))
