@@ -217,7 +217,7 @@ define PLUGIN_RULE
 $(OBJ)/providers/ort-provider-$(1).so: $$(wildcard plugins/$(1)/*.[ch]) lib/ort_provider.h lib/ort.h
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) -std=gnu11 -D_GNU_SOURCE -Ilib $$(WARN) $$(CFLAGS) $$(LDFLAGS) -shared -fPIC -o $$@ $$(filter %.c,$$^) \
+	$$(Q)$$(CC) -std=gnu11 -D_GNU_SOURCE -Ilib $$(WARN) -Wno-shadow $$(CFLAGS) $$(LDFLAGS) -shared -fPIC -o $$@ $$(filter %.c,$$^) \
 	  $$(PLUGIN_$(1)) -lm
 endef
 $(foreach p,$(PLUGINS),$(eval $(call PLUGIN_RULE,$(p))))

@@ -30,7 +30,8 @@ static const option_table table = {
     "  ort-profile net.onnx\n"
     "  ort-profile net.onnx -i test_data_set_0 --by node --top 10\n"
     "  ort-profile net.onnx --repeat 100 -o trace.json\n"
-    "  ort-profile net.onnx --json | jq '.operators[0]'\n",
+    "  ort-profile net.onnx --json | jq '.operators[0]'\n"
+    "  ort-profile net.onnx --sweep batch\n",
     .common = "input|repeat|seconds|by|top|output|threads|dim|level|json",
 };
 
@@ -51,6 +52,9 @@ static int check_options(const profile_options *o, const string_list *files)
         return tool_usage("--kernels takes no MODEL");
     if (files->count == 0 && !o->kernels)
         return tool_usage("no MODEL given");
+    if (o->sweep && (files->count > 1 || !strcmp(files->items[0], "-")))
+        return tool_usage("--sweep reads one MODEL again and again; its inputs come by -i, or are "
+                          "made up");
     if (count_dashes(files) + count_dashes(&o->inputs) > 1)
         return tool_usage("the model and the tensors can't both come from stdin");
     const char *unseen = o->settings.json ? "--json" : o->by ? "--by" : NULL;
@@ -224,7 +228,9 @@ int main(int argc, char **argv)
         status = check_options(&p.options, &files);
     if (status == 0) {
         p.model_path = files.count > 0 ? files.items[0] : NULL;
-        status = p.options.kernels ? kernels(&p) : profile(&p, &files);
+        status = p.options.kernels ? kernels(&p)
+                 : p.options.sweep ? profile_sweep(&p.options, p.model_path)
+                                   : profile(&p, &files);
         ort_profile_free(p.profile);
         feed_close(&p.feed);
         ort_session_free(p.session);

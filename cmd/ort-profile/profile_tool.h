@@ -32,6 +32,9 @@ int profile_runs(const ort_session *session, const profile_options *o, ort_profi
  * caller frees it. */
 char *profile_shapes(struct json_object *row);
 
+/* sweep.c: --sweep. Returns an exit status. */
+int profile_sweep(const profile_options *o, const char *path);
+
 /* kernels.c: --kernels. peak may be NULL. */
 int profile_kernels(ort_env *env, const profile_options *o, const ort_peak *peak, FILE *stream);
 

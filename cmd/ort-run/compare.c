@@ -1,5 +1,5 @@
-/* compare.c - ort-run --compare and --compare-levels: the first value where two models, or two
- * optimization levels of one, part on the same inputs. */
+/* compare.c - ort-run --compare, --compare-levels, --compare-providers: the first value where two
+ * models, two optimization levels of one, or two lists of providers part on the same inputs. */
 #include <json-c/json.h>
 #include <math.h>
 #include <stdlib.h>
@@ -30,17 +30,40 @@ typedef struct contest {
     bool differs, blank; /* a run that gave nothing to compare */
 } contest;
 
+/* providers: NULL for those of the settings. */
 static int open_session(contest *c, ort_model *model, const char *path, int level,
-                        ort_session **session)
+                        const char *providers, ort_session **session)
 {
     ort_session_options options;
     ort_error err = {0};
     settings_session_options(&c->options->settings, &options);
     options.level = level;
     options.keep_computed = true;
+    if (providers != NULL)
+        options.providers = providers;
     return ort_session_new(c->env, model, &options, session, &err) == ORT_OK
                ? 0
                : tool_fail_in(path, &err);
+}
+
+/* What every provider is given: the graph without anybody's own forms. */
+static int shared_level(const run_options *o)
+{
+    int level = o->settings.level_number;
+    return level < 0 || level > 2 ? 2 : level;
+}
+
+static int open_providers(contest *c)
+{
+    const char *list = c->options->compare_providers;
+    ort_error err = {0};
+    if (ort_env_find_providers(c->env, list, &err) != ORT_OK ||
+        ort_env_providers_check(c->env, list, &err) != ORT_OK)
+        return tool_fail_in("--compare-providers", &err);
+    c->rival_count = 1;
+    c->rivals->label = tool_strdup(list);
+    return open_session(c, c->model, c->path, shared_level(c->options), list,
+                        &c->rivals->session);
 }
 
 static int open_rivals(contest *c)
@@ -53,12 +76,14 @@ static int open_rivals(contest *c)
         r->label = tool_strdup(c->options->compare);
         status = settings_load_model(s, c->env, r->label, LOAD_ALL, &r->model);
         return status != 0 ? status : open_session(c, r->model, r->label, level < 0 ? 0 : level,
-                                                   &r->session);
+                                                   NULL, &r->session);
     }
+    if (c->options->compare_providers)
+        return open_providers(c);
     for (int i = 1; i <= (level < 0 ? 3 : level) && status == 0; i++) {
         r = &c->rivals[c->rival_count++];
         r->label = tool_printf("level %d", i);
-        status = open_session(c, c->model, c->path, i, &r->session);
+        status = open_session(c, c->model, c->path, i, NULL, &r->session);
     }
     return status;
 }
@@ -205,14 +230,16 @@ int compare_models(const run_options *o, const ort_run_options *how, const strin
 {
     contest c = {.options = o, .how = how, .path = files->items[0]};
     string_list data = {files->items + 1, files->count - 1, 0};
-    int level = o->compare && o->settings.level_number > 0 ? o->settings.level_number : 0;
+    int level = o->compare_providers ? shared_level(o)
+                : o->compare && o->settings.level_number > 0 ? o->settings.level_number
+                                                             : 0;
     int status = settings_new_env(&o->settings, &c.env);
     if (o->settings.json)
         c.json = json_object_new_array();
     if (status == 0)
         status = settings_load_model(&o->settings, c.env, c.path, LOAD_ALL, &c.model);
     if (status == 0)
-        status = open_session(&c, c.model, c.path, level, &c.session);
+        status = open_session(&c, c.model, c.path, level, NULL, &c.session);
     if (status == 0)
         status = open_rivals(&c);
     if (status == 0)

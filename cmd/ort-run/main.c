@@ -282,7 +282,8 @@ int main(int argc, char **argv)
         status = set_how(&r.options, &r.how);
     if (status == 0 && r.options.per_tensor) {
         status = compare_per_tensor(&r.options, &r.how, &files);
-    } else if (status == 0 && (r.options.compare || r.options.compare_levels)) {
+    } else if (status == 0 && (r.options.compare || r.options.compare_levels ||
+                               r.options.compare_providers)) {
         status = compare_models(&r.options, &r.how, &files);
     } else if (status == 0) {
         r.model_path = files.items[0];

@@ -37,8 +37,8 @@ ort_status ort_exec_fall_back(const ort_session *session, const char *why, ort_s
     pthread_mutex_lock(&s->lock);
     if (!s->host) {
         ort_session *made = NULL;
-        ort_log_write(&s->env->log, ORT_LOG_WARNING,
-                      "%s; the session goes on on %s", why, ort_partition_host(&s->partition)->name);
+        ort_log_write(&s->env->log, ORT_LOG_WARNING, "%s; the session goes on on %s", why,
+                      ort_partition_host(&s->partition)->name);
         status = make_host(s, &made, err);
         __atomic_store_n(&s->host, made, __ATOMIC_RELEASE);
     }

@@ -3,7 +3,7 @@
  *
  *     cc -O2 -shared -fPIC example.c $(pkg-config --cflags ort) -o ort-provider-example.so
  *     ort-run net.onnx --provider-lib ./ort-provider-example.so --provider example,cpu --random 1
- *     ort-inspect net.onnx --provider-lib ./ort-provider-example.so --provider example,cpu --partition
+ *     ORT_PROVIDER_PATH=. ort-inspect net.onnx --provider example,cpu --partition
  *
  * ort_provider.h says what each callback owes. They stand here in the order of a run.
  */

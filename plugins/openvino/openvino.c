@@ -1,4 +1,4 @@
-/* openvino.c - OpenVINO as a provider: each part is compiled as a whole, by its runtime for the CPU,
+/* openvino.c - OpenVINO as a provider: each part is compiled as a whole by its runtime for the CPU,
  * from the ONNX model that libort writes of the part.
  *
  * The library is opened when a session names `openvino` (ORT_OPENVINO_LIB, else the file that the
@@ -51,8 +51,9 @@ static ort_status open_library(openvino *ov, ort_error *err)
     name = name && *name ? name : OPENVINO_FILE;
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!library)
-        snprintf(err->message, sizeof err->message, "OpenVINO isn't installed: %s (ORT_OPENVINO_LIB "
-                 "names its libopenvino_c.so)", dlerror());
+        snprintf(err->message, sizeof err->message,
+                 "OpenVINO isn't installed: %s (ORT_OPENVINO_LIB names its libopenvino_c.so)",
+                 dlerror());
 #define X(function)                                                                                \
     *(void **)&ov->function = library ? dlsym(library, #function) : NULL;                          \
     missing = ov->function ? missing : #function;
@@ -148,8 +149,9 @@ static const char *const operators[] = {
     "Tile", "Transpose", "Unsqueeze", "Where", NULL,
 };
 
-/* What libort's fusions make, and OpenVINO reads. */
-static const char *const fused[] = {"FusedConv", "FusedGemm", "Gelu", "BiasGelu", "FastGelu", NULL};
+/* What libort's fusions make, and OpenVINO reads as they mean it: not FusedGemm, of which it makes
+ * other numbers. */
+static const char *const fused[] = {"FusedConv", "Gelu", "BiasGelu", "FastGelu", NULL};
 
 static bool is_listed(const char *domain, const char *op)
 {

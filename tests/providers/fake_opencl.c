@@ -39,7 +39,8 @@ static bool is_own(void)
 /* Does this call fail? */
 static bool fails(void)
 {
-    long now = atomic_fetch_add(&calls, 1) + 1, at = number("FAKE_CL_AT"), from = number("FAKE_CL_FROM");
+    long now = atomic_fetch_add(&calls, 1) + 1;
+    long at = number("FAKE_CL_AT"), from = number("FAKE_CL_FROM");
     return now == at || (from && now >= from);
 }
 

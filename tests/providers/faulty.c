@@ -1,6 +1,6 @@
-/* faulty.c - a provider of tests that fails on demand, over the example's: FAULTY_AT=N, the N-th call
- * of a callback that can fail fails; FAULTY_FROM=N, that one and all behind it (a device that is
- * lost); FAULTY_QUIET=1, without words; FAULTY_SIZES=1, sizes and costs that nobody has.
+/* faulty.c - a provider of tests that fails on demand, over the example's: FAULTY_AT=N, the N-th
+ * call of a callback that can fail fails; FAULTY_FROM=N, that one and all behind it (a device that
+ * is lost); FAULTY_QUIET=1, without words; FAULTY_SIZES=1, sizes and costs that nobody has.
  * FAULTY_COUNT=FILE, what was called, made and freed, written when the device is closed. */
 #include <math.h>
 #include <stdatomic.h>
@@ -20,7 +20,8 @@ static long number(const char *name)
 
 static ort_status call(ort_error *err)
 {
-    long now = atomic_fetch_add(&calls, 1) + 1, at = number("FAULTY_AT"), from = number("FAULTY_FROM");
+    long now = atomic_fetch_add(&calls, 1) + 1;
+    long at = number("FAULTY_AT"), from = number("FAULTY_FROM");
     if (now != at && (!from || now < from))
         return ORT_OK;
     if (!number("FAULTY_QUIET"))
@@ -66,7 +67,8 @@ static double faulty_copy_cost(void *device, double bytes)
     return number("FAULTY_SIZES") ? -bytes : copy_cost(device, bytes);
 }
 
-static ort_status faulty_plan(void *device, const ort_device_request *r, void **made, ort_error *err)
+static ort_status faulty_plan(void *device, const ort_device_request *r, void **made,
+                              ort_error *err)
 {
     OR_FAIL((open_things++, plan_new(device, r, made, err)));
 }

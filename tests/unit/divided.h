@@ -1,5 +1,5 @@
-/* divided.h - graphs as text, and sessions of them on the host and on the device of the tests. Static
- * functions only. */
+/* divided.h - graphs as text, and sessions of them on the host and on the device of the tests.
+ * Static functions only. */
 #ifndef TESTS_UNIT_DIVIDED_H
 #define TESTS_UNIT_DIVIDED_H
 
@@ -56,7 +56,8 @@ NET_STATIC ort_session *session_of(net *n, const char *providers, bool keep_all,
 }
 
 /* Rows of 4, the same results on both. */
-NET_STATIC bool same_results(const ort_session *a, const ort_session *b, int64_t rows, ort_error *err)
+NET_STATIC bool same_results(const ort_session *a, const ort_session *b, int64_t rows,
+                             ort_error *err)
 {
     size_t count = ort_session_output_count(a);
     ort_value *x = net_floats(2, (const int64_t[]){rows, 4}, -3, 0.75f), *got[8] = {0},

@@ -1,5 +1,5 @@
-/* Random graphs divided between the host and a device of the tests, beside all there is: the turns of
- * the order beside the fewest of any order, the cost of a division beside the least of any. */
+/* Random graphs divided between the host and a device of the tests, beside all there is: the turns
+ * of the order beside the fewest of any order, the cost of a division beside the least of any. */
 #include "divided.h"
 #include "test.h"
 
@@ -25,11 +25,12 @@ static void write_graph(int nodes, char *text, size_t size)
         is_far[k] = draw(2);
         for (int i = 0; i < 1 + two; i++) {
             is_read[in[i]] = true;
-            snprintf(name[i], sizeof name[i], in[i] ? "%c%d" : "x", is_far[in[i]] ? 'd' : 'c', in[i]);
+            snprintf(name[i], sizeof name[i], in[i] ? "%c%d" : "x", is_far[in[i]] ? 'd' : 'c',
+                     in[i]);
         }
-        used += (size_t)snprintf(text + used, size - used, "%s%s %s %s-> %c%d", k > 1 ? "; " : "",
-                                 two ? "Add" : draw(2) ? "Neg" : "Abs", name[0],
-                                 two ? strcat(name[1], " ") : "", is_far[k] ? 'd' : 'c', k);
+        used += (size_t)snprintf(text + used, size - used, "%s%s %s %s%s-> %c%d",
+                                 k > 1 ? "; " : "", two ? "Add" : draw(2) ? "Neg" : "Abs", name[0],
+                                 two ? name[1] : "", two ? " " : "", is_far[k] ? 'd' : 'c', k);
     }
     used += (size_t)snprintf(text + used, size - used, " =>");
     for (int k = 1; k <= nodes; k++)
