@@ -295,7 +295,13 @@ $(OBJ)/tests/bench/bench: $(patsubst %.c,$(OBJ)/%.o,$(filter-out tests/bench/ben
 
 # The drop-in's scenarios; like its clients they know the table alone.
 $(OBJ)/tests/abi/differ: $(patsubst %.c,$(OBJ)/%.o,$(filter-out tests/abi/differ.c tests/abi/lifetimes.c,$(wildcard tests/abi/*.c)))
-$(OBJ)/tests/abi/differ: LIBS += -ldl
+$(OBJ)/tests/abi/differ: LIBS += -ldl -rdynamic
+$(OBJ)/tests/abi/differ: $(OBJ)/tests/abi/custom_ops.so
+# A library of a client's operators; it says what it is told through the program.
+$(OBJ)/tests/abi/custom_ops.so: tests/abi/custom_ops.c tests/abi/custom_ops.h
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -Iabi $(LDFLAGS) -shared -fPIC -o $@ $<
 $(OBJ)/tests/abi/%.o: CPPFLAGS_ALL += -Iabi
 
 # It counts allocations.

@@ -62,6 +62,22 @@ typedef struct OrtModelMetadata OrtModelMetadata;
 typedef struct OrtKeyValuePairs OrtKeyValuePairs;
 typedef struct OrtPrepackedWeightsContainer OrtPrepackedWeightsContainer;
 typedef struct OrtSyncStream OrtSyncStream;
+typedef struct OrtCustomOp OrtCustomOp;
+typedef struct OrtCustomOpDomain OrtCustomOpDomain;
+typedef struct OrtKernelInfo OrtKernelInfo;
+typedef struct OrtKernelContext OrtKernelContext;
+typedef struct OrtShapeInferContext OrtShapeInferContext;
+typedef struct OrtOpAttr OrtOpAttr;
+typedef struct OrtOp OrtOp;
+typedef struct OrtLogger OrtLogger;
+typedef struct OrtLoraAdapter OrtLoraAdapter;
+typedef struct OrtValueInfo OrtValueInfo;
+typedef struct OrtNode OrtNode;
+typedef struct OrtGraph OrtGraph;
+typedef struct OrtModel OrtModel;
+typedef struct OrtModelEditorApi OrtModelEditorApi;
+typedef struct OrtEpDevice OrtEpDevice;
+typedef struct OrtHardwareDevice OrtHardwareDevice;
 typedef struct OrtTrainingApi OrtTrainingApi;
 typedef struct OrtApi OrtApi;
 typedef struct OrtApiBase OrtApiBase;
@@ -124,6 +140,10 @@ OrtStatus *abi_missing(const char *function);
             return failed_;                                                                        \
     } while (0)
 
+/* What is given out: to clients, and to the functions of their operators. */
+const OrtApi *abi_table(void);
+const OrtApiBase *abi_OrtGetApiBase(void);
+
 /* Room for one element more in a growing list; NULL: no memory, `list` stays as it is. */
 void *abi_grow(void *list, size_t count, size_t element);
 /* A copy of `text` in memory of a client's allocator. */
@@ -162,6 +182,7 @@ struct OrtEnv {
     void *log_param;
 };
 void abi_env_retain(OrtEnv *env);
+const OrtLogger *abi_env_logger(const OrtEnv *env);
 /* An environment that shares the log of `env`: for operators that one session alone knows. */
 OrtStatus *abi_env_private(OrtEnv *env, int threads, ort_env **made);
 
@@ -192,11 +213,16 @@ struct OrtSessionOptions {
     size_t initializer_count;
     ort_external_file *files; /* external data in memory; names are ours */
     size_t file_count;
+    const OrtCustomOpDomain **domains; /* the client's */
+    size_t domain_count;
+    struct abi_library **libraries; /* that registered some of them */
+    size_t library_count;
 };
+OrtStatus *abi_options_keep(OrtSessionOptions *options, struct abi_library *library);
 
 struct OrtSession {
     OrtEnv *env;
-    ort_env *own_env; /* with operators of this session, or NULL */
+    struct abi_custom *custom; /* operators that the client brought, or NULL */
     ort_session *session;
     ort_model *model; /* what it was made of, or NULL: it keeps its file itself */
     void *bytes;      /* of the model, copied */
@@ -223,6 +249,8 @@ struct OrtRunOptions {
     char *profile_prefix; /* of a trace of its own, or NULL */
     ort_cancel *cancel;
     OrtKeyValuePairs config;
+    abi_named *adapted; /* inputs that LoRA adapters give */
+    size_t adapted_count;
 };
 
 /* ort.h has no sparse tensors; they live here, and can't be fed to a model. */
@@ -264,6 +292,10 @@ struct OrtTypeInfo {
     char *denotation;
 };
 OrtStatus *abi_type_of(const ort_type_info *info, OrtTypeInfo **out);
+OrtStatus *abi_type_copy(const OrtTypeInfo *from, OrtTypeInfo **out);
+/* A shape that belongs to another object, and what frees it. */
+OrtStatus *abi_shape_copy(const OrtTensorTypeAndShapeInfo *from, OrtTensorTypeAndShapeInfo **out);
+void abi_shape_free(OrtTensorTypeAndShapeInfo *info);
 OrtStatus *abi_tensor_type(int dtype, size_t rank, const int64_t *dims,
                            OrtTensorTypeAndShapeInfo **out);
 
@@ -272,4 +304,7 @@ OrtStatus *abi_explain_run(const OrtSession *session, const char *const *input_n
                            const OrtValue *const *inputs, size_t input_count,
                            const char *const *output_names, size_t output_count,
                            OrtValue *const *outputs);
+/* The same where a node's run failed, and where a model's operator is unknown. */
+OrtStatus *abi_explain_node(enum abi_code code, const ort_error *err);
+OrtStatus *abi_explain_operator(const char *place, const ort_error *err);
 #endif

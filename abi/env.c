@@ -54,6 +54,35 @@ static void log_line(void *arg, ort_log_level level, const char *message)
         print(env, severity, message);
 }
 
+/* A logger is its environment. */
+const OrtLogger *abi_env_logger(const OrtEnv *env) { return (const OrtLogger *)env; }
+
+OrtStatus *abi_Logger_LogMessage(const OrtLogger *logger, int severity, const char *message,
+                                 const char *file, int line, const char *function)
+{
+    const OrtEnv *env = (const OrtEnv *)logger;
+    ABI_CHECK(logger && message, "logger or message is NULL");
+    ABI_CHECK(severity >= ABI_VERBOSE && severity <= ABI_FATAL, "severity %d is not valid",
+              severity);
+    if (severity < env->severity)
+        return NULL;
+    if (!env->log) {
+        print(env, severity, message);
+        return NULL;
+    }
+    char place[600];
+    snprintf(place, sizeof place, "%s:%d %s", file ? file : "", line, function ? function : "");
+    env->log(env->log_param, severity, "onnxruntime", env->log_id, place, message);
+    return NULL;
+}
+
+OrtStatus *abi_Logger_GetLoggingSeverityLevel(const OrtLogger *logger, int *out)
+{
+    ABI_CHECK(logger && out, "logger is NULL");
+    *out = ((const OrtEnv *)logger)->severity;
+    return NULL;
+}
+
 /* -------------------------------------------------------------------------------- environments */
 
 static OrtStatus *open_library(OrtEnv *env, int threads, ort_env **made)

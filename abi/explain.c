@@ -1,10 +1,11 @@
-/* explain.c - the words of the ABI for runs that the library refused.
+/* explain.c - the words of the ABI for models and runs that the library refused.
  *
- * Bindings, and people's search engines, know errors of runs by their texts. They stand in front of
+ * Bindings, and people's search engines, know errors by their texts. They stand in front of
  * the library's own, which say the same and sometimes more.
  */
 #include "abi.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const ort_type_info *find(const OrtSession *session, const char *name, bool input)
@@ -97,4 +98,36 @@ OrtStatus *abi_explain_run(const OrtSession *session, const char *const *input_n
             ABI_TRY(explain_value(type, output_names[i], outputs[i]->value, "output"));
     }
     return explain_missing(session, input_names, input_count);
+}
+
+OrtStatus *abi_explain_node(enum abi_code code, const ort_error *err)
+{
+    const char *text = err->message, *open = strstr(text, " ("), *close = strstr(text, "): ");
+    if (strncmp(text, "node ", 5) || !open || !close || open > close)
+        return NULL;
+    bool named = text[5] == '\'';
+    int length = named ? (int)(open - text) - 7 : 0;
+    return abi_fail(code,
+                    "Non-zero status code returned while running %.*s node. Name:'%.*s' Status "
+                    "Message: %s",
+                    (int)(close - open) - 2, open + 2, length, text + 6, close + 3);
+}
+
+OrtStatus *abi_explain_operator(const char *place, const ort_error *err)
+{
+    const char *name = strstr(err->message, ": operator ");
+    const char *end = name ? strstr(name, " of opset ") : NULL;
+    if (!end || !strstr(end, " is unknown"))
+        return NULL;
+    name += strlen(": operator ");
+    const char *dot = end;
+    while (dot > name && *dot != '.')
+        dot--;
+    if (dot > name)
+        return abi_fail(ABI_FAIL, "%sFatal error: %.*s:%.*s(-1) is not a registered function/op",
+                        place, (int)(dot - name), name, (int)(end - dot) - 1, dot + 1);
+    return abi_fail(ABI_INVALID_GRAPH,
+                    "%sThis is an invalid model. Error No Op registered for %.*s with "
+                    "domain_version of %d. %s",
+                    place, (int)(end - name), name, atoi(end + strlen(" of opset ")), err->message);
 }

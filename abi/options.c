@@ -3,7 +3,7 @@
  * What only steers how onnxruntime works inside (memory patterns, arenas, order of nodes) is kept
  * and given back, and has no effect. Values that are handed over are referenced, names are copied.
  */
-#include "abi.h"
+#include "custom.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,11 @@ void abi_ReleaseSessionOptions(OrtSessionOptions *options)
     }
     for (size_t i = 0; i < options->file_count; i++)
         free((char *)options->files[i].name);
+    for (size_t i = 0; i < options->library_count; i++)
+        abi_library_release(options->libraries[i]);
     abi_pairs_clear(&options->config);
+    free(options->domains);
+    free(options->libraries);
     free(options->dims);
     free(options->initializers);
     free(options->files);
@@ -104,6 +108,10 @@ static OrtStatus *copy_lists(const OrtSessionOptions *from, OrtSessionOptions *t
         ABI_TRY(add_initializer(to, from->initializers[i].name, from->initializers[i].value));
     for (size_t i = 0; i < from->file_count; i++)
         ABI_TRY(add_file(to, from->files[i].name, from->files[i].data, from->files[i].bytes));
+    for (size_t i = 0; i < from->domain_count; i++)
+        ABI_TRY(abi_AddCustomOpDomain(to, (OrtCustomOpDomain *)from->domains[i]));
+    for (size_t i = 0; i < from->library_count; i++)
+        ABI_TRY(abi_options_keep(to, from->libraries[i]));
     return abi_pairs_copy(&to->config, &from->config) ? NULL : abi_no_memory();
 }
 
@@ -118,7 +126,10 @@ OrtStatus *abi_CloneSessionOptions(const OrtSessionOptions *options, OrtSessionO
     copy->dims = NULL;
     copy->initializers = NULL;
     copy->files = NULL;
+    copy->domains = NULL;
+    copy->libraries = NULL;
     copy->dim_count = copy->initializer_count = copy->file_count = 0;
+    copy->domain_count = copy->library_count = 0;
     OrtStatus *status = copy_lists(options, copy);
     if (status)
         abi_ReleaseSessionOptions(copy);

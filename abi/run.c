@@ -4,7 +4,7 @@
  * types and shapes itself, so nothing is checked twice. Only when it refuses, explain.c looks for
  * the ABI's own words for what is wrong.
  */
-#include "abi.h"
+#include "custom.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +22,23 @@ typedef struct request {
     OrtValue **outputs;
 } request;
 
+/* That of a client's operator, whose words they are; atomic: other runs may fail, too. */
+static enum abi_code code_of(const OrtSession *session)
+{
+    int code = session->custom
+                   ? __atomic_exchange_n(&session->custom->code, 0, __ATOMIC_ACQ_REL)
+                   : 0;
+    return code ? code : ABI_FAIL;
+}
+
 static OrtStatus *explain(const request *r, const ort_error *err)
 {
     if (err->status == ORT_ERROR_CANCELLED)
         return abi_fail(ABI_FAIL, "Exiting due to terminate flag being set to true.");
     OrtStatus *status = abi_explain_run(r->session, r->input_names, r->inputs, r->input_count,
                                         r->output_names, r->output_count, r->outputs);
+    if (!status && err->status == ORT_ERROR_RUN)
+        status = abi_explain_node(code_of(r->session), err);
     return status ? status : abi_from_error(err);
 }
 
@@ -104,6 +115,34 @@ static OrtStatus *run(request *r)
     return status;
 }
 
+/* The inputs that adapters give stand behind those of the client. */
+static OrtStatus *run_adapted(request *r)
+{
+    const OrtRunOptions *options = r->options;
+    size_t given = r->input_count, count = given + options->adapted_count;
+    OrtValue *extra = calloc(options->adapted_count, sizeof *extra);
+    const OrtValue **inputs = calloc(count, sizeof *inputs);
+    const char **names = calloc(count, sizeof *names);
+    OrtStatus *status = extra && inputs && names ? NULL : abi_no_memory();
+    for (size_t i = 0; !status && i < count; i++) {
+        const abi_named *adapted = i < given ? NULL : &options->adapted[i - given];
+        if (adapted)
+            extra[i - given] = (OrtValue){.value = adapted->value, .memory = &abi_cpu_memory};
+        inputs[i] = adapted ? &extra[i - given] : r->inputs[i];
+        names[i] = adapted ? adapted->name : r->input_names[i];
+    }
+    if (!status) {
+        r->inputs = inputs;
+        r->input_names = names;
+        r->input_count = count;
+        status = run(r);
+    }
+    free(extra);
+    free(inputs);
+    free(names);
+    return status;
+}
+
 OrtStatus *abi_Run(OrtSession *session, const OrtRunOptions *options,
                    const char *const *input_names, const OrtValue *const *inputs,
                    size_t input_count, const char *const *output_names, size_t output_count,
@@ -111,7 +150,7 @@ OrtStatus *abi_Run(OrtSession *session, const OrtRunOptions *options,
 {
     request r = {session,     options,      input_names,  inputs,
                  input_count, output_names, output_count, outputs};
-    return run(&r);
+    return options && options->adapted_count ? run_adapted(&r) : run(&r);
 }
 
 /* -------------------------------------------------------------------------- in the background */
@@ -132,7 +171,9 @@ static void *work(void *arg)
 {
     struct abi_job *j = arg;
     OrtSession *session = j->request.session;
-    OrtStatus *status = run(&j->request);
+    const OrtRunOptions *options = j->request.options;
+    OrtStatus *status = options && options->adapted_count ? run_adapted(&j->request)
+                                                          : run(&j->request);
     j->done(j->user_data, j->request.outputs, status ? 0 : j->request.output_count, status);
     if (j->orphaned) {
         free(j);

@@ -25,6 +25,11 @@ void abi_ReleaseRunOptions(OrtRunOptions *options)
         return;
     ort_cancel_free(options->cancel);
     abi_pairs_clear(&options->config);
+    for (size_t i = 0; i < options->adapted_count; i++) {
+        free(options->adapted[i].name);
+        ort_value_free(options->adapted[i].value);
+    }
+    free(options->adapted);
     free(options->tag);
     free(options->profile_prefix);
     free(options);

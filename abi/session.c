@@ -3,7 +3,7 @@
  * Where no option changes the model, the library maps the file itself and takes a pack that lies
  * beside it. A model from memory is copied: clients free theirs when the session is there.
  */
-#include "abi.h"
+#include "custom.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -228,12 +228,15 @@ static bool is_model(const source *from, bool *graph)
     return is;
 }
 
-static OrtStatus *explain_load(const source *from, const ort_error *err)
+static OrtStatus *explain_load(const OrtSession *session, const source *from, const ort_error *err)
 {
     bool graph, at_fault = err->status == ORT_ERROR_MODEL || err->status == ORT_ERROR_UNSUPPORTED;
     char place[4200] = "";
+    int code = session->custom ? __atomic_load_n(&session->custom->code, __ATOMIC_ACQUIRE) : 0;
     if (!at_fault)
         return abi_from_error(err);
+    if (code) /* a client's operator refused, whose words these are */
+        return abi_fail(ABI_RUNTIME_EXCEPTION, "Exception during initialization: %s", err->message);
     bool is = is_model(from, &graph);
     if (from->path)
         snprintf(place, sizeof place, "Load model from %s failed:", from->path);
@@ -244,7 +247,10 @@ static OrtStatus *explain_load(const source *from, const ort_error *err)
                         err->message);
     if (!graph)
         return abi_fail(ABI_INVALID_ARGUMENT, "%sNo graph was found in the protobuf.", place);
-    return abi_fail(ABI_INVALID_GRAPH, "%sThis is an invalid model. %s", place, err->message);
+    OrtStatus *status = abi_explain_operator(place, err);
+    return status ? status
+                  : abi_fail(ABI_INVALID_GRAPH, "%sThis is an invalid model. %s", place,
+                             err->message);
 }
 
 /* ----------------------------------------------------------------------------------- sessions */
@@ -287,9 +293,10 @@ static OrtStatus *create(OrtEnv *env, const source *from, const OrtSessionOption
     abi_env_retain(env);
     session->env = env;
     pthread_mutex_init(&session->lock, NULL);
-    OrtStatus *status = NULL;
-    if (make(env->env, from, options, session, &err) != ORT_OK)
-        status = explain_load(from, &err);
+    OrtStatus *status = abi_custom_new(env, options, &session->custom);
+    ort_env *made_in = session->custom ? session->custom->env : env->env;
+    if (!status && make(made_in, from, options, session, &err) != ORT_OK)
+        status = explain_load(session, from, &err);
     if (!status)
         status = finish(session, options);
     if (status)
@@ -340,6 +347,7 @@ void abi_ReleaseSession(OrtSession *session)
     abi_ReleaseStatus(abi_profiler_free(session->profiler));
     ort_session_free(session->session);
     ort_model_free(session->model);
+    abi_custom_free(session->custom);
     free(session->bytes);
     free(session->inputs);
     free(session->defaults);

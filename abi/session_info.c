@@ -13,7 +13,7 @@ static OrtStatus *give_name(const OrtSession *session, const size_t *places, siz
                             size_t index, name_of *name, OrtAllocator *allocator, char **out)
 {
     if (index >= count)
-        return abi_fail(ABI_FAIL, "out of index");
+        return abi_fail(ABI_FAIL, "index out of range");
     return abi_copy_out(allocator, name(session->session, places ? places[index] : index), out);
 }
 

@@ -31,6 +31,8 @@ static const OrtApi table = {{
 #undef GAP
 }};
 
+const OrtApi *abi_table(void) { return &table; }
+
 static const OrtApi *get_api(uint32_t version)
 {
     if (version >= 1 && version <= ABI_VERSION)

@@ -98,6 +98,26 @@ OrtStatus *abi_tensor_type(int dtype, size_t rank, const int64_t *dims,
     return status;
 }
 
+OrtStatus *abi_shape_copy(const OrtTensorTypeAndShapeInfo *from, OrtTensorTypeAndShapeInfo **out)
+{
+    OrtTensorTypeAndShapeInfo *info;
+    ABI_TRY(abi_CreateTensorTypeAndShapeInfo(&info));
+    info->inside = true;
+    info->dtype = from->dtype;
+    *out = info;
+    return from->has_shape ? fill_shape(info, from->rank, from->dims,
+                                        (const char *const *)from->symbols)
+                           : NULL;
+}
+
+void abi_shape_free(OrtTensorTypeAndShapeInfo *info)
+{
+    if (!info)
+        return;
+    clear_shape(info);
+    free(info);
+}
+
 OrtStatus *abi_SetTensorElementType(OrtTensorTypeAndShapeInfo *info, int type)
 {
     ABI_CHECK(info, "info is NULL");
@@ -290,7 +310,7 @@ OrtStatus *abi_GetMapKeyType(const OrtMapTypeInfo *type, int *out)
 }
 
 /* The caller owns what these give: a copy. */
-static OrtStatus *copy_type(const OrtTypeInfo *from, OrtTypeInfo **out)
+OrtStatus *abi_type_copy(const OrtTypeInfo *from, OrtTypeInfo **out)
 {
     OrtTypeInfo *type = calloc(1, sizeof *type);
     if (!type)
@@ -305,7 +325,7 @@ static OrtStatus *copy_type(const OrtTypeInfo *from, OrtTypeInfo **out)
         status = fill_shape(&type->tensor, from->tensor.rank, from->tensor.dims,
                             (const char *const *)from->tensor.symbols);
     if (!status && from->element) {
-        status = copy_type(from->element, &type->element);
+        status = abi_type_copy(from->element, &type->element);
         if (type->element)
             type->element->inside = true;
     }
@@ -318,17 +338,17 @@ static OrtStatus *copy_type(const OrtTypeInfo *from, OrtTypeInfo **out)
 
 OrtStatus *abi_GetMapValueType(const OrtMapTypeInfo *type, OrtTypeInfo **out)
 {
-    return copy_type(type->element, out);
+    return abi_type_copy(type->element, out);
 }
 
 OrtStatus *abi_GetSequenceElementType(const OrtSequenceTypeInfo *type, OrtTypeInfo **out)
 {
-    return copy_type(type->element, out);
+    return abi_type_copy(type->element, out);
 }
 
 OrtStatus *abi_GetOptionalContainedTypeInfo(const OrtOptionalTypeInfo *type, OrtTypeInfo **out)
 {
-    return copy_type(type->element, out);
+    return abi_type_copy(type->element, out);
 }
 
 /* Clients release what a Cast gave them, too; it goes with its type. */

@@ -57,7 +57,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-#define ORT_OPS_ABI 1 /* goes up when members are added, always at the end of a struct */
+#define ORT_OPS_ABI 2 /* goes up when members are added, always at the end of a struct */
 
 /* A tensor as a callback sees it: row-major without gaps. Elements of less than 8 bits are packed
  * as in ONNX (the first in the low bits), strings are reached by get_string and set_string. */
@@ -141,6 +141,26 @@ struct ort_ops_api {
     void (*parallel)(const ort_ops_node *node, size_t count, ort_ops_task *task, void *arg);
     bool (*cancelled)(const ort_ops_node *node); /* then clean up and return ORT_ERROR_CANCELLED */
     uint64_t (*seed)(const ort_ops_node *node);  /* of an IMPURE row: one draw per node and run */
+
+    /* From ABI 2 on. In every callback. */
+    const void *(*data)(const ort_ops_node *node);      /* that of the row */
+    const char *(*node_name)(const ort_ops_node *node); /* "": it has none */
+    const char *(*input_name)(const ort_ops_node *node, int index); /* of values; "": left out */
+    const char *(*output_name)(const ort_ops_node *node, int index);
+    /* Name of attribute number `index` of the node, in the model's order; NULL: it has fewer. */
+    const char *(*attr_name)(const ort_ops_node *node, int index);
+    /* Its kind, a letter as in ort_attribute_spec (i f s t I F S T); 0: there is none of this name,
+     * or it is of another kind. */
+    char (*attr_kind)(const ort_ops_node *node, const char *name);
+    /* What is known of an output before the run; NULL: left out. In infer: from signature and
+     * model. */
+    const ort_ops_tensor *(*output_type)(ort_ops_node *node, int index);
+    /* What a size is called that isn't known yet ("batch", "2*n"); "": it has no name. */
+    const char *(*dim_name)(ort_ops_node *node, int64_t size);
+    /* In infer: the size called so; -1 once the sizes of a run are known. */
+    int64_t (*dim_named)(ort_ops_node *node, const char *name);
+    /* In run: an input as a value, good until the callback returns. */
+    const ort_value *(*input_value)(const ort_ops_node *node, int index);
 };
 
 /* What else holds for a row. */
@@ -152,6 +172,8 @@ enum {
      * say types, ranks and some of the sizes. Implied when infer is NULL. Without it infer must say
      * every shape once those of the inputs are known, and the runtime plans the memory. */
     ORT_OPS_DYNAMIC = 1 << 1,
+    /* Nodes may have attributes that the row doesn't list (ABI 2). */
+    ORT_OPS_ANY_ATTRIBUTES = 1 << 2,
 };
 
 /* One version of one operator. */
@@ -179,10 +201,11 @@ typedef struct ort_ops_row {
     ort_status (*create)(ort_ops_node *node, void **state, ort_error *err);
     void (*destroy)(void *state); /* after a create that succeeded; may be NULL */
     ort_status (*run)(ort_ops_node *node, void *state, ort_error *err);
+    const void *data; /* ABI 2: what node->api->data gives, for rows that share their functions */
 } ort_ops_row;
 
 typedef struct ort_ops_library {
-    uint32_t abi;       /* lowest ORT_OPS_ABI that has all it uses: 1 */
+    uint32_t abi;       /* lowest ORT_OPS_ABI that has all it uses */
     uint32_t row_bytes; /* sizeof(ort_ops_row) */
     const char *name, *version; /* for messages and reports; version may be NULL */
     const ort_ops_row *rows;

@@ -95,35 +95,19 @@ static void clear(ort_error *own)
 
 /* ---- views before a run */
 
-static int64_t count_of(const ort_ops_tensor *view)
-{
-    int64_t count = 1;
-    if (view->rank < 0)
-        return -1;
-    for (int i = 0; i < view->rank; i++)
-        if (view->dims[i] < 0 || !ort_mul_i64(count, view->dims[i], &count))
-            return -1;
-    return count;
-}
-
 static ort_status view_fact(custom_node *c, int index, const ort_fact *fact, ort_error *err)
 {
     static char nothing; /* data of an empty constant */
-    ort_ops_tensor *view = &c->in[index];
-    int64_t *dims = NULL;
     if (fact->type.kind != ORT_TYPE_TENSOR && fact->type.kind != ORT_TYPE_UNKNOWN)
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "input %d is no tensor; operators of a library take tensors only",
                              index);
-    int rank = fact->type.kind == ORT_TYPE_TENSOR ? fact->type.rank : -1;
-    if (rank >= 0 && !(dims = ort_arena_array(&c->scratch, (size_t)rank + 1, sizeof *dims)))
-        return ort_error_memory(err, sizeof *dims);
-    for (int i = 0; i < rank; i++)
-        dims[i] = ort_custom_size(c, fact->type.dim[i]);
-    *view = (ort_ops_tensor){.dtype = fact->type.dtype, .rank = rank, .dims = dims};
-    view->count = count_of(view);
+    ort_ops_tensor *view = ort_custom_view_type(c, &fact->type);
+    if (!view)
+        return ort_error_memory(err, sizeof *view);
     if (fact->value)
         view->data = fact->value->data || view->count ? fact->value->data : &nothing;
+    c->in[index] = *view;
     c->present[index] = true;
     return ORT_OK;
 }

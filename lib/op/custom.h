@@ -50,8 +50,29 @@ typedef struct custom_node {
 extern const ort_op_impl ort_custom_impl;
 extern const ort_ops_api ort_custom_api; /* custom_api.c */
 
+static inline custom_node *ort_custom_hidden(const ort_ops_node *node)
+{
+    return (custom_node *)(uintptr_t)node;
+}
+
 /* A size as a library sees it; unknown when memory is exhausted. */
 int64_t ort_custom_size(custom_node *c, ort_dim dim);
+/* The size that a library sees as this number. */
+ort_dim ort_custom_dim(const custom_node *c, int64_t size);
+/* A type as a library sees it, in the callback's memory; NULL: memory is exhausted. */
+ort_ops_tensor *ort_custom_view_type(custom_node *c, const ort_type *type);
+
+/* Members of ort_custom_api (custom_names.c). */
+const void *ort_custom_data(const ort_ops_node *node);
+const char *ort_custom_node_name(const ort_ops_node *node);
+const char *ort_custom_input_name(const ort_ops_node *node, int index);
+const char *ort_custom_output_name(const ort_ops_node *node, int index);
+const char *ort_custom_attr_name(const ort_ops_node *node, int index);
+char ort_custom_attr_kind(const ort_ops_node *node, const char *name);
+const ort_ops_tensor *ort_custom_output_type(ort_ops_node *node, int index);
+const char *ort_custom_dim_name(ort_ops_node *node, int64_t size);
+int64_t ort_custom_dim_named(ort_ops_node *node, const char *name);
+const ort_value *ort_custom_input_value(const ort_ops_node *node, int index);
 
 static inline const custom_op *ort_custom_of(const ort_op *op)
 {

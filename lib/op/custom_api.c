@@ -9,11 +9,6 @@
 #include "base/error.h"
 #include "op/custom.h"
 
-static custom_node *hidden(const ort_ops_node *node)
-{
-    return (custom_node *)(uintptr_t)node;
-}
-
 static void misuse(custom_node *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void misuse(custom_node *c, const char *format, ...)
@@ -38,28 +33,28 @@ static bool in_phase(custom_node *c, int phase, const char *what)
 
 static int api_opset(const ort_ops_node *node)
 {
-    return hidden(node)->node->opset;
+    return ort_custom_hidden(node)->node->opset;
 }
 
 static int api_input_count(const ort_ops_node *node)
 {
-    return hidden(node)->in_count;
+    return ort_custom_hidden(node)->in_count;
 }
 
 static int api_output_count(const ort_ops_node *node)
 {
-    return hidden(node)->out_count;
+    return ort_custom_hidden(node)->out_count;
 }
 
 static const ort_ops_tensor *api_input(const ort_ops_node *node, int index)
 {
-    const custom_node *c = hidden(node);
+    const custom_node *c = ort_custom_hidden(node);
     return index >= 0 && index < c->in_count && c->present[index] ? &c->in[index] : NULL;
 }
 
 static bool api_wanted(const ort_ops_node *node, int output)
 {
-    const custom_node *c = hidden(node);
+    const custom_node *c = ort_custom_hidden(node);
     return output >= 0 && output < c->out_count && c->node->outputs[output] != ORT_ID_NONE;
 }
 
@@ -72,6 +67,10 @@ static const ort_attr *find_attr(custom_node *c, const char *name, ort_attr_type
     int i = 0;
     while (i < s->attr_count && strcmp(s->attrs[i].name, name))
         i++;
+    if (i == s->attr_count && (c->row->op.traits & ORT_TRAIT_ANY_ATTRIBUTES)) {
+        const ort_attr *own = ort_node_attr(c->node, name);
+        return own && (!type || own->type == type) ? own : NULL;
+    }
     if (i == s->attr_count || (type && s->attrs[i].type != type)) {
         misuse(c, i == s->attr_count ? "it asks for attribute '%s', which its row doesn't list"
                                      : "it reads attribute '%s' as another kind than its row says",
@@ -86,19 +85,19 @@ static const ort_attr *find_attr(custom_node *c, const char *name, ort_attr_type
 
 static bool api_attr_given(const ort_ops_node *node, const char *name)
 {
-    (void)find_attr(hidden(node), name, ORT_ATTR_UNDEFINED);
-    return ort_node_has(hidden(node)->node, name);
+    (void)find_attr(ort_custom_hidden(node), name, ORT_ATTR_UNDEFINED);
+    return ort_node_has(ort_custom_hidden(node)->node, name);
 }
 
 static int64_t api_attr_int(const ort_ops_node *node, const char *name)
 {
-    const ort_attr *attr = find_attr(hidden(node), name, ORT_ATTR_INT);
+    const ort_attr *attr = find_attr(ort_custom_hidden(node), name, ORT_ATTR_INT);
     return attr ? attr->i : 0;
 }
 
 static float api_attr_float(const ort_ops_node *node, const char *name)
 {
-    const ort_attr *attr = find_attr(hidden(node), name, ORT_ATTR_FLOAT);
+    const ort_attr *attr = find_attr(ort_custom_hidden(node), name, ORT_ATTR_FLOAT);
     return attr ? attr->f : 0;
 }
 
@@ -111,7 +110,7 @@ static const char *give_string(const ort_string *s, size_t *length)
 
 static const char *api_attr_string(const ort_ops_node *node, const char *name, size_t *length)
 {
-    const ort_attr *attr = find_attr(hidden(node), name, ORT_ATTR_STRING);
+    const ort_attr *attr = find_attr(ort_custom_hidden(node), name, ORT_ATTR_STRING);
     return give_string(attr ? &attr->s : NULL, length);
 }
 
@@ -129,42 +128,43 @@ static const ort_ops_tensor *show_tensor(custom_node *c, const ort_tensor *t)
 
 static const ort_ops_tensor *api_attr_tensor(const ort_ops_node *node, const char *name)
 {
-    const ort_attr *attr = find_attr(hidden(node), name, ORT_ATTR_TENSOR);
-    return show_tensor(hidden(node), attr ? attr->t : NULL);
+    const ort_attr *attr = find_attr(ort_custom_hidden(node), name, ORT_ATTR_TENSOR);
+    return show_tensor(ort_custom_hidden(node), attr ? attr->t : NULL);
 }
 
 static const int64_t *api_attr_ints(const ort_ops_node *node, const char *name, size_t *count)
 {
-    const ort_attr *attr = find_attr(hidden(node), name, ORT_ATTR_INTS);
+    const ort_attr *attr = find_attr(ort_custom_hidden(node), name, ORT_ATTR_INTS);
     *count = attr ? attr->count : 0;
     return attr ? attr->ints : NULL;
 }
 
 static const float *api_attr_floats(const ort_ops_node *node, const char *name, size_t *count)
 {
-    const ort_attr *attr = find_attr(hidden(node), name, ORT_ATTR_FLOATS);
+    const ort_attr *attr = find_attr(ort_custom_hidden(node), name, ORT_ATTR_FLOATS);
     *count = attr ? attr->count : 0;
     return attr ? attr->floats : NULL;
 }
 
 static size_t api_attr_count(const ort_ops_node *node, const char *name)
 {
-    const ort_attr *attr = find_attr(hidden(node), name, ORT_ATTR_UNDEFINED);
+    const ort_attr *attr = find_attr(ort_custom_hidden(node), name, ORT_ATTR_UNDEFINED);
     return attr && attr->type >= ORT_ATTR_FLOATS ? attr->count : 0;
 }
 
 static const char *api_attr_strings_at(const ort_ops_node *node, const char *name, size_t index,
                                        size_t *length)
 {
-    const ort_attr *attr = find_attr(hidden(node), name, ORT_ATTR_STRINGS);
+    const ort_attr *attr = find_attr(ort_custom_hidden(node), name, ORT_ATTR_STRINGS);
     return give_string(attr && index < attr->count ? &attr->strings[index] : NULL, length);
 }
 
 static const ort_ops_tensor *api_attr_tensors_at(const ort_ops_node *node, const char *name,
                                                  size_t index)
 {
-    const ort_attr *attr = find_attr(hidden(node), name, ORT_ATTR_TENSORS);
-    return show_tensor(hidden(node), attr && index < attr->count ? &attr->tensors[index] : NULL);
+    const ort_attr *attr = find_attr(ort_custom_hidden(node), name, ORT_ATTR_TENSORS);
+    return show_tensor(ort_custom_hidden(node),
+                       attr && index < attr->count ? &attr->tensors[index] : NULL);
 }
 
 /* ---- strings, memory */
@@ -179,39 +179,17 @@ static const char *api_get_string(const ort_ops_tensor *tensor, int64_t index, s
 
 static void *api_alloc(ort_ops_node *node, size_t bytes)
 {
-    custom_node *c = hidden(node);
+    custom_node *c = ort_custom_hidden(node);
     return ort_arena_alloc_aligned(c->phase == CUSTOM_CREATE ? c->p->arena : &c->scratch, bytes, 64,
                                    1);
 }
 
 /* ---- infer */
 
-int64_t ort_custom_size(custom_node *c, ort_dim dim)
-{
-    if (ort_dim_known(dim))
-        return dim.size < 0 ? -1 : dim.size;
-    if (dim.expr == ORT_DIM_UNKNOWN)
-        return -1;
-    for (size_t i = 0; i < c->sizes.count; i++)
-        if (ort_dim_equal(c->sizes.data[i], dim))
-            return -2 - (int64_t)i;
-    return ort_vec_push(&c->sizes, dim) ? -1 - (int64_t)c->sizes.count : -1;
-}
-
-/* The size that a library sees as this number. */
-static ort_dim custom_dim(const custom_node *c, int64_t size)
-{
-    if (size >= 0)
-        return ort_dim_of(size);
-    if (size == -1 || (size_t)(-2 - size) >= c->sizes.count)
-        return ort_dim_unknown();
-    return c->sizes.data[-2 - size];
-}
-
 static ort_status api_set_type(ort_ops_node *node, int output, ort_dtype dtype, int rank,
                                const int64_t *dims, ort_error *err)
 {
-    custom_node *c = hidden(node);
+    custom_node *c = ort_custom_hidden(node);
     ort_dim list[ORT_MAX_RANK];
     if (!in_phase(c, CUSTOM_INFER, "set_type"))
         return ort_error_set(err, ORT_ERROR_MODEL, "%s", c->misuse);
@@ -223,7 +201,7 @@ static ort_status api_set_type(ort_ops_node *node, int output, ort_dtype dtype, 
     if (output >= c->out_count)
         return ORT_OK;
     for (int i = 0; i < rank; i++)
-        list[i] = custom_dim(c, dims[i]);
+        list[i] = ort_custom_dim(c, dims[i]);
     if (dtype == ORT_DTYPE_UNDEFINED) /* that of the signature */
         dtype = c->x->out[output].type.dtype;
     c->x->out[output].type = ort_type_tensor(dtype, rank, list);
@@ -232,7 +210,7 @@ static ort_status api_set_type(ort_ops_node *node, int output, ort_dtype dtype, 
 
 static int64_t api_dim(ort_ops_node *node, char op, int64_t a, int64_t b)
 {
-    custom_node *c = hidden(node);
+    custom_node *c = ort_custom_hidden(node);
     static const struct {
         char op;
         ort_dim (*fn)(ort_dim_table *table, ort_dim a, ort_dim b);
@@ -245,7 +223,7 @@ static int64_t api_dim(ort_ops_node *node, char op, int64_t a, int64_t b)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (table[i].op != op)
             continue;
-        ort_dim x = custom_dim(c, a), y = custom_dim(c, b);
+        ort_dim x = ort_custom_dim(c, a), y = ort_custom_dim(c, b);
         bool open = !ort_dim_known(x) || !ort_dim_known(y);
         return open && !c->x->dims ? -1 : ort_custom_size(c, table[i].fn(c->x->dims, x, y));
     }
@@ -301,7 +279,7 @@ static ort_dtype spare_dtype(const custom_node *c, int index)
 static ort_ops_tensor *api_output(ort_ops_node *node, int index, int rank, const int64_t *dims,
                                   ort_error *err)
 {
-    custom_node *c = hidden(node);
+    custom_node *c = ort_custom_hidden(node);
     if (!in_phase(c, CUSTOM_RUN, "output") || index < 0 || rank < 0 || rank > ORT_MAX_RANK) {
         ort_error_set(err, ORT_ERROR_RUN, "operator library '%s': output %d of rank %d: %s",
                       c->row->library->name, index, rank,
@@ -332,7 +310,7 @@ static ort_ops_tensor *api_output(ort_ops_node *node, int index, int rank, const
 static ort_status api_set_string(ort_ops_node *node, ort_ops_tensor *output, int64_t index,
                                  const char *text, size_t length, ort_error *err)
 {
-    custom_node *c = hidden(node);
+    custom_node *c = ort_custom_hidden(node);
     ort_string *s = output->data;
     if (!in_phase(c, CUSTOM_RUN, "set_string") || output->dtype != ORT_DTYPE_STRING || index < 0 ||
         index >= output->count)
@@ -352,26 +330,26 @@ static ort_status api_set_string(ort_ops_node *node, ort_ops_tensor *output, int
 
 static int api_threads(const ort_ops_node *node)
 {
-    const custom_node *c = hidden(node);
+    const custom_node *c = ort_custom_hidden(node);
     return c->call && c->call->pool ? ort_pool_threads(c->call->pool) : 1;
 }
 
 static void api_parallel(const ort_ops_node *node, size_t count, ort_ops_task *task, void *arg)
 {
-    custom_node *c = hidden(node);
+    custom_node *c = ort_custom_hidden(node);
     if (in_phase(c, CUSTOM_RUN, "parallel"))
         ort_call_parallel(c->call, count, task, arg);
 }
 
 static bool api_cancelled(const ort_ops_node *node)
 {
-    custom_node *c = hidden(node);
+    custom_node *c = ort_custom_hidden(node);
     return in_phase(c, CUSTOM_RUN, "cancelled") && ort_budget_over(ort_budget_current());
 }
 
 static uint64_t api_seed(const ort_ops_node *node)
 {
-    custom_node *c = hidden(node);
+    custom_node *c = ort_custom_hidden(node);
     return in_phase(c, CUSTOM_RUN, "seed") ? c->call->seed : 0;
 }
 
@@ -404,4 +382,14 @@ const ort_ops_api ort_custom_api = {
     .parallel = api_parallel,
     .cancelled = api_cancelled,
     .seed = api_seed,
+    .data = ort_custom_data,
+    .node_name = ort_custom_node_name,
+    .input_name = ort_custom_input_name,
+    .output_name = ort_custom_output_name,
+    .attr_name = ort_custom_attr_name,
+    .attr_kind = ort_custom_attr_kind,
+    .output_type = ort_custom_output_type,
+    .dim_name = ort_custom_dim_name,
+    .dim_named = ort_custom_dim_named,
+    .input_value = ort_custom_input_value,
 };

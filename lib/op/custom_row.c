@@ -15,7 +15,8 @@
 /* Members of later versions lie behind these. */
 #define SMALLEST_ROW (offsetof(ort_ops_row, run) + sizeof((ort_ops_row *)0)->run)
 #define LARGEST_ROW 4096
-#define ALL_FLAGS ((unsigned)ORT_OPS_IMPURE | (unsigned)ORT_OPS_DYNAMIC)
+#define ALL_FLAGS                                                                                  \
+    ((unsigned)ORT_OPS_IMPURE | (unsigned)ORT_OPS_DYNAMIC | (unsigned)ORT_OPS_ANY_ATTRIBUTES)
 
 const ort_ops_library *ort_op_library(const ort_op *op)
 {
@@ -270,6 +271,8 @@ static ort_status make_row(custom_op *c, ort_arena *arena, ort_error *err)
         c->op.traits |= ORT_TRAIT_RANDOM;
     if ((row->flags & ORT_OPS_DYNAMIC) || !row->infer)
         c->op.traits |= ORT_TRAIT_DYNAMIC;
+    if (row->flags & ORT_OPS_ANY_ATTRIBUTES)
+        c->op.traits |= ORT_TRAIT_ANY_ATTRIBUTES;
     ORT_TRY(check_types(c, err));
     ORT_TRY(check_signature(c, err));
     return check_attributes(c, arena, err);

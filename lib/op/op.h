@@ -62,6 +62,7 @@ enum {
     /* Large constants are used where a file has them, whatever their alignment: */
     ORT_TRAIT_READS_UNALIGNED = 1 << 11, /* run reads floating inputs so */
     ORT_TRAIT_PACKS_UNALIGNED = 1 << 12, /* prepare reads input 1 so, when it is float */
+    ORT_TRAIT_ANY_ATTRIBUTES = 1 << 17, /* nodes may have attributes that the row doesn't list */
     ORT_TRAIT_PACKS_HALF = 1 << 14,      /* prepare packs input 1 also from 16 bits, as it lies
                                             (half_weight.h) */
 };

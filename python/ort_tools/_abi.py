@@ -107,6 +107,9 @@ def _function(name):
     return ctypes.CFUNCTYPE(result, *(KINDS[k] for k in kinds))(_table[slot])
 
 
+raw = _function # statuses are the caller's to look at
+
+
 def _status_checked(name):
     function = _function(name)
 

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from . import _abi, _values
+from . import _abi, _run, _values
 from ._abi import allocator, api, make, number, text
 from ._values import Handle, OrtValue, check_device, from_python, to_python
 
@@ -240,6 +240,7 @@ class InferenceSession:
         self._required = [i.name for i in self._inputs]
         self._elements = {i.name: _values.DTYPES.get(_values.NAMES.index(i.type[7:-1])) for i in self._inputs + self._initializers
                           if i.type.startswith("tensor(")}
+        self._plans = {}
         self._names = {n.name: n.name.encode() for n in self._inputs + self._outputs + self._initializers}
 
     def __del__(self):
@@ -324,8 +325,31 @@ class InferenceSession:
             return _values.from_numpy(np.asarray(value, self._elements[name]))
         return from_python(value)
 
+    def _plan(self, key, output_names, feed):
+        missing = [name for name in self._required if name not in feed]
+        if missing:
+            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
+        names = list(feed)
+        outputs = [self._name(n) for n in output_names] if output_names else [self._names[o.name] for o in self._outputs]
+        plan = _run.Plan(self._session, [self._name(n) for n in names], outputs)
+
+        def convert(i, value):
+            if value is None:
+                raise _run.Absent
+            return self._feed(names[i], value)
+        plan.convert = convert
+        if len(self._plans) < 100:
+            self._plans[key] = plan
+        return plan
+
     def run(self, output_names, input_feed, run_options=None):
-        return [to_python(handle) for handle in self._run(output_names, self._feeds(input_feed), run_options)]
+        key = (tuple(output_names) if output_names else None, *input_feed)
+        plan = self._plans.get(key) or self._plan(key, output_names, input_feed)
+        options = run_options._options if run_options else None
+        try:
+            return plan.run(input_feed.values(), options)
+        except _run.Absent:
+            return [to_python(handle) for handle in self._run(output_names, self._feeds(input_feed), run_options)]
 
     def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
         feeds = {name: value._handle for name, value in input_dict_ort_values.items()}

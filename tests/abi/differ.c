@@ -16,6 +16,10 @@
 
 extern const table tables[];
 extern const size_t table_count;
+extern const row custom_rows[]; /* custom_scenarios.c */
+extern const size_t custom_row_count;
+extern const row more_rows[]; /* more_scenarios.c */
+extern const size_t more_row_count;
 void set_conformance(const char *folder, const table **rows);
 
 static const char *folder;
@@ -422,6 +426,8 @@ int main(int argc, char **argv)
     folder = argv[3];
     for (size_t i = 0; i < table_count; i++)
         compare_all(ours, theirs, &tables[i], only);
+    compare_all(ours, theirs, &(table){"custom", custom_rows, custom_row_count}, only);
+    compare_all(ours, theirs, &(table){"more", more_rows, more_row_count}, only);
     if (argc > 4) {
         set_conformance(argv[4], &found);
         compare_all(ours, theirs, found, only);

@@ -51,6 +51,8 @@ typedef struct table {
 #name, name, sizeof name / sizeof *name                                                    \
     }
 
+/* A library of operators says things, too (custom_ops.c). */
+#pragma GCC visibility push(default)
 __attribute__((format(printf, 2, 3))) void say(side *s, const char *format, ...);
 /* Writes what came of a call, frees the status; true: it went well. */
 bool good(side *s, const char *call, OrtStatus *status);
@@ -62,4 +64,5 @@ OrtValue *floats(side *s, const float *data, size_t rank, const int64_t *dims);
 void say_type(side *s, const OrtTypeInfo *type);
 void say_value(side *s, const OrtValue *value);
 void say_session(side *s, const OrtSession *session);
+#pragma GCC visibility pop
 #endif

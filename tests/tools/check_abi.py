@@ -64,8 +64,18 @@ class Base(ctypes.Structure):
                 ("get_version", ctypes.CFUNCTYPE(ctypes.c_char_p))]
 
 
+def check_manual(rows):
+    """The manual page names each function that answers that it isn't provided, and no other."""
+    page = (ROOT / "man/libonnxruntime.7").read_text()
+    part = page[page.index(".Sh WHAT IS NOT"):page.index(".Sh WHAT DIFFERS")]
+    named = set(re.findall(r"^\.Fn (\w+)", part[:part.index(".El")], re.M))
+    gaps = {name for _, kind, name, provided in rows if not provided and kind == "STATUS"}
+    check(named == gaps, f"libonnxruntime.7 and slots.def differ in {sorted(named ^ gaps)}")
+
+
 def check_slots(library):
     rows = list(slots())
+    check_manual(rows)
     check([r[0] for r in rows] == list(range(428)), f"slots.def has {len(rows)} slots, or not in order")
     handle = ctypes.CDLL(library)
     handle.OrtGetApiBase.restype = ctypes.POINTER(Base)

@@ -19,7 +19,7 @@ VENV = ROOT / "build/venv-clients"
 PYTHON = str(VENV / "bin/python")
 LIBRARY, MODELS = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 THROUGH_PYTHON = ("magika_files", "rapidocr_lines", "ddddocr_letters", "nudenet_boxes", "whisper_speech", "swift_pitch",
-                  "speech_quality", "page_direction", "slider_gap", "arabic_vowels")
+                  "speech_quality", "page_direction", "slider_gap", "arabic_vowels", "extensions_text")
 ROUNDS = 3
 passed = failed = skipped = 0
 

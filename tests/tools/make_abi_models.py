@@ -74,5 +74,72 @@ def main():
     (OUT / "garbage.onnx").write_bytes(bytes(range(256)) * 4)
     (OUT / "empty.onnx").write_bytes(b"")
 
+    custom()
+    adapters()
+
+
+def custom():
+    """Models with the operators of tests/abi/custom_ops.c."""
+    d, unknown = T.DOUBLE, T.INT32
+
+    def one(name, op, inputs="x", outputs="y", *, dtype=F, given=F, more=(), version=1, dims=("n", "k"), **attributes):
+        node = h.make_node(op, inputs.split(","), outputs.split(","), domain="test", name=f"node_{name}", **attributes)
+        save(name, [node], [value("x", dtype, ["n", "k"])],
+             [value(o, given, list(dims) if dims is not None else None) for o in outputs.split(",") if o], more,
+             opsets=(("", 17), ("test", version)), check=False)
+
+    b = constant("b", np.array([3], np.float32))
+    one("scale_float", "Scale", factor=2.0)
+    one("scale_int64", "Scale", dtype=I, given=I, factor=3.0)
+    one("scale_double", "Scale", dtype=d, given=d, factor=0.5)
+    one("scale_int32", "Scale", dtype=unknown, given=unknown, factor=0.5)
+    one("maybe_all", "Maybe", "x,b", "y,z", more=[b])
+    one("maybe_one", "Maybe")
+    save("maybe_z", [h.make_node("Maybe", ["x", "b"], ["ignored", "y"], domain="test")], [value("x", F, ["n", "k"])],
+         [value("y", F, ["n", "k"])], [b], opsets=(("", 17), ("test", 1)), check=False)
+    one("total", "Total", "x,x,x")
+    one("total_one", "Total", "x")
+    one("sizes", "Sizes", "x,i,b", given=I, more=[b, constant("i", np.arange(4))], dims=(3,))
+    one("same_float", "Same")
+    one("same_int64", "Same", dtype=I, given=I)
+    one("shout", "Shout", dtype=S, given=S)
+    one("widen", "Widen", to=5, dims=None)
+    one("told", "Told", "x,,b", more=[b], i=-7, f=0.25, s="text", fs=[1.5, 2.5], ss=["a", "", "bc"],
+        t=numpy_helper.from_array(np.array([[1, 2]], np.float32)), **{"is": [4, 5, 6]})
+    one("count", "Count", given=I, dims=())
+    one("each", "Each")
+    one("twice", "Twice")
+    one("aged_1", "Aged", version=1)
+    one("aged_3", "Aged", version=3)
+    one("unmade", "Unmade")
+    one("broken", "Broken")
+    one("shapeless", "Shapeless")
+    one("unknown_custom", "NoSuchOperator")
+    bodies = {key: h.make_graph([h.make_node(op, ["x"], [key], domain="test", **more)], key, [], [value(key, F, None)])
+              for key, op, more in (("then_branch", "Scale", {"factor": 4.0}), ("else_branch", "Same", {}))}
+    save("custom_if", [h.make_node("ReduceSum", ["x"], ["sum"], keepdims=0), h.make_node("Greater", ["sum", "zero"], ["c"]),
+                       h.make_node("If", ["c"], ["y"], **bodies)], [value("x", F, ["n", "k"])], [value("y", F, None)],
+         [constant("zero", np.float32(0))], opsets=(("", 17), ("test", 1)), check=False)
+
+
+def adapters():
+    """A model whose inputs `a` and `b` have defaults, and adapters in onnxruntime's own format."""
+    import onnxruntime
+
+    a, b = constant("a", np.zeros((3, 2), np.float32)), constant("b", np.zeros((2, 3), np.float32))
+    node = h.make_node
+    save("lora", [node("MatMul", ["x", "a"], ["xa"]), node("MatMul", ["xa", "b"], ["low"]), node("Add", ["x", "low"], ["y"])],
+         [value("x", F, ["n", 3]), value("a", F, [3, 2]), value("b", F, [2, 3])], [value("y", F, ["n", 3])], [a, b])
+    arrays = {"a": np.arange(6, dtype=np.float32).reshape(3, 2), "b": np.ones((2, 3), np.float32)}
+    for name, parameters in (("lora", arrays), ("stranger", {"c": arrays["a"]})):
+        adapter = onnxruntime.AdapterFormat()
+        adapter.set_parameters({k: onnxruntime.OrtValue.ortvalue_from_numpy(v) for k, v in parameters.items()})
+        adapter.set_adapter_version(1)
+        adapter.set_model_version(1)
+        adapter.export_adapter(str(OUT / f"{name}.onnx.onnx_adapter"))
+    whole = (OUT / "lora.onnx.onnx_adapter").read_bytes()
+    (OUT / "damaged.onnx.onnx_adapter").write_bytes(whole[:len(whole) // 2])
+    (OUT / "other.onnx.onnx_adapter").write_bytes(b"something else entirely" * 10)
+
 
 main()

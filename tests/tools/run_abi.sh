@@ -17,7 +17,7 @@ print(*sorted(glob.glob(os.path.dirname(o.__file__) + "/capi/libonnxruntime.so.*
 "$python" "$root/tests/tools/check_abi.py" "$ours" "$map" "$root/build/bin/ort-run" | tee "$log"
 if [ -n "$theirs" ]; then
     "$python" "$root/tests/tools/make_abi_models.py" "$root/build/abi" &&
-        "$programs/differ" "$ours" "$theirs" "$root/build/abi" "$root/build/conformance" | tee -a "$log"
+        CUSTOM_OPS=$programs/custom_ops.so "$programs/differ" "$ours" "$theirs" "$root/build/abi" "$root/build/conformance" | tee -a "$log"
     "$programs/lifetimes" "$ours" "$root/build/abi" | tee -a "$log"
     "$python" "$root/tests/tools/check_python.py" ${3:+"$3"} | tee -a "$log"
 else

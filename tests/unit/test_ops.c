@@ -181,6 +181,40 @@ static ort_status echo_run(ort_ops_node *node, void *state, ort_error *err)
     return y ? ORT_OK : err->status;
 }
 
+/* ABI 2: names, attributes that no row lists, types of outputs, a row's data, inputs as values. */
+static ort_status names_infer(ort_ops_node *node, ort_error *err)
+{
+    const ort_ops_api *api = node->api;
+    const ort_ops_tensor *x = api->input(node, 0), *y = api->output_type(node, 0);
+    int64_t dims[2] = {api->dim_named(node, "n"), x->rank == 2 ? x->dims[1] : -1};
+    if (x->rank == 2 && x->dims[0] >= 0) /* a plan's: names are gone */
+        dims[0] = x->dims[0];
+    const char *size = x->rank == 2 && x->dims[0] < -1 ? api->dim_name(node, x->dims[0]) : "n";
+    bool right = !strcmp(size, "n") && !strcmp(api->node_name(node), "who") &&
+                 !strcmp(api->input_name(node, 0), "x") && !strcmp(api->input_name(node, 1), "") &&
+                 !strcmp(api->output_name(node, 0), "y") && y && y->dtype == ORT_DTYPE_FLOAT &&
+                 !strcmp(api->attr_name(node, 0), "extra") && !api->attr_name(node, 1) &&
+                 api->attr_kind(node, "extra") == 'i' && !api->attr_kind(node, "none") &&
+                 api->attr_int(node, "extra") == 7 && !api->attr_int(node, "none") &&
+                 !api->input_value(node, 0);
+    if (!right)
+        return api->fail(err, ORT_ERROR_MODEL, "a name is wrong: '%s'", size);
+    return api->set_type(node, 0, ORT_DTYPE_UNDEFINED, 2, dims, err);
+}
+
+static ort_status names_run(ort_ops_node *node, void *state, ort_error *err)
+{
+    const ort_ops_tensor *x = node->api->input(node, 0);
+    ort_ops_tensor *y = node->api->output(node, 0, SAME_DIMS(x), err);
+    const ort_value *value = node->api->input_value(node, 0);
+    const float *by = node->api->data(node);
+    for (int64_t i = 0; y && i < x->count; i++)
+        ((float *)y->data)[i] = *by * (float)ort_value_get_double(value, i);
+    return y ? ORT_OK : err->status;
+}
+
+static const float three = 3;
+
 #define ROW(n, s) .domain = "test", .name = n, .since = 1, .signature = s
 
 static const ort_ops_row rows[] = {
@@ -192,9 +226,11 @@ static const ort_ops_row rows[] = {
     {ROW("Twice", "X:f32 -> Y:f32"), .flags = ORT_OPS_IMPURE, .infer = same, .run = twice_run},
     {ROW("Wrong", "X:f32 -> Y:f32"), .attributes = "how:i!", .infer = same, .run = wrong_run},
     {ROW("Echo", "X:str -> Y:str"), .infer = same, .run = echo_run},
+    {ROW("Names", "X:f32,Z?:f32 -> Y:f32"), .flags = ORT_OPS_ANY_ATTRIBUTES, .infer = names_infer,
+     .run = names_run, .data = &three},
     {ROW("Vague", "X:T -> Y:R"), .types = "T:f32 R:f32,i64", .run = twice_run},
 };
-static const ort_ops_library library = {.abi = 1, .row_bytes = sizeof *rows, .name = "tester",
+static const ort_ops_library library = {.abi = 2, .row_bytes = sizeof *rows, .name = "tester",
                                         .version = "3", .rows = rows,
                                         .row_count = sizeof rows / sizeof *rows};
 
@@ -248,6 +284,30 @@ static void attributes_and_state(test_state *test)
     ort_value_free(y);
     ort_session_free(session);
     CHECK(alive == 0);
+    net_free(&n);
+}
+
+static void names_are_told(test_state *test)
+{
+    net n;
+    ort_error err = {0};
+    ort_value *y = NULL;
+    CHECK(init(&n));
+    net_input(&n, "x", ORT_DTYPE_FLOAT, 2, DIMS(-1, 2));
+    ort_node *node = custom(&n, "Names", "x", "y");
+    ort_attr extra = {.name = "extra", .type = ORT_ATTR_INT, .i = 7};
+    node->name = "who";
+    CHECK(ort_node_set_attr(n.graph, node, &extra, &err) == ORT_OK);
+    net_output(&n, "y");
+    ort_session *session = net_session(&n, NULL, &err);
+    CHECK_TEXT(err.message, "");
+    CHECK_TEXT(ort_session_output_type(session, 0)->text, "float[n,2]");
+    ort_value *x = net_floats(2, DIMS(1, 2), 1, 1);
+    CHECK(run_whole(session, &x, &y, NULL, &err) == ORT_OK);
+    CHECK(at(y, 0) == 3 && at(y, 1) == 6);
+    ort_value_free(x);
+    ort_value_free(y);
+    ort_session_free(session);
     net_free(&n);
 }
 
@@ -608,13 +668,13 @@ static void versions_of_the_interface(test_state *test)
     CHECK(ort_env_new(NULL, &env, NULL) == ORT_OK);
     tried.abi = ORT_OPS_ABI + 1;
     CHECK(ort_env_add_ops(env, &tried, &err) == ORT_ERROR_USAGE);
-    CHECK(strstr(err.message, "was built for ABI 2, this runtime (0.1.0) has 1"));
+    CHECK(strstr(err.message, "was built for ABI 3, this runtime (0.1.0) has 2"));
     tried.abi = 0;
     CHECK(ort_env_add_ops(env, &tried, &err) == ORT_ERROR_USAGE);
     tried.abi = 1;
     longer.later = &tried; /* uses what this runtime doesn't know */
     CHECK(ort_env_add_ops(env, &tried, &err) == ORT_ERROR_USAGE);
-    CHECK(strstr(err.message, "members that came after ABI 1"));
+    CHECK(strstr(err.message, "members that came after ABI 2"));
     longer.later = NULL;
     CHECK(ort_env_add_ops(env, &tried, &err) == ORT_OK);
     CHECK(ort_env_add_ops(env, &tried, &err) == ORT_ERROR_USAGE);
@@ -674,6 +734,7 @@ int main(void)
 {
     test_state test = {.failures = 0};
     RUN(&test, attributes_and_state);
+    RUN(&test, names_are_told);
     RUN(&test, open_sizes_stay_symbols);
     RUN(&test, shapes_from_the_run);
     RUN(&test, folded_while_loading);

@@ -148,7 +148,9 @@ static void check_attributes(const node_check *c)
         const ort_attr_spec *spec = find_spec(c->schema, attr->name);
         if (is_repeated(c, &seen, i))
             repeated_attribute(c, attr->name, ++repeated);
-        if (!spec && is_early_axis(c, attr)) {
+        if (!spec && (c->op->traits & ORT_TRAIT_ANY_ATTRIBUTES)) {
+            continue;
+        } else if (!spec && is_early_axis(c, attr)) {
             ort_findings_add(c->findings, ORT_FINDING_WARNING,
                              "%s: attribute 'axis' came with %s-13 (opset %d here): read as there, "
                              "which other runtimes refuse", c->label, c->op->name, c->node->opset);

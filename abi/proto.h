@@ -1,0 +1,26 @@
+/* proto.h - bytes of a protobuf message, written front to back. */
+#ifndef ABI_PROTO_H
+#define ABI_PROTO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { ABI_PROTO_DEPTH = 32 };
+
+typedef struct abi_proto {
+    unsigned char *bytes;
+    size_t count, room;
+    size_t open[ABI_PROTO_DEPTH]; /* where messages inside begin */
+    int depth;
+    bool failed; /* memory is exhausted: what was written is worthless */
+} abi_proto;
+
+void abi_proto_number(abi_proto *p, unsigned field, uint64_t number);
+void abi_proto_float(abi_proto *p, unsigned field, float number);
+void abi_proto_bytes(abi_proto *p, unsigned field, const void *bytes, size_t count);
+void abi_proto_text(abi_proto *p, unsigned field, const char *text);
+/* A message as a field, with all that is written until its end. */
+void abi_proto_begin(abi_proto *p, unsigned field);
+void abi_proto_end(abi_proto *p);
+#endif
