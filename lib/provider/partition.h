@@ -73,6 +73,9 @@ bool ort_partition_moves(const ort_graph *graph, ort_id id);
 /* partition_cost.c: nodes that are cheaper on the host go back to it. */
 ort_status ort_partition_weigh(ort_partition *partition, const ort_graph *graph, int provider,
                                ort_refusal_fn *tell, void *arg, ort_error *err);
+/* A node's work and the bytes of its values, with sizes assumed for open dimensions. */
+void ort_partition_work(const ort_graph *graph, const ort_node *node, ort_cost *cost,
+                        double *bytes);
 /* Run each provider's lowering inside of its part. options: as of a session's other passes, of
  * level 3; their table is the provider's. New nodes are its own. */
 ort_status ort_partition_lower(ort_partition *partition, ort_model *model,

@@ -48,8 +48,7 @@ static double bytes_of(const ort_graph *graph, ort_id id)
 
 enum { MOST_SLOTS = 16 };
 
-/* The node's work with open dimensions assumed; its bytes. */
-static void cost_of(const weighing *w, const ort_node *node, ort_cost *cost, double *bytes)
+void ort_partition_work(const ort_graph *graph, const ort_node *node, ort_cost *cost, double *bytes)
 {
     ort_fact facts[2 * MOST_SLOTS];
     const ort_fact *in[MOST_SLOTS];
@@ -63,12 +62,12 @@ static void cost_of(const weighing *w, const ort_node *node, ort_cost *cost, dou
             in[i] = id == ORT_ID_NONE ? NULL : &facts[i];
         if (id == ORT_ID_NONE)
             continue;
-        facts[i] = w->graph->values.data[id]->fact;
+        facts[i] = graph->values.data[id]->fact;
         facts[i].type = settled(&facts[i].type);
-        *bytes += bytes_of(w->graph, id);
+        *bytes += bytes_of(graph, id);
     }
     ort_infer x = {.node = node, .op = node->op, .opset = node->opset, .in_count = ins,
-                   .out_count = outs, .in = in, .out = facts + ins, .graph = w->graph};
+                   .out_count = outs, .in = in, .out = facts + ins, .graph = graph};
     ort_cost_of(&x, cost);
 }
 
@@ -90,7 +89,7 @@ static void add_node(weighing *w, const ort_node *node)
     const ort_open_provider *host = &w->partition->list[w->partition->count - 1];
     ort_cost cost;
     double bytes;
-    cost_of(w, node, &cost, &bytes);
+    ort_partition_work(w->graph, node, &cost, &bytes);
     const ort_node_work work = {cost.macs, cost.flops, bytes, cost.of_bytes};
     uint32_t v = w->vertex[node->id] = add_vertex(w);
     add_edge(w, SOURCE, v, picoseconds(own->row->cost(own->device, &work)));

@@ -43,6 +43,17 @@ static void put_refusals(ort_json *json, const ort_node *node, const refusals *r
     ort_json_end_array(json);
 }
 
+/* Of what a run computes. */
+static double macs_of(const ort_session *s, const ort_node *node)
+{
+    ort_cost cost;
+    double bytes;
+    if (ort_partition_idles(&s->partition, node))
+        return 0;
+    ort_partition_work(s->model->graph, node, &cost, &bytes);
+    return cost.macs;
+}
+
 static void put_nodes(ort_json *json, const ort_session *s, const refusals *r)
 {
     const ort_partition *p = &s->partition;
@@ -58,14 +69,26 @@ static void put_nodes(ort_json *json, const ort_session *s, const refusals *r)
         ort_report_text(json, "provider", ort_partition_name(p, node));
         ort_json_key(json, "computed_by_runs");
         ort_json_bool(json, !ort_partition_idles(p, node));
+        ort_report_int(json, "macs", (int64_t)macs_of(s, node));
         put_refusals(json, node, r);
         ort_json_end_object(json);
     }
     ort_json_end_array(json);
 }
 
-static void put_sums(ort_json *json, const ort_partition *p, const ort_tally *tally)
+static double macs_of_provider(const ort_session *s, int index)
 {
+    double sum = 0;
+    const ort_node *node;
+    ORT_EACH_NODE(s->model->graph, node)
+        if (ort_partition_owner(&s->partition, node) == index)
+            sum += macs_of(s, node);
+    return sum;
+}
+
+static void put_sums(ort_json *json, const ort_session *s, const ort_tally *tally)
+{
+    const ort_partition *p = &s->partition;
     char line[300];
     ort_report_text(json, "line", ort_partition_line(p, tally, line, sizeof line));
     ort_report_int(json, "turns", tally->turns);
@@ -79,6 +102,7 @@ static void put_sums(ort_json *json, const ort_partition *p, const ort_tally *ta
         ort_json_begin_object(json);
         ort_report_text(json, "name", p->list[i].row->name);
         ort_report_int(json, "nodes", tally->nodes[i]);
+        ort_report_int(json, "macs", (int64_t)macs_of_provider(s, i));
         ort_json_end_object(json);
     }
     ort_json_end_array(json);
@@ -96,7 +120,7 @@ static ort_status describe(ort_session *s, ort_json *json, ort_error *err)
     if (status == ORT_OK)
         status = ort_partition_tally(&s->partition, s->model->graph, &tally, err);
     if (status == ORT_OK) {
-        put_sums(json, &s->partition, &tally);
+        put_sums(json, s, &tally);
         put_nodes(json, s, &r);
     }
     ort_vec_release(&r.list);
