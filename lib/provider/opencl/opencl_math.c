@@ -1,13 +1,8 @@
-/* opencl_math.c - products of matrices, attention, elementwise operators. */
+/* opencl_math.c - products of matrices, elementwise operators. */
 #include <math.h>
 #include <string.h>
 
 #include "provider/opencl/opencl_parts.h"
-
-static ort_cl_matrix nothing(void)
-{
-    return (ort_cl_matrix){.buffer = -1};
-}
 
 /* ---- Gemm */
 
@@ -31,7 +26,7 @@ static ort_status emit_gemm(ort_cl_step *s, ort_error *err)
     p.a = (ort_cl_matrix){ort_cl_read(s, 0), 0, 0, 0, across ? 1 : k, across ? m : 1};
     p.b = (ort_cl_matrix){0, 0, 0, 0, turned ? 1 : n, turned ? k : 1};
     p.b_input = 1;
-    p.c = nothing();
+    p.c = ort_cl_no_matrix();
     if (ort_cl_has(s->node, 2)) {
         int64_t stride[2];
         ort_cl_spread(&ort_cl_in(s, 2)->type, 2, stride);
@@ -71,126 +66,12 @@ static ort_status emit_matmul(ort_cl_step *s, ort_error *err)
         batch[0] = batch[1] = 1;
     }
     ort_cl_product p = {.batch1 = batch[0], .batch2 = batch[1], .m = m, .n = n, .k = k,
-                        .alpha = ort_node_float(s->node, "alpha", 1), .c = nothing()};
+                        .alpha = ort_node_float(s->node, "alpha", 1), .c = ort_cl_no_matrix()};
     p.a = (ort_cl_matrix){ort_cl_read(s, 0), 0, as[0], as[1], across ? 1 : k, across ? m : 1};
     p.b = (ort_cl_matrix){0, 0, bs[0], bs[1], turned ? 1 : n, turned ? k : 1};
     p.b_input = 1;
     p.y = (ort_cl_matrix){ort_cl_write(s, 0), 0, ys[0], ys[1], n, 1};
     ort_cl_multiply(s, &p);
-    return ORT_OK;
-}
-
-/* ---- attention of com.microsoft, without masks of indices and without a past */
-
-typedef struct heads {
-    int64_t batch, heads, rows, keys, size; /* size: of a head, of q, k and v alike */
-    ort_cl_matrix q, k, v, out; /* batch1: batch; batch2: head; rows, elements of a head */
-    int bias;                   /* input with what is added to scores, or -1 */
-    double scale;
-} heads;
-
-static void attend(ort_cl_step *s, const heads *h)
-{
-    int scores = ort_cl_scratch(s, h->batch * h->heads * h->rows * h->keys);
-    ort_cl_product p = {.batch1 = h->batch, .batch2 = h->heads, .m = h->rows, .n = h->keys,
-                        .k = h->size, .a = h->q, .b = h->k, .b_input = -1, .c = nothing(),
-                        .alpha = h->scale, .beta = 1};
-    ort_cl_matrix square = {scores, 0, h->heads * h->rows * h->keys, h->rows * h->keys, h->keys, 1};
-    p.b.row = h->k.column; /* transposed */
-    p.b.column = h->k.row;
-    p.y = square;
-    if (h->bias >= 0) {
-        int64_t stride[4];
-        ort_cl_spread(&ort_cl_in(s, h->bias)->type, 4, stride);
-        p.c = (ort_cl_matrix){ort_cl_read(s, h->bias), 0, stride[0], stride[1], stride[2],
-                              stride[3]};
-    }
-    ort_cl_multiply(s, &p);
-    ort_cl_softmax_rows(s, scores, scores, h->batch * h->heads * h->rows, h->keys, 1, false);
-    p = (ort_cl_product){.batch1 = h->batch, .batch2 = h->heads, .m = h->rows, .n = h->size,
-                         .k = h->keys, .a = square, .b = h->v, .b_input = -1, .c = nothing(),
-                         .y = h->out, .alpha = 1};
-    ort_cl_multiply(s, &p);
-}
-
-static bool has_only(const ort_node *node, const char *inputs)
-{
-    for (int i = 0; i < node->input_count; i++)
-        if (ort_cl_has(node, i) && !strchr(inputs, '0' + i))
-            return false;
-    return !ort_cl_gives(node, 1) && !ort_cl_gives(node, 2) &&
-           !ort_node_int(node, "unidirectional", 0) && !ort_node_int(node, "do_rotary", 0);
-}
-
-static bool claim_attention(const ort_graph *graph, const ort_node *node, const char **why)
-{
-    size_t sizes = 0;
-    ort_node_ints(node, "qkv_hidden_sizes", &sizes);
-    *why = "this form of attention has no kernel";
-    return ort_cl_floats(graph, node) && has_only(node, "0125") && !sizes &&
-           (!ort_cl_has(node, 5) || ort_cl_rank(graph, node, 5) == 4);
-}
-
-static double scale_of(const ort_node *node, int64_t size)
-{
-    double scale = ort_node_float(node, "scale", 0);
-    return scale != 0 ? scale : 1 / sqrt((double)size);
-}
-
-static ort_status emit_attention(ort_cl_step *s, ort_error *err)
-{
-    const ort_fact *x = ort_cl_in(s, 0), *w = ort_cl_in(s, 1);
-    int64_t batch = ort_cl_dim(x, 0), rows = ort_cl_dim(x, 1), depth = ort_cl_dim(x, 2);
-    int64_t all = ort_cl_dim(w, 1), hidden = all / 3;
-    int64_t count = ort_node_int(s->node, "num_heads", 1), size = hidden / count;
-    int joined = ort_cl_scratch(s, batch * rows * all);
-    ort_cl_product p = {.batch1 = 1, .batch2 = 1, .m = batch * rows, .n = all, .k = depth,
-                        .c = nothing(), .alpha = 1, .beta = 1};
-    p.a = (ort_cl_matrix){ort_cl_read(s, 0), 0, 0, 0, depth, 1};
-    p.b = (ort_cl_matrix){0, 0, 0, 0, all, 1};
-    p.b_input = 1;
-    if (ort_cl_has(s->node, 2))
-        p.c = (ort_cl_matrix){ort_cl_read(s, 2), 0, 0, 0, 0, 1};
-    p.y = (ort_cl_matrix){joined, 0, 0, 0, all, 1};
-    ort_cl_multiply(s, &p);
-    heads h = {batch, count, rows, rows, size};
-    h.q = (ort_cl_matrix){joined, 0, rows * all, size, all, 1};
-    h.k = (ort_cl_matrix){joined, hidden, rows * all, size, all, 1};
-    h.v = (ort_cl_matrix){joined, 2 * hidden, rows * all, size, all, 1};
-    h.out = (ort_cl_matrix){ort_cl_write(s, 0), 0, rows * hidden, size, hidden, 1};
-    h.bias = ort_cl_has(s->node, 5) ? 5 : -1;
-    h.scale = scale_of(s->node, size);
-    attend(s, &h);
-    return ORT_OK;
-}
-
-static bool claim_multi(const ort_graph *graph, const ort_node *node, const char **why)
-{
-    *why = "this form of attention has no kernel";
-    if (!ort_cl_floats(graph, node) || !has_only(node, "0125"))
-        return false;
-    for (int i = 0; i < 3; i++)
-        if (!ort_cl_has(node, i) || ort_cl_rank(graph, node, i) != 3)
-            return false;
-    const ort_type *q = &graph->values.data[node->inputs[0]]->fact.type;
-    const ort_type *v = &graph->values.data[node->inputs[2]]->fact.type;
-    return ort_dim_equal(q->dim[2], v->dim[2]) &&
-           (!ort_cl_has(node, 5) || ort_cl_rank(graph, node, 5) == 4);
-}
-
-static ort_status emit_multi(ort_cl_step *s, ort_error *err)
-{
-    const ort_fact *q = ort_cl_in(s, 0), *k = ort_cl_in(s, 1);
-    int64_t rows = ort_cl_dim(q, 1), keys = ort_cl_dim(k, 1), hidden = ort_cl_dim(q, 2);
-    int64_t count = ort_node_int(s->node, "num_heads", 1), size = hidden / count;
-    heads h = {ort_cl_dim(q, 0), count, rows, keys, size};
-    h.q = (ort_cl_matrix){ort_cl_read(s, 0), 0, rows * hidden, size, hidden, 1};
-    h.k = (ort_cl_matrix){ort_cl_read(s, 1), 0, keys * hidden, size, hidden, 1};
-    h.v = (ort_cl_matrix){ort_cl_read(s, 2), 0, keys * hidden, size, hidden, 1};
-    h.out = (ort_cl_matrix){ort_cl_write(s, 0), 0, rows * hidden, size, hidden, 1};
-    h.bias = ort_cl_has(s->node, 5) ? 5 : -1;
-    h.scale = scale_of(s->node, size);
-    attend(s, &h);
     return ORT_OK;
 }
 
@@ -266,8 +147,6 @@ const ort_cl_row ort_cl_math_rows[] = {
     {MS, "FusedGemm", claim_gemm, emit_gemm, NULL},
     {ONNX, "MatMul", claim_matmul, emit_matmul, NULL},
     {MS, "FusedMatMul", claim_matmul, emit_matmul, NULL},
-    {MS, "Attention", claim_attention, emit_attention, NULL},
-    {MS, "MultiHeadAttention", claim_multi, emit_multi, NULL},
     {ONNX, "Relu", NULL, emit_unary, "relu"},
     {ONNX, "LeakyRelu", NULL, emit_unary, "leaky_relu"},
     {ONNX, "Clip", claim_clip, emit_clip, "clip"},

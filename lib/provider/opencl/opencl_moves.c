@@ -3,18 +3,6 @@
 
 #include "provider/opencl/opencl_parts.h"
 
-/* Elements of a walk, x in the source and y in the result. */
-static void move(ort_cl_step *s, int from, int to, ort_cl_walk w, int64_t first, int64_t at)
-{
-    int64_t count = 1;
-    for (int d = 0; d < ORT_CL_AXES; d++)
-        count *= w.n[d];
-    const int64_t grid[3] = {ort_cl_items(s, count), 1, 1};
-    ort_cl_join_axes(&w);
-    ort_cl_launch_grid(s, "map", "move", grid, NULL, "bbvvviii", from, to, w.n, w.x, w.y, first, at,
-                       count);
-}
-
 /* ---- another shape */
 
 static ort_status emit_alias(ort_cl_step *s, ort_error *err)
@@ -44,7 +32,7 @@ static ort_status emit_transpose(ort_cl_step *s, ort_error *err)
         int from = count ? (int)perm[d] : y->rank - 1 - d;
         w.x[ORT_CL_AXES - y->rank + d] = stride[from];
     }
-    move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, 0, 0);
+    ort_cl_move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, 0, 0);
     return ORT_OK;
 }
 
@@ -54,7 +42,7 @@ static ort_status emit_expand(ort_cl_step *s, ort_error *err)
     ort_cl_walk w = ort_cl_walk_of(y);
     ort_cl_spread(&ort_cl_in(s, 0)->type, ORT_CL_AXES, w.x);
     ort_cl_spread(y, ORT_CL_AXES, w.y);
-    move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, 0, 0);
+    ort_cl_move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, 0, 0);
     return ORT_OK;
 }
 
@@ -89,7 +77,7 @@ static ort_status emit_concat(ort_cl_step *s, ort_error *err)
         ort_cl_walk w = ort_cl_walk_of(x);
         ort_cl_spread(x, ORT_CL_AXES, w.x);
         ort_cl_spread(y, ORT_CL_AXES, w.y);
-        move(s, ort_cl_read(s, i), to, w, 0, at);
+        ort_cl_move(s, ort_cl_read(s, i), to, w, 0, at);
         at += x->dim[axis].size * behind(y, axis);
     }
     return ORT_OK;
@@ -107,7 +95,7 @@ static ort_status emit_split(ort_cl_step *s, ort_error *err)
         ort_cl_walk w = ort_cl_walk_of(y);
         ort_cl_spread(x, ORT_CL_AXES, w.x);
         ort_cl_spread(y, ORT_CL_AXES, w.y);
-        move(s, from, ort_cl_write(s, i), w, at, 0);
+        ort_cl_move(s, from, ort_cl_write(s, i), w, at, 0);
         at += y->dim[axis].size * behind(x, axis);
     }
     return ORT_OK;
@@ -163,7 +151,7 @@ static ort_status emit_slice(ort_cl_step *s, ort_error *err)
     }
     for (int d = 0; d < x->rank; d++)
         w.x[ORT_CL_AXES - x->rank + d] = stride[d] * step[d];
-    move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, first, 0);
+    ort_cl_move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, first, 0);
     return ORT_OK;
 }
 

@@ -128,6 +128,17 @@ void ort_cl_join_axes(ort_cl_walk *walk)
     *walk = w;
 }
 
+void ort_cl_move(ort_cl_step *s, int from, int to, ort_cl_walk w, int64_t first, int64_t at)
+{
+    int64_t count = 1;
+    for (int d = 0; d < ORT_CL_AXES; d++)
+        count *= w.n[d];
+    const int64_t grid[3] = {ort_cl_items(s, count), 1, 1};
+    ort_cl_join_axes(&w);
+    ort_cl_launch_grid(s, "map", "move", grid, NULL, "bbvvviii", from, to, w.n, w.x, w.y, first, at,
+                       count);
+}
+
 bool ort_cl_is_given(const ort_graph *graph, const ort_node *node, int input)
 {
     return !ort_cl_has(node, input) || graph->values.data[node->inputs[input]]->fact.value;

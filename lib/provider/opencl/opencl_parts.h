@@ -21,6 +21,11 @@ typedef struct ort_cl_matrix {
     int64_t start, batch1, batch2, row, column;
 } ort_cl_matrix;
 
+static inline ort_cl_matrix ort_cl_no_matrix(void)
+{
+    return (ort_cl_matrix){.buffer = -1};
+}
+
 typedef struct ort_cl_product { /* Y = activation(alpha A B + beta C), M x K by K x N */
     ort_cl_matrix a, b, c, y;   /* c.buffer < 0: none; y.column is 1 */
     int b_input;                /* of the node, which is B; -1: b.buffer is */
@@ -48,6 +53,13 @@ void ort_cl_spread(const ort_type *type, int rank, int64_t *stride);
 void ort_cl_join_axes(ort_cl_walk *walk);
 /* A walk of the shape of `type`, with n 1 in front, strides 0. */
 ort_cl_walk ort_cl_walk_of(const ort_type *type);
+
+/* Elements of a walk, x in the source from `first` on, y in the result from `at` on. */
+void ort_cl_move(ort_cl_step *s, int from, int to, ort_cl_walk w, int64_t first, int64_t at);
+static inline ort_dtype ort_cl_type(const ort_graph *graph, const ort_node *node, int input)
+{
+    return graph->values.data[node->inputs[input]]->fact.type.dtype;
+}
 
 /* Is the input absent, or a constant? */
 bool ort_cl_is_given(const ort_graph *graph, const ort_node *node, int input);

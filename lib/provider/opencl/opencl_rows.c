@@ -4,7 +4,7 @@
 #include "provider/opencl/opencl.h"
 
 static const ort_cl_row *const tables[] = {ort_cl_net_rows, ort_cl_math_rows, ort_cl_moves_rows,
-                                           ort_cl_norm_rows};
+                                           ort_cl_norm_rows, ort_cl_attention_rows};
 
 static const ort_cl_row *row_of(const ort_op *op)
 {

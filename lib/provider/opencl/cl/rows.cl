@@ -136,3 +136,39 @@ __kernel void layer_norm(__global const float *x, __global const float *skip,
                       (has_bias ? LOAD(bias + i) : 0.0f), out + i),
             out[i] = (in[i] - mean) * over * scale[i] + (has_bias ? bias[i] : 0.0f));
 }
+
+/* Softmax of scores [batch, heads, rows, count] under a mask: kind 1 floats are added, kind 2 bytes
+ * tell what counts, kind 3 integers for what `filler` is added where they are 0. Keys from
+ * mask_keys on, and those behind a row's own position where causal, don't count. A row of which
+ * nothing counts is 0. */
+__kernel void attend(__global float *x, __global const void *mask, int kind, int rows, int heads,
+                     int count, int m_batch, int m_head, int m_row, int m_key, int mask_keys,
+                     int causal, int past, float cap, float filler)
+{
+    size_t row = get_global_id(0);
+    int i = row % rows, b = row / rows / heads;
+    int m = b * m_batch + (int)(row / rows % heads) * m_head + i * m_row;
+    int end = causal ? min(count, past + i + 1) : count;
+    float most = -INFINITY;
+    x += row * count;
+    if (kind && mask_keys > 1)
+        end = min(end, mask_keys);
+    if (cap > 0.0f)
+        for (int k = 0; k < end; k++)
+            x[k] = cap * tanh(x[k] / cap);
+    if (kind == 1)
+        for (int k = 0; k < end; k++)
+            x[k] += ((__global const float *)mask)[m + k * m_key];
+    else if (kind == 2)
+        for (int k = 0; k < end; k++)
+            x[k] = ((__global const uchar *)mask)[m + k * m_key] ? x[k] : -INFINITY;
+    else if (kind == 3)
+        for (int k = 0; k < end; k++)
+            x[k] += ((__global const int *)mask)[m + k * m_key] ? 0.0f : filler;
+    for (int k = 0; k < end; k++)
+        most = fmax(most, x[k]);
+    if (most > -INFINITY)
+        softmax_row(x, x, end, 0);
+    for (int k = most > -INFINITY ? end : 0; k < count; k++)
+        x[k] = 0.0f;
+}
