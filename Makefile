@@ -341,9 +341,28 @@ opset: all $(OBJ)/tests/onnx/conformance
 
 # ONNX's node tests, and those of com.microsoft, on OpenCL: ONLY=GLOB, OPTIONS=:KEY=VALUE
 .PHONY: opencl-conformance
-opencl-conformance: all $(OBJ)/tests/onnx/conformance
+opencl-conformance: all $(OBJ)/tests/onnx/conformance provider-cases
 	@build/venv/bin/python -u tests/tools/check_provider.py $(ONLY:%=--only '%') $(OPTIONS:%=--options '%') opencl \
-	  build/bin $(OBJ)/tests/onnx/conformance build/conformance tests/onnx/contrib
+	  build/bin $(OBJ)/tests/onnx/conformance build/conformance tests/onnx/contrib build/provider-cases
+
+# What ONNX's tests can't ask: constants where they have inputs, operators of com.microsoft. And the part of
+# opencl-conformance that make test runs: these, with both forms of kernels, and what share of models goes there.
+.PHONY: provider-cases opencl opencl-share
+provider-cases: $(OBJ)/tests/onnx/conformance
+	@sh tests/tools/setup_venv.sh && { test -d build/conformance || build/venv/bin/python tests/tools/make_conformance.py; }
+	@build/venv/bin/python tests/tools/make_provider_cases.py build/conformance build/provider-cases
+opencl: all provider-cases
+	@sh tests/tools/run_opencl.sh build/bin $(OBJ)/tests/onnx/conformance
+# Products and convolutions on OpenCL beside the peak and CLBlast, and what the provider costs.
+.PHONY: bench-opencl
+bench-opencl: all
+	@build/venv/bin/python -u tests/tools/bench_opencl.py build/bin build/bench-opencl \
+	  $(wildcard $(foreach m,resnet50 mobilenet_v2 bert_base vit_tiny_patch16_224,build/topologies/$(m)/model.onnx) \
+	  $(foreach m,mlperf_tiny_kws_fp32 ppocrv2_cls yolox_nano,$(MODELS)/$(m)/model.onnx))
+# Multiply-adds of each model that OpenCL takes: WHY=1 tells what is left out.
+opencl-share: all
+	@build/venv/bin/python tests/tools/provider_share.py $(WHY:%=--why) opencl build/bin $(MODELS) \
+	  $(wildcard $(MODELS)/topologies build/topologies)
 
 # The same on each plugin, then the models: ONLY=GLOB, PLUGIN=NAME
 plugin-conformance: all plugins

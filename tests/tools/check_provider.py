@@ -40,7 +40,7 @@ def main():
     parser.add_argument("folders", nargs="+", type=pathlib.Path)
     args = parser.parse_args()
     if not has_device(args):
-        print(f"{args.provider}: SKIPPED, there is no device of it here\n0 passed, 0 failed, 1 skipped")
+        print(f"skip {args.provider}: there is no device of it here\n0 passed, 0 failed, 1 skipped")
         return 0
     listed = listed_operators(args)
     ran, seen = collections.Counter(), collections.Counter()

@@ -68,6 +68,7 @@ if [ $venv -eq 0 ]; then
     suite conformance make -s conformance
     suite plugins make -s plugin-conformance
     suite exact make -s exact
+    suite opencl make -s opencl
     suite spellings make -s spellings
     suite quantize-matrix build/venv/bin/python tests/tools/check_quantize.py build/bin
     suite quantize-failures make -s quantize-failures

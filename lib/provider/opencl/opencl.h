@@ -132,8 +132,9 @@ int ort_cl_read(ort_cl_step *s, int input);
 /* An input in strips: a constant is packed once, anything else in each run. */
 int ort_cl_read_strips(ort_cl_step *s, int input, const ort_cl_strips *strips);
 bool ort_cl_constant_input(const ort_cl_step *s, int input);
-/* A buffer of these numbers, as int. */
+/* Buffers of these numbers, as int and as float. */
 int ort_cl_table(ort_cl_step *s, const int64_t *numbers, int64_t count);
+int ort_cl_numbers(ort_cl_step *s, const float *numbers, int64_t count);
 int ort_cl_write(ort_cl_step *s, int output);
 int ort_cl_scratch(ort_cl_step *s, int64_t floats);
 /* Output 0 is input 0 in another shape. */
@@ -152,6 +153,7 @@ struct ort_cl_row {
     bool (*claim)(const ort_graph *graph, const ort_node *node, const char **why);
     ort_status (*emit)(ort_cl_step *s, ort_error *err);
     const char *kernel; /* of rows that share an emit */
+    bool typed;         /* its claim looks at element types, which may be others than float */
 };
 
 ort_status ort_cl_plan_new(void *device, const ort_device_request *request, void **plan,
@@ -175,6 +177,7 @@ ort_status ort_cl_upload(ort_cl_device *device, const void *data, size_t bytes, 
 
 /* Rows of each file opencl_NAME.c, ended by one without a name. */
 extern const ort_cl_row ort_cl_net_rows[], ort_cl_math_rows[], ort_cl_moves_rows[],
-    ort_cl_norm_rows[], ort_cl_attention_rows[];
+    ort_cl_norm_rows[], ort_cl_attention_rows[], ort_cl_take_rows[], ort_cl_reduce_rows[],
+    ort_cl_transpose_rows[];
 
 #endif

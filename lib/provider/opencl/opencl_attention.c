@@ -1,4 +1,4 @@
-/* opencl_attention.c - attention: scores by one product, softmax with what masks them, and a product
+/* opencl_attention.c - attention: scores by one product, softmax under what masks them, a product
  * of probabilities and values. Scores are whole: [batch, heads, rows, keys].
  */
 #include <math.h>
@@ -77,6 +77,10 @@ static bool claim_onnx(const ort_graph *graph, const ort_node *node, const char 
 {
     *why = "scores as a result, and a number of keys for each batch, have no kernel";
     if (ort_cl_gives(node, OUT_SCORES) || ort_cl_has(node, IN_VALID))
+        return false;
+    *why = "a window has no kernel";
+    if (ort_node_int(node, "left_window_size", -1) >= 0 ||
+        ort_node_int(node, "right_window_size", -1) >= 0)
         return false;
     *why = "the element types have no kernel";
     for (int i = 0; i < node->input_count; i++)

@@ -39,38 +39,63 @@ static ort_status emit_gemm(ort_cl_step *s, ort_error *err)
 
 /* ---- MatMul */
 
+/* Up to two batch axes; any number of A's where B has none. */
 static bool claim_matmul(const ort_graph *graph, const ort_node *node, const char **why)
 {
     int a = ort_cl_rank(graph, node, 0), b = ort_cl_rank(graph, node, 1);
-    *why = "vectors, and more than two batch axes, have no kernel";
-    return ort_cl_floats(graph, node) && a >= 2 && b >= 2 && a <= 4 && b <= 4 &&
-           !ort_node_int(node, "transBatchA", 0) && !ort_node_int(node, "transBatchB", 0);
+    bool turned = ort_node_int(node, "transA", 0) || ort_node_int(node, "transB", 0);
+    *why = "more than two batch axes have no kernel";
+    return ort_cl_floats(graph, node) && a >= 1 && b >= 1 && (a <= 4 || b <= 2) && b <= 4 &&
+           (!turned || (a >= 2 && b >= 2 && a <= 4)) && !ort_node_int(node, "transBatchA", 0) &&
+           !ort_node_int(node, "transBatchB", 0);
+}
+
+/* A vector is a row on the left, a column on the right. */
+static ort_type matrix_of(const ort_type *type, bool left)
+{
+    ort_type t = *type;
+    if (t.rank != 1)
+        return t;
+    t.rank = 2;
+    t.dim[1] = left ? t.dim[0] : ort_dim_of(1);
+    t.dim[0] = left ? ort_dim_of(1) : t.dim[0];
+    return t;
+}
+
+/* All rows of A as one matrix: B has no batch axes. */
+static int64_t rows_of(const ort_type *a)
+{
+    int64_t rows = 1;
+    for (int d = 0; d < a->rank - 1; d++)
+        rows *= a->dim[d].size;
+    return rows;
 }
 
 static ort_status emit_matmul(ort_cl_step *s, ort_error *err)
 {
-    const ort_type *a = &ort_cl_in(s, 0)->type, *b = &ort_cl_in(s, 1)->type;
-    const ort_type *y = &ort_cl_out(s, 0)->type;
+    const ort_type a = matrix_of(&ort_cl_in(s, 0)->type, true);
+    const ort_type b = matrix_of(&ort_cl_in(s, 1)->type, false);
     bool across = ort_node_int(s->node, "transA", 0), turned = ort_node_int(s->node, "transB", 0);
-    int64_t as[4], bs[4], ys[4], batch[2] = {1, 1};
-    int rank = y->rank;
-    ort_cl_spread(a, 4, as);
-    ort_cl_spread(b, 4, bs);
-    ort_cl_spread(y, 4, ys);
-    for (int d = 0; d < rank - 2; d++)
-        batch[4 - rank + d] = y->dim[d].size;
-    int64_t m = y->dim[rank - 2].size, n = y->dim[rank - 1].size;
-    int64_t k = a->dim[a->rank - (across ? 2 : 1)].size;
-    if (b->rank == 2 && !across) { /* one matrix of all rows */
-        m *= batch[0] * batch[1];
-        batch[0] = batch[1] = 1;
+    int64_t as[4] = {0}, bs[4] = {0}, batch[2] = {1, 1};
+    int64_t m = a.dim[a.rank - (across ? 1 : 2)].size, k = a.dim[a.rank - (across ? 2 : 1)].size;
+    int64_t n = b.dim[b.rank - (turned ? 2 : 1)].size;
+    if (b.rank == 2 && !across) {
+        m = rows_of(&a);
+    } else {
+        ort_cl_spread(&a, 4, as);
+        ort_cl_spread(&b, 4, bs);
+        for (int d = 0; d < 2; d++) { /* the second and third axis from the right but one */
+            int at = a.rank - 4 + d, bt = b.rank - 4 + d;
+            int64_t left = at >= 0 ? a.dim[at].size : 1, right = bt >= 0 ? b.dim[bt].size : 1;
+            batch[d] = left == 1 ? right : left;
+        }
     }
     ort_cl_product p = {.batch1 = batch[0], .batch2 = batch[1], .m = m, .n = n, .k = k,
                         .alpha = ort_node_float(s->node, "alpha", 1), .c = ort_cl_no_matrix()};
     p.a = (ort_cl_matrix){ort_cl_read(s, 0), 0, as[0], as[1], across ? 1 : k, across ? m : 1};
     p.b = (ort_cl_matrix){0, 0, bs[0], bs[1], turned ? 1 : n, turned ? k : 1};
     p.b_input = 1;
-    p.y = (ort_cl_matrix){ort_cl_write(s, 0), 0, ys[0], ys[1], n, 1};
+    p.y = (ort_cl_matrix){ort_cl_write(s, 0), 0, batch[1] * m * n, m * n, n, 1};
     ort_cl_multiply(s, &p);
     return ORT_OK;
 }
@@ -92,10 +117,24 @@ static ort_status emit_unary(ort_cl_step *s, ort_error *err)
                            ort_node_attr_float(s->node, "beta"));
 }
 
-static bool claim_gelu(const ort_graph *graph, const ort_node *node, const char **why)
+static bool claim_alone(const ort_graph *graph, const ort_node *node, const char **why)
 {
-    *why = "the approximation by tanh has no kernel";
-    return !strcmp(ort_node_string(node, "approximate", "none"), "none");
+    *why = "a bias has no kernel";
+    return !ort_cl_has(node, 1);
+}
+
+static ort_status emit_selu(ort_cl_step *s, ort_error *err)
+{
+    return emit_unary_with(s, ort_node_attr_float(s->node, "alpha"),
+                           ort_node_attr_float(s->node, "gamma"));
+}
+
+static ort_status emit_gelu(ort_cl_step *s, ort_error *err)
+{
+    bool by_tanh = strcmp(ort_node_string(s->node, "approximate", "none"), "none");
+    const ort_cl_row row = {.kernel = by_tanh ? "gelu_tanh" : "gelu"};
+    s->row = &row;
+    return emit_unary_with(s, 0, 0);
 }
 
 static bool claim_clip(const ort_graph *graph, const ort_node *node, const char **why)
@@ -156,7 +195,18 @@ const ort_cl_row ort_cl_math_rows[] = {
     {ONNX, "HardSwish", NULL, emit_unary, "hard_swish"},
     {MS, "QuickGelu", NULL, emit_unary, "quick_gelu"},
     {MS, "Gelu", NULL, emit_unary, "gelu"},
-    {ONNX, "Gelu", claim_gelu, emit_unary, "gelu"},
+    {ONNX, "Gelu", NULL, emit_gelu, NULL},
+    {MS, "FastGelu", claim_alone, emit_unary, "gelu_tanh"},
+    {ONNX, "Sin", NULL, emit_unary, "sin_"},
+    {ONNX, "Cos", NULL, emit_unary, "cos_"},
+    {ONNX, "Round", NULL, emit_unary, "round_"},
+    {ONNX, "Sign", NULL, emit_unary, "sign_"},
+    {ONNX, "Softsign", NULL, emit_unary, "softsign"},
+    {ONNX, "Selu", NULL, emit_selu, "selu"},
+    {ONNX, "Celu", NULL, emit_unary, "celu"},
+    {ONNX, "ThresholdedRelu", NULL, emit_unary, "thresholded"},
+    {ONNX, "Mish", NULL, emit_unary, "mish"},
+    {ONNX, "Swish", NULL, emit_unary, "swish"},
     {ONNX, "Exp", NULL, emit_unary, "exp_"},
     {ONNX, "Log", NULL, emit_unary, "log_"},
     {ONNX, "Sqrt", NULL, emit_unary, "sqrt_"},

@@ -13,8 +13,10 @@ static ort_status emit_alias(ort_cl_step *s, ort_error *err)
 
 static bool claim_alias(const ort_graph *graph, const ort_node *node, const char **why)
 {
-    *why = "a mask has no kernel";
-    return !ort_cl_gives(node, 1) && !ort_node_int(node, "training_mode", 0);
+    bool drops = !strcmp(node->op_type, "Dropout");
+    *why = "a mask, and training, have no kernel";
+    return !ort_cl_gives(node, 1) && !(drops && ort_cl_has(node, 2)) &&
+           (!drops || node->opset >= 7);
 }
 
 /* ---- Transpose, Expand */
@@ -155,7 +157,40 @@ static ort_status emit_slice(ort_cl_step *s, ort_error *err)
     return ORT_OK;
 }
 
+/* ---- DepthToSpace, SpaceToDepth: a transposition of six axes */
+
+static ort_status emit_blocks(ort_cl_step *s, ort_error *err)
+{
+    bool deep = !strcmp(s->node->op_type, "SpaceToDepth");
+    const ort_type *small = &(deep ? ort_cl_out(s, 0) : ort_cl_in(s, 0))->type;
+    int64_t b = ort_node_int(s->node, "blocksize", 1), n = small->dim[0].size;
+    int64_t h = small->dim[2].size, w = small->dim[3].size, c = small->dim[1].size / b / b;
+    bool crd = !strcmp(ort_node_string(s->node, "mode", "DCR"), "CRD");
+    /* image, channel, row, row in block, column, column in block */
+    const int64_t plane = h * w;
+    ort_cl_walk in_depth = {{n, c, h, b, w, b},
+                            {c * b * b * plane, crd ? b * b * plane : plane, w,
+                             crd ? b * plane : b * c * plane, 1, crd ? plane : c * plane},
+                            {c * b * b * plane, b * b * plane, b * b * w, b * w, b, 1}};
+    if (deep)
+        for (int d = 0; d < ORT_CL_AXES; d++) {
+            int64_t x = in_depth.x[d];
+            in_depth.x[d] = in_depth.y[d];
+            in_depth.y[d] = x;
+        }
+    ort_cl_move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), in_depth, 0, 0);
+    return ORT_OK;
+}
+
+static bool claim_blocks(const ort_graph *graph, const ort_node *node, const char **why)
+{
+    return ort_cl_rank(graph, node, 0) == 4;
+}
+
 const ort_cl_row ort_cl_moves_rows[] = {
+    {ONNX, "DepthToSpace", claim_blocks, emit_blocks, NULL},
+    {ONNX, "SpaceToDepth", claim_blocks, emit_blocks, NULL},
+    {ONNX, "Dropout", claim_alias, emit_alias, NULL},
     {ONNX, "Reshape", claim_alias, emit_alias, NULL},
     {ONNX, "Flatten", claim_alias, emit_alias, NULL},
     {ONNX, "Squeeze", claim_alias, emit_alias, NULL},

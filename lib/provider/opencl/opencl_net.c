@@ -210,6 +210,18 @@ static ort_status emit_global_mean(ort_cl_step *s, ort_error *err)
     return ORT_OK;
 }
 
+static ort_status emit_global_most(ort_cl_step *s, ort_error *err)
+{
+    const ort_fact *x = ort_cl_in(s, 0);
+    int64_t rows = ort_cl_dim(x, 0) * ort_cl_dim(x, 1), count = rows ? ort_cl_count(x) / rows : 0;
+    const int64_t grid[3] = {rows, 1, 1}, kept[] = {1, 1, 1, 1, 1, rows};
+    const int64_t all[] = {1, 1, 1, 1, 1, count};
+    const int64_t step[] = {0, 0, 0, 0, 0, count}, one[] = {0, 0, 0, 0, 0, 1};
+    ort_cl_launch_grid(s, "rows", "reduce_max", grid, NULL, "bbvvvvi", ort_cl_read(s, 0),
+                       ort_cl_write(s, 0), kept, step, all, one, count);
+    return ORT_OK;
+}
+
 static bool claim_planes(const ort_graph *graph, const ort_node *node, const char **why)
 {
     return ort_cl_rank(graph, node, 0) >= 2;
@@ -243,6 +255,7 @@ const ort_cl_row ort_cl_net_rows[] = {
     {ONNX, "MaxPool", claim_pool, emit_pool, NULL},
     {ONNX, "AveragePool", claim_pool, emit_pool, NULL},
     {ONNX, "GlobalAveragePool", claim_planes, emit_global_mean, NULL},
+    {ONNX, "GlobalMaxPool", claim_planes, emit_global_most, NULL},
     {ONNX, "BatchNormalization", claim_batch, emit_batch, NULL},
     {0},
 };

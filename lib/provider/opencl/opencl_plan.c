@@ -131,20 +131,33 @@ int ort_cl_read_strips(ort_cl_step *s, int input, const ort_cl_strips *x)
     return to;
 }
 
-int ort_cl_table(ort_cl_step *s, const int64_t *numbers, int64_t count)
+static int add_data(ort_cl_step *s, const void *data, size_t bytes)
 {
     cl_mem memory = NULL;
-    cl_int *ints = malloc((size_t)count * sizeof *ints + 1);
+    ort_cl_plan *p = s->plan;
+    return keep(p, ort_cl_upload(p->device, data, bytes, &memory, p->error))
+               ? add_memory(p, memory, true)
+               : 0;
+}
+
+int ort_cl_table(ort_cl_step *s, const int64_t *numbers, int64_t count)
+{
+    size_t bytes = (size_t)count * sizeof(cl_int);
+    cl_int *ints = malloc(bytes + 1);
     if (!ints) {
-        keep(s->plan, ort_error_memory(s->plan->error, (size_t)count * sizeof *ints));
+        keep(s->plan, ort_error_memory(s->plan->error, bytes));
         return 0;
     }
     for (int64_t i = 0; i < count; i++)
         ints[i] = (cl_int)numbers[i];
-    bool ok = keep(s->plan, ort_cl_upload(s->plan->device, ints, (size_t)count * sizeof *ints,
-                                          &memory, s->plan->error));
+    int buffer = add_data(s, ints, bytes);
     free(ints);
-    return ok ? add_memory(s->plan, memory, true) : 0;
+    return buffer;
+}
+
+int ort_cl_numbers(ort_cl_step *s, const float *numbers, int64_t count)
+{
+    return add_data(s, numbers, (size_t)count * sizeof *numbers);
 }
 
 int ort_cl_write(ort_cl_step *s, int output)

@@ -4,7 +4,9 @@
 #include "provider/opencl/opencl.h"
 
 static const ort_cl_row *const tables[] = {ort_cl_net_rows, ort_cl_math_rows, ort_cl_moves_rows,
-                                           ort_cl_norm_rows, ort_cl_attention_rows};
+                                           ort_cl_norm_rows, ort_cl_attention_rows,
+                                           ort_cl_take_rows, ort_cl_reduce_rows,
+                                           ort_cl_transpose_rows};
 
 static const ort_cl_row *row_of(const ort_op *op)
 {
@@ -29,9 +31,11 @@ static bool claim(void *device, const ort_graph *graph, const ort_node *node, co
     if (!row)
         return false;
     *why = "the element type isn't float";
-    if (!node->input_count || node->inputs[0] == ORT_ID_NONE || !is_float(graph, node->inputs[0]))
+    if (!node->input_count || node->inputs[0] == ORT_ID_NONE)
         return false;
-    for (int i = 0; i < node->output_count; i++)
+    if (!row->typed && !is_float(graph, node->inputs[0]))
+        return false;
+    for (int i = 0; i < node->output_count && !row->typed; i++)
         if (node->outputs[i] != ORT_ID_NONE && !is_float(graph, node->outputs[i]))
             return false;
     for (int i = 0; i < node->input_count + node->output_count; i++) {

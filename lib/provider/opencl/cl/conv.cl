@@ -311,3 +311,34 @@ __kernel void pool(__global const float *x, __global float *y, int depth, int he
         y[ox] = kind == 0 ? most : sum / count;
     }
 }
+
+/* What a transposed convolution's pixels add to each output: parts [channels * taps, pixels]. */
+__kernel void gather(__global const float *parts, __global const float *bias, __global float *y,
+                     int has_bias, int channels, int depth, int height, int width, int out_height,
+                     int out_width, int kd, int kh, int kw, int sd, int sy, int sx, int pd, int py,
+                     int px, int dd, int dy, int dx)
+{
+    int row = get_global_id(1), c = get_global_id(2) % channels;
+    size_t plane = get_global_id(2), pixels = (size_t)depth * height * width;
+    int od = row / out_height + pd, oy = row % out_height + py;
+    parts += plane * kd * kh * kw * pixels;
+    y += (plane * get_global_size(1) + row) * out_width;
+    ALONG(x, out_width) {
+        int ox = x + px;
+        float sum = has_bias ? bias[c] : 0.0f;
+        for (int d = 0; d < kd; d++)
+            for (int ky = 0; ky < kh; ky++)
+                for (int kx = 0; kx < kw; kx++) {
+                    int iz = od - d * dd, iy = oy - ky * dy, ix = ox - kx * dx;
+                    if (iz < 0 || iy < 0 || ix < 0 || iz % sd || iy % sy || ix % sx)
+                        continue;
+                    iz /= sd;
+                    iy /= sy;
+                    ix /= sx;
+                    if (iz < depth && iy < height && ix < width)
+                        sum += parts[((d * kh + ky) * kw + kx) * pixels +
+                                     ((size_t)iz * height + iy) * width + ix];
+                }
+        y[x] = sum;
+    }
+}

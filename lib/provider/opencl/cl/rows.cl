@@ -172,3 +172,116 @@ __kernel void attend(__global float *x, __global const void *mask, int kind, int
     for (int k = most > -INFINITY ? end : 0; k < count; k++)
         x[k] = 0.0f;
 }
+
+/* Elements of x from where row `row` of the kept axes begins, over the reduced axes: `value` of an
+ * element v changes `sum`; sums of every so many elements are added up apart. */
+#define REDUCE(name, start, value, join, result)                                                   \
+    __kernel void name(__global const float *x, __global float *out, int k0, int k1, int k2,       \
+                       int k3, int k4, int k5, int s0, int s1, int s2, int s3, int s4, int s5,     \
+                       int n0, int n1, int n2, int n3, int n4, int n5, int x0, int x1, int x2,     \
+                       int x3, int x4, int x5, int count)                                          \
+    {                                                                                              \
+        int row = get_global_id(0), at = row, from;                                                \
+        float whole = start;                                                                       \
+        from = at % k5 * s5; at /= k5;                                                             \
+        from += at % k4 * s4; at /= k4;                                                            \
+        from += at % k3 * s3; at /= k3;                                                            \
+        from += at % k2 * s2; at /= k2;                                                            \
+        from += at % k1 * s1; at /= k1;                                                            \
+        x += from + at * s0;                                                                       \
+        for (int i = 0; i < (n5 ? count / n5 : 0); i++) {                                          \
+            int r = i, p;                                                                          \
+            p = r % n4 * x4; r /= n4;                                                              \
+            p += r % n3 * x3; r /= n3;                                                             \
+            p += r % n2 * x2; r /= n2;                                                             \
+            p += r % n1 * x1; r /= n1;                                                             \
+            p += r * x0;                                                                           \
+            for (int j = 0; j < n5;) {                                                             \
+                float sum = start;                                                                 \
+                for (int end = min(j + BLOCK, n5); j < end; j++) {                                 \
+                    float v = x[p + j * x5];                                                       \
+                    sum = join(sum, value);                                                        \
+                }                                                                                  \
+                whole = join(whole, sum);                                                          \
+            }                                                                                      \
+        }                                                                                          \
+        out[row] = result;                                                                         \
+    }
+
+#define PLUS(a, b) ((a) + (b))
+#define TIMES(a, b) ((a) * (b))
+#define MOST(a, b) (isnan(a) || isnan(b) ? (a) + (b) : fmax(a, b))
+#define LEAST(a, b) (isnan(a) || isnan(b) ? (a) + (b) : fmin(a, b))
+
+REDUCE(reduce_sum, 0.0f, v, PLUS, whole)
+REDUCE(reduce_mean, 0.0f, v, PLUS, whole / count)
+REDUCE(reduce_max, -INFINITY, v, MOST, whole)
+REDUCE(reduce_min, INFINITY, v, LEAST, whole)
+REDUCE(reduce_prod, 1.0f, v, TIMES, whole)
+REDUCE(reduce_squares, 0.0f, v * v, PLUS, whole)
+REDUCE(reduce_l1, 0.0f, fabs(v), PLUS, whole)
+REDUCE(reduce_l2, 0.0f, v * v, PLUS, sqrt(whole))
+REDUCE(reduce_log_sum, 0.0f, v, PLUS, log(whole))
+
+/* Of `groups` groups of channels: (x - mean) / deviation * scale + bias, both by channel, or by
+ * group where `by_group`. */
+__kernel void group_norm(__global const float *x, __global const float *scale,
+                         __global const float *bias, __global float *out, int groups, int channels,
+                         int plane, int by_group, float epsilon)
+{
+    size_t row = get_global_id(0);
+    int group = row % groups, per_group = channels / groups, count = per_group * plane;
+    float sum, mean;
+    x += row * count;
+    out += row * count;
+    SUM(sum, count, LOAD(x + i), x[i]);
+    mean = sum / count;
+    SUM(sum, count, (LOAD(x + i) - mean) * (LOAD(x + i) - mean), (x[i] - mean) * (x[i] - mean));
+    float over = 1.0f / sqrt(sum / count + epsilon);
+    for (int c = 0; c < per_group; c++, x += plane, out += plane) {
+        int own = by_group ? group : group * per_group + c;
+        float factor = over * scale[own], shift = bias[own];
+        EACH_OF(plane, STORE((LOAD(x + i) - mean) * factor + shift, out + i),
+                out[i] = (x[i] - mean) * factor + shift);
+    }
+}
+
+/* x / root of the mean square * scale, of the sum of two where has_skip. */
+__kernel void rms_norm(__global const float *x, __global const float *skip,
+                       __global const float *more, __global const float *scale,
+                       __global float *out, __global float *whole, int has_skip, int has_more,
+                       int has_whole, int count, float epsilon)
+{
+    size_t at = get_global_id(0) * count;
+    float sum;
+    __global const float *in = x + at;
+    if (has_skip) {
+        __global float *to = (has_whole ? whole : out) + at;
+        EACH_OF(count,
+                STORE(LOAD(x + at + i) + LOAD(skip + at + i) + (has_more ? LOAD(more + i) : 0.0f),
+                      to + i),
+                to[i] = x[at + i] + skip[at + i] + (has_more ? more[i] : 0.0f));
+        in = to;
+    }
+    SUM(sum, count, LOAD(in + i) * LOAD(in + i), in[i] * in[i]);
+    float over = 1.0f / sqrt(sum / count + epsilon);
+    out += at;
+    EACH_OF(count, STORE(LOAD(in + i) * over * LOAD(scale + i), out + i),
+            out[i] = in[i] * over * scale[i]);
+}
+
+/* What LayerNormalization gives besides: mean and inverse deviation of each row. */
+__kernel void row_facts(__global const float *x, __global float *means, __global float *over,
+                        int has_means, int has_over, int count, float epsilon)
+{
+    size_t row = get_global_id(0);
+    float sum, mean;
+    x += row * count;
+    SUM(sum, count, LOAD(x + i), x[i]);
+    mean = sum / count;
+    SUM(sum, count, (LOAD(x + i) - mean) * (LOAD(x + i) - mean), (x[i] - mean) * (x[i] - mean));
+    if (has_means)
+        means[row] = mean;
+    if (has_over)
+        over[row] = 1.0f / sqrt(sum / count + epsilon);
+}

@@ -1,0 +1,69 @@
+/* kernel_times.c - a library for ORT_OPENCL_LIB that passes everything on to libOpenCL, and tells at
+ * the end how long kernels ran by their events: kernels of a run, nanoseconds of the run in
+ * which they took least, runs; to the file that KERNEL_TIMES names. A run ends with clFinish.
+ */
+#define _GNU_SOURCE
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MOST 100000
+
+static cl_event events[MOST];
+static int event_count;
+static long kernels, runs;
+static double least = 1e18; /* nanoseconds of the run whose kernels took least */
+
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+cl_command_queue clCreateCommandQueue(cl_context context, cl_device_id device,
+                                      cl_command_queue_properties properties, cl_int *code)
+{
+    return NEXT(clCreateCommandQueue)(context, device, properties | CL_QUEUE_PROFILING_ENABLE,
+                                      code);
+}
+
+cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint axes,
+                              const size_t *offset, const size_t *global, const size_t *local,
+                              cl_uint waits, const cl_event *list, cl_event *event)
+{
+    if (event || event_count == MOST)
+        return NEXT(clEnqueueNDRangeKernel)(queue, kernel, axes, offset, global, local, waits, list,
+                                            event);
+    event = &events[event_count++];
+    return NEXT(clEnqueueNDRangeKernel)(queue, kernel, axes, offset, global, local, waits, list,
+                                        event);
+}
+
+cl_int clFinish(cl_command_queue queue)
+{
+    double sum = 0;
+    cl_int code = NEXT(clFinish)(queue);
+    for (int i = 0; i < event_count; i++) {
+        cl_ulong begin = 0, end = 0;
+        clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_START, sizeof begin, &begin,
+                                NULL);
+        clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+        clReleaseEvent(events[i]);
+        sum += (double)(end - begin);
+    }
+    if (event_count) {
+        kernels = event_count;
+        runs++;
+        least = sum < least ? sum : least;
+    }
+    event_count = 0;
+    return code;
+}
+
+__attribute__((destructor)) static void tell(void)
+{
+    const char *path = getenv("KERNEL_TIMES");
+    FILE *file = path && runs ? fopen(path, "w") : NULL;
+    if (!file)
+        return;
+    fprintf(file, "%ld %.0f %ld\n", kernels, least, runs);
+    fclose(file);
+}

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""bench_opencl.py BIN SCRATCH MODEL...: what products and convolutions reach on OpenCL, and what its provider costs.
+
+Products of N x N and 3x3 convolutions, each as a chain of eight so that copies don't count: the least of the runs,
+GFLOP/s, and percent of the peak that the same cores were measured to have beside it (goals 35 and 30 % on PoCL).
+CLBlast's untuned default stands beside the products where its library is installed (libclblast-dev).
+Then models, all on the device: the least run, the sum of their kernels by the device's events, what is
+between the two (goal: at most 5 % where kernels take 20 ms or more), and microseconds for each kernel.
+A device that is this machine's processor says nothing about a GPU. Exit status 0 whatever was reached.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper, save
+
+BIN, SCRATCH = map(pathlib.Path, sys.argv[1:3])
+HERE = pathlib.Path(__file__).resolve().parent.parent
+SECONDS = os.environ.get("SECONDS_EACH", "1")
+CHAIN = 8
+
+
+def profile(path, **environment):
+    done = subprocess.run([BIN / "ort-profile", "--provider", "opencl:cost=off,cpu", path, "--json", "--seconds", SECONDS],
+                          capture_output=True, text=True, env=dict(os.environ, **environment))
+    if done.returncode:
+        sys.exit(f"{path}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def chain(op, shape, weight, **attributes):
+    """The path of a model of CHAIN nodes, whose results have the shape of their input."""
+    random = np.random.default_rng(1)
+    weights = [numpy_helper.from_array((random.standard_normal(weight) / np.sqrt(np.prod(weight[1:]))).astype(np.float32),
+                                       f"w{i}") for i in range(CHAIN)]
+    nodes = [helper.make_node(op, [f"x{i}", f"w{i}"], [f"x{i + 1}"], **attributes) for i in range(CHAIN)]
+    graph = helper.make_graph(nodes, "chain", [helper.make_tensor_value_info("x0", TensorProto.FLOAT, shape)],
+                              [helper.make_tensor_value_info(f"x{CHAIN}", TensorProto.FLOAT, shape)], weights)
+    path = SCRATCH / "chain.onnx"
+    save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return path
+
+
+def rate(path, flops):
+    report = profile(path)
+    ms = report["latency_ms"]["min"] / CHAIN
+    peak = report["machine"]["peak_gflops"]
+    return ms, flops / ms / 1e6, 100 * flops / ms / 1e6 / peak
+
+
+def clblast(sizes):
+    program = SCRATCH / "clblast"
+    built = subprocess.run(["cc", "-O2", HERE / "bench/opencl/clblast.c", "-o", program, "-lclblast", "-lOpenCL"],
+                           capture_output=True, text=True)
+    if built.returncode:
+        print("CLBlast isn't here (libclblast-dev): its column is empty\n")
+        return {}
+    done = subprocess.run([program, *map(str, sizes)], capture_output=True, text=True)
+    return {int(n): float(ms) for n, ms in (line.split() for line in done.stdout.splitlines())}
+
+
+def main():
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    sizes = (512, 1024, 2048)
+    theirs = clblast(sizes)
+    print("| product | ms | GFLOP/s | of peak | CLBlast ms | its GFLOP/s |\n| --- | --: | --: | --: | --: | --: |")
+    for n in sizes:
+        ms, gflops, share = rate(chain("MatMul", [n, n], [n, n]), 2 * n ** 3)
+        own = theirs.get(n, 0)
+        print(f"| {n} x {n} x {n} | {ms:.2f} | {gflops:.1f} | {share:.0f} % | " +
+              (f"{own:.2f} | {2 * n ** 3 / own / 1e6:.1f} |" if own > 0 else "| |"))
+    print("\n| 3x3 convolution | ms | GFLOP/s | of peak |\n| --- | --: | --: | --: |")
+    for channels, side in ((64, 56), (128, 28), (256, 14), (512, 7)):
+        path = chain("Conv", [1, channels, side, side], [channels, channels, 3, 3], pads=[1, 1, 1, 1])
+        ms, gflops, share = rate(path, 2 * 9 * channels ** 2 * side ** 2)
+        print(f"| {channels} channels, {side} x {side} | {ms:.3f} | {gflops:.1f} | {share:.0f} % |")
+    library, times = SCRATCH / "kernel_times.so", SCRATCH / "kernel_times"
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", HERE / "bench/opencl/kernel_times.c", "-o", library, "-lOpenCL"],
+                   check=True)
+    print("\n| model | run ms | kernels ms | over | kernels | us each |\n| --- | --: | --: | --: | --: | --: |")
+    for path in sys.argv[3:]:
+        times.unlink(missing_ok=True)
+        report = profile(path, ORT_OPENCL_LIB=str(library), KERNEL_TIMES=str(times))
+        ms = report["latency_ms"]["min"]
+        count, ns, _ = (float(n) for n in times.read_text().split())
+        over = f"{100 * (ms - ns / 1e6) / (ns / 1e6):.1f} %"
+        print(f"| {pathlib.Path(path).parent.name} | {ms:.2f} | {ns / 1e6:.2f} | {over} | {count:.0f} | "
+              f"{1e3 * ms / count:.1f} |")
+
+
+if __name__ == "__main__":
+    main()

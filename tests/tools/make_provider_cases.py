@@ -1,0 +1,145 @@
+"""Node tests for what ONNX's own can't ask of a provider, as folders that tests/onnx/conformance runs.
+
+usage: make_provider_cases.py CONFORMANCE OUT
+
+Two kinds. Tests of ONNX whose shapes, axes, indices or bounds are inputs of the graph, with these as constants: that
+is how models have them, and a provider wants to know them when it makes its plan. And operators of com.microsoft,
+casts and forms that have no test: the expected values are onnxruntime's.
+"""
+import json
+import pathlib
+import shutil
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+FIXED = ("Pad", "Gather", "Resize", "Slice", "Clip", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd",
+         "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare", "Expand", "Reshape", "Squeeze", "Unsqueeze", "Split")
+MS = "com.microsoft"
+
+
+def write(folder, meta, model, inputs, outputs):
+    sets = folder / "test_data_set_0"
+    sets.mkdir(parents=True)
+    onnx.save(model, folder / "model.onnx")
+    (folder / "meta.json").write_text(json.dumps(meta))
+    for kind, values in (("input", inputs), ("output", outputs)):
+        for i, value in enumerate(values):
+            (sets / f"{kind}_{i}.pb").write_bytes(numpy_helper.from_array(value).SerializeToString())
+
+
+def fix(source, out):
+    """The test with all inputs but the first as constants; False where that is no test of floats."""
+    meta = json.loads((source / "meta.json").read_text())
+    model = onnx.load(source / "model.onnx")
+    sets = source / "test_data_set_0"
+    if len(model.graph.input) < 2:
+        return False
+    own, *others = model.graph.input
+    if meta["op"] not in FIXED or own.type.tensor_type.elem_type != TensorProto.FLOAT:
+        return False
+    for i, value in enumerate(others, 1):
+        tensor = onnx.load_tensor(sets / f"input_{i}.pb")
+        tensor.name = value.name
+        model.graph.initializer.append(tensor)
+        model.graph.input.remove(value)
+    folder = out / (source.name + "_fixed")
+    (folder / "test_data_set_0").mkdir(parents=True)
+    onnx.save(model, folder / "model.onnx")
+    shutil.copy(source / "meta.json", folder)
+    for path in (sets / "input_0.pb", *sets.glob("output_*.pb")):
+        shutil.copy(path, folder / "test_data_set_0")
+    return True
+
+
+random = np.random.default_rng(21)
+
+
+def floats(*shape):
+    return random.standard_normal(shape).astype(np.float32)
+
+
+CASES = [  # name, domain, operator, inputs (constants behind |), attributes, outputs
+    ("fused_conv_relu", MS, "FusedConv", [floats(1, 5, 9, 37), "|", floats(7, 5, 3, 3), floats(7)],
+     dict(activation="Relu", pads=[1, 1, 1, 1])),
+    ("fused_conv_sum", MS, "FusedConv", [floats(2, 4, 6, 6), "|", floats(8, 4, 1, 1), floats(8), floats(2, 8, 6, 6)],
+     dict(activation="Relu")),
+    ("fused_conv_leaky", MS, "FusedConv", [floats(1, 6, 20, 20), "|", floats(9, 2, 3, 5), floats(9)],
+     dict(activation="LeakyRelu", activation_params=[0.1], group=3, strides=[2, 1], dilations=[1, 2])),
+    ("fused_conv_clip", MS, "FusedConv", [floats(1, 16, 15, 15), "|", floats(16, 1, 3, 3), floats(16)],
+     dict(activation="Clip", activation_params=[0.0, 6.0], group=16, strides=[2, 2], pads=[1, 1, 0, 0])),
+    ("conv_deep", "", "Conv", [floats(1, 70, 7, 7), "|", floats(33, 70, 3, 3), floats(33)], dict(pads=[1, 1, 1, 1])),
+    ("conv_computed", "", "Conv", [floats(1, 5, 40), floats(12, 5, 4)], dict(strides=[3])),
+    ("conv_volume", "", "Conv", [floats(2, 3, 4, 6, 40), "|", floats(5, 3, 2, 3, 3)],
+     dict(pads=[0, 1, 1, 1, 1, 1], strides=[1, 2, 1])),
+    ("conv_transpose_groups", "", "ConvTranspose", [floats(2, 4, 5, 6), "|", floats(4, 3, 3, 3), floats(6)],
+     dict(group=2, strides=[2, 2], pads=[1, 0, 1, 1], output_padding=[1, 0])),
+    ("gemm_wide", "", "Gemm", [floats(37, 300), "|", floats(101, 300), floats(101)], dict(transB=1, alpha=0.5, beta=2.0)),
+    ("gemm_turned", "", "Gemm", [floats(130, 19), floats(130, 64), floats(19, 1)], dict(transA=1)),
+    ("matmul_batches", "", "MatMul", [floats(3, 2, 17, 140), floats(2, 140, 33)], {}),
+    ("fused_gemm", MS, "FusedGemm", [floats(9, 40), "|", floats(40, 70), floats(70)], dict(activation="Relu")),
+    ("fused_matmul", MS, "FusedMatMul", [floats(2, 3, 8, 16), floats(2, 3, 24, 16)], dict(transB=1, alpha=0.25)),
+    ("bias_gelu", MS, "BiasGelu", [floats(3, 50), floats(50)], {}),
+    ("fast_gelu", MS, "FastGelu", [floats(3, 50)], {}),
+    ("gelu", MS, "Gelu", [floats(3, 50)], {}),
+    ("quick_gelu", MS, "QuickGelu", [floats(3, 50)], dict(alpha=1.3)),
+    ("simplified_norm", "", "SimplifiedLayerNormalization", [floats(5, 40), "|", floats(40)], dict(epsilon=1e-5)),
+    ("skip_norm", MS, "SkipLayerNormalization", [floats(2, 5, 40), floats(2, 5, 40), floats(40), floats(40), floats(40)],
+     dict(epsilon=1e-5)),
+    ("fused_attention", MS, "Attention", [floats(2, 9, 24), "|", floats(24, 72), floats(72)], dict(num_heads=3)),
+    ("fused_attention_causal", MS, "Attention", [floats(2, 9, 24), "|", floats(24, 72), floats(72)],
+     dict(num_heads=3, unidirectional=1)),
+    ("fused_attention_mask", MS, "Attention", [floats(2, 5, 24), "|", floats(24, 72), floats(72),
+                                               np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], np.int32)], dict(num_heads=3)),
+    ("multi_head", MS, "MultiHeadAttention", [floats(2, 7, 32), floats(2, 9, 32), floats(2, 9, 32)], dict(num_heads=4)),
+    ("resize_linear", "", "Resize", [floats(1, 3, 11, 13), "|", None, np.array([1, 1, 1.7, 0.6], np.float32)],
+     dict(mode="linear")),
+    ("softmax_axis", "", "Softmax", [floats(2, 70, 5)], dict(axis=1)),
+    ("reduce_middle", "", "ReduceMean", [floats(3, 150, 7, 2), "|", np.array([1, 3], np.int64)], dict(keepdims=0)),
+    *((f"cast_{np.dtype(a).name}_{np.dtype(b).name}", "", "Cast", [(floats(2, 30) * 9).astype(a)],
+       dict(to=helper.np_dtype_to_tensor_dtype(np.dtype(b))))
+      for a, b in [(np.float32, np.int32), (np.float32, np.int64), (np.float32, np.bool_), (np.int32, np.float32),
+                   (np.int64, np.float32), (np.bool_, np.float32), (np.int64, np.int32), (np.int32, np.int64)]),
+]
+
+
+def make_case(out, name, domain, op, inputs, attributes):
+    names, graph_inputs, constants, values, fixed = [], [], [], [], False
+    for i, value in enumerate(inputs):
+        if isinstance(value, str):
+            fixed = True
+            continue
+        names.append("" if value is None else f"x{i}")
+        if value is None:
+            continue
+        if fixed:
+            constants.append(numpy_helper.from_array(value, names[-1]))
+        else:
+            values.append(value)
+            graph_inputs.append(helper.make_tensor_value_info(
+                names[-1], helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
+    node = helper.make_node(op, names, ["y"], domain=domain, **attributes)
+    kind = attributes["to"] if op == "Cast" else TensorProto.FLOAT
+    graph = helper.make_graph([node], name, graph_inputs, [helper.make_tensor_value_info("y", kind, None)], constants)
+    model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid(MS, 1)])
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    outputs = session.run(None, {i.name: v for i, v in zip(session.get_inputs(), values)})
+    meta = dict(op=op, domain=domain or "ai.onnx", kind="node", folder="", rtol=1e-3, atol=1e-5)
+    write(out / name, meta, model, values, outputs)
+
+
+def main():
+    conformance, out = map(pathlib.Path, sys.argv[1:])
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    fixed = sum(fix(source, out) for source in sorted(conformance.glob("test_*")) if (source / "meta.json").exists())
+    for case in CASES:
+        make_case(out, *case)
+    print(f"make_provider_cases: {fixed} tests with constants, {len(CASES)} cases in {out}")
+
+
+if __name__ == "__main__":
+    main()
