@@ -1,5 +1,5 @@
-/* kernel_times.c - a library for ORT_OPENCL_LIB that passes everything on to libOpenCL, and tells at
- * the end how long kernels ran by their events: kernels of a run, nanoseconds of the run in
+/* kernel_times.c - a library for ORT_OPENCL_LIB that passes everything on to libOpenCL, and tells
+ * at the end how long kernels ran by their events: kernels of a run, nanoseconds of the run in
  * which they took least, runs; to the file that KERNEL_TIMES names. A run ends with clFinish.
  */
 #define _GNU_SOURCE
