@@ -111,6 +111,51 @@ typedef struct ort_blocked_place {
     float part;
 } ort_blocked_place;
 
+/* Convolutions on tiles of bfloat16 (amx): each float is the sum of three thirds
+ * (kernel/amx/thirds.h). Steps of 32 channels, the last one of 16 where blocks are odd. The input
+ * lies as [step][3][pixel][64 bytes], a panel of weights, of one or two vectors of output channels,
+ * as [tap][step][tiles of ORT_BLOCKED_TILE_BYTES]. */
+enum {
+    ORT_BLOCKED_TILE = 16,          /* pixels of a tile at most; so many may be read beyond */
+    ORT_BLOCKED_TILE_BYTES = 1024,  /* of one vector of weights; a step has so many of them: */
+    ORT_BLOCKED_WHOLE_TILES = 3,
+    ORT_BLOCKED_HALF_TILES = 2,
+};
+
+/* Pixels, `step` floats apart, of all blocks into thirds. */
+typedef struct ort_blocked_split {
+    const float *x;
+    int64_t x_block, step, blocks, count;
+    char *to;
+    int64_t third; /* bytes from one third of a pixel to the next */
+} ort_blocked_split;
+
+/* Panels over `rows` output rows of `width` pixels, `pitch` pixels of `x` apart. Tiles of `tile`
+ * pixels each begin in a row and end with it; or, `gaps`, follow one another through all rows and
+ * what lies between them, which is nobody's. */
+typedef struct ort_blocked_tiled {
+    const char *x;         /* of the pixel under tap 0 of the first output pixel */
+    int64_t third;         /* as in the split */
+    int64_t step;          /* bytes from an output pixel to the next */
+    const int64_t *offset; /* bytes, of each tap */
+    int64_t taps, blocks;  /* of input channels */
+    const ort_blocked_split *split; /* done meanwhile: x is its `to`, rows and taps 1, `step` 64;
+                                       NULL: x is there */
+    const char *w;         /* of the first panel */
+    int64_t vectors;       /* of all panels */
+    int64_t rows, width, pitch;
+    int tile;              /* at most ORT_BLOCKED_TILE */
+    bool gaps;
+    ort_blocked_out out;   /* rows follow one another; nothing is accumulated */
+} ort_blocked_tiled;
+
+/* Bytes of the weights of one vector. */
+static inline int64_t ort_blocked_tiled_bytes(int64_t taps, int64_t blocks)
+{
+    return taps * ORT_BLOCKED_TILE_BYTES *
+           (blocks / 2 * ORT_BLOCKED_WHOLE_TILES + blocks % 2 * ORT_BLOCKED_HALF_TILES);
+}
+
 typedef struct ort_blocked_kernels {
     int block, vector;
     int pixels; /* of the largest micro tile of conv that is two vectors wide */
@@ -126,6 +171,13 @@ typedef struct ort_blocked_kernels {
     void (*winograd_filter)(const float *g, int64_t channels, int64_t width, float *u);
     void (*winograd_input)(const ort_blocked_tiles *tiles);
     void (*winograd_output)(const ort_blocked_tiles *tiles);
+    /* NULL: the tier has no tiles. split, pack (from a panel of pack_panel) and a conv that splits:
+     * false where an element is too large or not finite, or all are too small; then the sums aren't
+     * those of floats. unpack is the inverse of pack, but for such. */
+    bool (*tiled_split)(const ort_blocked_split *split);
+    bool (*tiled)(const ort_blocked_tiled *conv);
+    bool (*tiled_pack)(const float *panel, int64_t channels, int64_t taps, int vectors, char *w);
+    void (*tiled_unpack)(const char *w, int64_t channels, int64_t taps, int vectors, float *panel);
     void (*depthwise)(const ort_blocked_band *band);
     void (*max_pool)(const ort_blocked_band *band); /* NaN wins; an empty window is -inf */
     void (*average_pool)(const ort_blocked_each *each);
@@ -153,5 +205,6 @@ typedef struct ort_blocked_kernels {
 void ort_blocked_plug_scalar(ort_blocked_kernels *of8, ort_blocked_kernels *of16);
 void ort_blocked_plug_avx2(ort_blocked_kernels *of8, ort_blocked_kernels *of16);
 void ort_blocked_plug_avx512(ort_blocked_kernels *of8, ort_blocked_kernels *of16);
+void ort_blocked_plug_amx(ort_blocked_kernels *of8, ort_blocked_kernels *of16);
 
 #endif

@@ -68,8 +68,8 @@ static const ort_kernel_tier tiers[] = {
     {"vnni", has_vnni, ort_gemm_plug_vnni, no_math, no_codes, no_blocked, ort_bytes_plug_vnni,
      16},
 #ifdef ORT_KERNEL_AMX /* the assembler knows its instructions */
-    {"amx", has_amx, ort_gemm_plug_amx, no_math, no_codes, no_blocked, ort_bytes_plug_amx,
-     16},
+    {"amx", has_amx, ort_gemm_plug_amx, no_math, no_codes, ort_blocked_plug_amx,
+     ort_bytes_plug_amx, 16},
 #endif
 #endif
 };

@@ -6,6 +6,8 @@
  *               their padding, then every tap is a constant offset.
  *   depthwise   a task is some output rows of one block of channels.
  *
+ * Others run on tiles (conv_tiled.c) or through Winograd's (winograd.c).
+ *
  * Long sums are cut along the input channels, so that the weights of a call stay in the cache and
  * rounding errors small; the cut depends on the filter alone.
  */
@@ -15,6 +17,7 @@
 
 #include "base/checked.h"
 #include "op/blocked/blocked_op.h"
+#include "op/blocked/conv_tiled.h"
 #include "op/blocked/winograd.h"
 
 enum {
@@ -264,8 +267,11 @@ ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
     if (s->group > 1 && !s->depthwise && !whole)
         return ort_prep_fail(p, err, "groups aren't whole blocks");
     s->winograd = ort_winograd_pays(p, s);
+    s->tiled = !s->winograd && ort_conv_tiled_pays(p, s);
     ORT_TRY(fill_slopes(p, s, err));
-    ORT_TRY(s->winograd ? ort_winograd_pack(p, s, w, err) : pack(p, s, w, err));
+    ORT_TRY(s->winograd ? ort_winograd_pack(p, s, w, err)
+            : s->tiled  ? ort_conv_tiled_pack(p, s, w, err)
+                        : pack(p, s, w, err));
     return pack_bias(p, s, err);
 }
 
@@ -369,6 +375,8 @@ ort_status ort_blocked_conv_shape(ort_shaping *sh, ort_error *err)
         return ORT_OK;
     if (s->winograd)
         return ort_winograd_shape(sh, &p->in, &p->out, &p->w, err);
+    if (s->tiled)
+        return ort_conv_tiled_shape(sh, &p->in, &p->out, &p->w, err);
     ort_blocked_turn_column(&p->w);
     p->cut.vectors = (s->maps / s->group + s->block - 1) / s->block * s->block / s->k->vector;
     if (s->plain)
@@ -592,6 +600,8 @@ ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
         return ORT_OK;
     if (s->winograd)
         return ort_winograd_run(call, err);
+    if (s->tiled)
+        return ort_conv_tiled_run(call, err);
     if (s->depthwise)
         ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * p->cut.row_blocks),
                           task_depthwise, &j);

@@ -22,6 +22,8 @@ typedef struct ort_blocked_state {
     /* Conv */
     bool plain, depthwise;  /* plain: the input isn't blocked */
     bool winograd;          /* w holds transformed filters */
+    bool tiled;             /* w holds thirds of bfloat16 (conv_tiled.h) */
+    bool tiled_floats;      /* ... or floats in their place */
     int64_t group, maps, channels; /* channels of one group; maps: real outputs, all groups */
     int64_t kernel[2];
     ort_epilogue epilogue;

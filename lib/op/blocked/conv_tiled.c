@@ -1,0 +1,462 @@
+/* conv_tiled.c - convolutions of the blocked layout on tiles, each float as three thirds of
+ * bfloat16 (kernel/blocked.h, ort_blocked_tiled).
+ *
+ * A task is a strip of output rows by some vectors of output channels of one image and group. It
+ * splits the input rows under its strip once, with their padding, into thirds pixel by pixel; every
+ * tap and every output finds them there. Rows lie by their place under the stride, so that pixels
+ * of output rows are lines of even steps. A 1x1 window splits what its strides take. Without
+ * strides its strip is one line of pixels, split while the first panel is multiplied.
+ *
+ * Strips follow from sizes alone. One whose elements don't fit (infinite, NaN, very large, or all
+ * of them tiny: thirds.h) is computed in floats, of weights that their thirds give back, so that
+ * such elements spread as they do elsewhere; the other strips are not, with any number of threads.
+ * A filter with such weights keeps them as floats.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/blocked/conv_tiled.h"
+
+enum {
+    PIXEL_BYTES = 64,          /* of a third */
+    THIRDS = 3,
+    COPY_BYTES = 768 << 10,    /* of a strip: a part of the second-level cache, as its weights */
+    NEAR_BYTES = 1 << 20,      /* that the second-level cache keeps beside others */
+    LEAST_PIXELS = 16,
+    UNKNOWN_EXTENT = 32,
+    TASKS_A_THREAD = 3,
+    LEAST_TILE_CYCLES = 10,    /* of a product, however few pixels its tile has */
+};
+
+typedef struct tiled_plan {
+    ort_blocked_dims in, out;
+    ort_window w;            /* flat: strips are its rows */
+    bool flat;               /* 1x1, nothing padded */
+    int64_t group_blocks, vectors; /* of one group: input blocks, output vectors */
+    int64_t rows, strips;    /* output rows of a strip; strips of an image */
+    int64_t pitch, row;      /* pixels: from an output row to the next; of a split row */
+    int64_t phase_rows;      /* split rows of each place under the stride */
+    int64_t third;           /* bytes of one */
+    int64_t *offset;         /* of each tap */
+    int64_t panel_at;        /* in a thread's scratch: weights as floats */
+} tiled_plan;
+
+static int64_t taps_of(const ort_blocked_state *s)
+{
+    return s->kernel[0] * s->kernel[1];
+}
+
+static int64_t blocks_of(const ort_blocked_state *s, int64_t channels)
+{
+    return ort_blocked_count(channels, s->block);
+}
+
+/* ---- prepare */
+
+/* Extents of a blocked tensor's planes, along the strides; unknown ones are middling. */
+static double pixels_of(const ort_type *t, const ort_window_spec *strided)
+{
+    double pixels = 1;
+    for (int i = 2; i + 1 < t->rank; i++) {
+        const double extent = ort_dim_known(t->dim[i]) ? (double)t->dim[i].size : UNKNOWN_EXTENT;
+        pixels *= extent * (strided ? (double)strided->stride[i - 2] : 1);
+    }
+    return pixels;
+}
+
+/* Cycles of both ways for an output pixel, measured: products; splitting what a window and its
+ * stride go over; finishing sums, which costs more beyond the second-level cache; and weights that
+ * come from beyond it for few pixels, half as many bytes again as floats are. */
+static bool is_faster(const ort_blocked_state *s, const ort_type *y)
+{
+    const double maps = (double)(s->maps / s->group), taps = (double)(s->kernel[0] * s->kernel[1]);
+    const double products = (double)s->channels * taps * maps, pixels = pixels_of(y, NULL);
+    const double over = pixels_of(y, taps > 1 ? &s->spec : NULL) / pixels;
+    const bool far = pixels * maps * sizeof(float) > NEAR_BYTES;
+    double floats = products / 30;
+    double tiled = products * 0.0189 + (double)s->channels * over * 0.6 + maps * (far ? 0.8 : 0.4);
+    if (products * sizeof(float) > 2 * NEAR_BYTES)
+        tiled += products * 0.75 / pixels;
+    return tiled < 0.92 * floats && pixels >= LEAST_PIXELS;
+}
+
+bool ort_conv_tiled_pays(const ort_prep *p, const ort_blocked_state *s)
+{
+    const ort_type *t = &p->out[0]->type;
+    return s->k->tiled && !p->math_strict && !s->plain && !s->depthwise && s->inner &&
+           t->kind == ORT_TYPE_TENSOR && t->rank >= 4 && is_faster(s, t);
+}
+
+/* What lies behind the panels of a filter. */
+typedef struct panels_tail {
+    int64_t floats; /* the panels hold floats: not every weight has thirds */
+} panels_tail;
+
+static int64_t panel_bytes(const ort_blocked_state *s, int64_t vectors)
+{
+    return vectors * ort_blocked_tiled_bytes(taps_of(s), blocks_of(s, s->channels));
+}
+
+/* Panels of two vectors, the last one may be one. A panel of floats takes less than its thirds. */
+static bool pack_group(const ort_blocked_state *s, const char *w, bool floats, float *near,
+                       char *out)
+{
+    const int64_t maps = s->maps / s->group, taps = taps_of(s), depth = s->channels * taps;
+    const int64_t vectors = blocks_of(s, maps);
+    bool fits = true;
+    for (int64_t v = 0; v < vectors && fits; v += 2) {
+        const int64_t first = v * s->block, count = ort_min_i64(2, vectors - v);
+        const int64_t width = count * s->block, real = ort_min_i64(width, maps - first);
+        s->k->pack_panel(w + first * depth * (int64_t)sizeof(float), depth, real, width,
+                         s->channels, taps, floats ? (float *)(void *)out : near);
+        fits = floats || s->k->tiled_pack(near, s->channels, taps, (int)count, out);
+        out += panel_bytes(s, count);
+    }
+    return fits;
+}
+
+static bool pack_groups(const ort_blocked_state *s, const char *w, bool floats, float *near,
+                        char *out)
+{
+    const int64_t bytes = s->maps / s->group * s->channels * taps_of(s) * (int64_t)sizeof(float);
+    bool fits = true;
+    for (int64_t g = 0; g < s->group && fits; g++)
+        fits = pack_group(s, w + g * bytes, floats, near, out + g * s->group_floats * 4);
+    return fits;
+}
+
+ort_status ort_conv_tiled_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w,
+                               ort_error *err)
+{
+    const int64_t depth = s->channels * taps_of(s);
+    const int64_t bytes = panel_bytes(s, blocks_of(s, s->maps / s->group));
+    const size_t near_bytes = (size_t)(2 * s->block * depth) * sizeof(float);
+    s->group_floats = bytes / (int64_t)sizeof(float);
+    bool fill;
+    char *out = ort_prep_pack(p, "thirds", 1u << 1,
+                              (size_t)(s->group * bytes) + sizeof(panels_tail), &fill);
+    if (!out)
+        return ort_error_memory(err, (size_t)(s->group * bytes));
+    panels_tail *tail = (panels_tail *)(void *)(out + s->group * bytes);
+    s->w = (const float *)(const void *)out;
+    s->tiled_floats = !fill && tail->floats;
+    ort_prep_absorb(p, 1);
+    if (!fill)
+        return ORT_OK;
+    float *near = malloc(near_bytes); /* stays in the cache */
+    if (!near)
+        return ort_error_memory(err, near_bytes);
+    s->tiled_floats = !pack_groups(s, w->data, false, near, out);
+    tail->floats = s->tiled_floats;
+    if (s->tiled_floats)
+        pack_groups(s, w->data, true, near, out);
+    free(near);
+    return ORT_OK;
+}
+
+/* ---- shape */
+
+/* A 1x1 window without strides: a strip is a stretch of the plane. */
+static bool is_line(const tiled_plan *p)
+{
+    return p->flat && p->w.stride[0] == 1 && p->w.stride[1] == 1;
+}
+
+/* Split rows of each place under the stride, under `rows` output rows. */
+static int64_t phase_rows(const tiled_plan *p, int64_t rows)
+{
+    const int64_t stride = p->flat ? 1 : p->w.stride[0];
+    const int64_t under = p->flat ? rows : (rows - 1) * stride + ort_blocked_reach(&p->w, 0);
+    return (under + stride - 1) / stride;
+}
+
+static int64_t third_bytes(const tiled_plan *p, int64_t rows)
+{
+    return phase_rows(p, rows) * (p->flat ? 1 : p->w.stride[0]) * p->row * PIXEL_BYTES;
+}
+
+static int64_t copy_bytes(const tiled_plan *p, int64_t rows)
+{
+    return (p->group_blocks + 1) / 2 * THIRDS * third_bytes(p, rows);
+}
+
+/* Where row r of those under a strip lies, in pixels. */
+static int64_t place_of(const tiled_plan *p, int64_t r)
+{
+    return (r % p->w.stride[0] * p->phase_rows + r / p->w.stride[0]) * p->row;
+}
+
+/* 1x1 without strides: strips are pieces of the plane, each one row. */
+static void plan_pieces(tiled_plan *p)
+{
+    ort_window *w = &p->w;
+    const int64_t pixel = (p->group_blocks + 1) / 2 * THIRDS * PIXEL_BYTES;
+    const int64_t strips = ort_max_i64(1, p->out.plane * pixel / COPY_BYTES);
+    const int64_t tiles = (p->out.plane + strips * ORT_BLOCKED_TILE - 1) /
+                          (strips * ORT_BLOCKED_TILE);
+    w->out[1] = w->in[1] = ort_min_i64(tiles * ORT_BLOCKED_TILE, p->out.plane);
+    w->out[0] = w->in[0] = (p->out.plane + w->out[1] - 1) / w->out[1];
+    p->rows = 1;
+}
+
+static void plan_strips(tiled_plan *p)
+{
+    ort_window *w = &p->w;
+    const int64_t reach = (w->out[1] - 1) * w->stride[1] + ort_blocked_reach(w, 1);
+    p->pitch = p->flat ? w->out[1] : (reach + w->stride[1] - 1) / w->stride[1];
+    p->row = p->pitch * (p->flat ? 1 : w->stride[1]);
+    if (p->rows == 0) {
+        int64_t strips = 1;
+        for (p->rows = w->out[0]; p->rows > 1 && copy_bytes(p, p->rows) > COPY_BYTES; strips++)
+            p->rows = (w->out[0] + strips - 1) / strips;
+    }
+    p->strips = (w->out[0] + p->rows - 1) / p->rows;
+    p->phase_rows = phase_rows(p, p->rows);
+    p->third = third_bytes(p, p->rows);
+}
+
+ort_status ort_conv_tiled_shape(ort_shaping *sh, const ort_blocked_dims *in,
+                                const ort_blocked_dims *out, const ort_window *w, ort_error *err)
+{
+    const ort_blocked_state *s = sh->state;
+    const int64_t taps = taps_of(s);
+    tiled_plan *p = ort_arena_alloc(sh->arena, sizeof *p);
+    int64_t *offset = ort_arena_array(sh->arena, (size_t)taps, sizeof *offset);
+    if (!p || !offset)
+        return ort_error_memory(err, sizeof *p + (size_t)taps * sizeof *offset);
+    *p = (tiled_plan){.in = *in, .out = *out, .w = *w, .offset = offset};
+    ort_blocked_turn_column(&p->w);
+    w = &p->w;
+    p->group_blocks = blocks_of(s, s->channels);
+    p->vectors = blocks_of(s, s->maps / s->group);
+    p->flat = taps == 1 && !w->begin[0] && !w->begin[1] && !w->end[0] && !w->end[1];
+    if (is_line(p))
+        plan_pieces(p);
+    plan_strips(p);
+    for (int64_t t = 0; t < taps; t++)
+        offset[t] = p->flat ? 0
+                            : (place_of(p, t / w->kernel[1] * w->dilation[0]) +
+                               t % w->kernel[1] * w->dilation[1]) * PIXEL_BYTES;
+    const int64_t beyond = ORT_BLOCKED_TILE * PIXEL_BYTES * (p->flat ? 1 : w->stride[1]);
+    p->panel_at = (copy_bytes(p, p->rows) + beyond) / (int64_t)sizeof(float);
+    sh->thread_bytes = (size_t)(p->panel_at + 2 * s->block * s->channels * taps) * sizeof(float);
+    sh->plan_state = p;
+    return ORT_OK;
+}
+
+/* ---- run */
+
+typedef struct tiled_job {
+    ort_call *call;
+    const ort_blocked_state *s;
+    const tiled_plan *p;
+    const float *x, *z;
+    float *y;
+    int64_t task_vectors, vector_blocks;
+} tiled_job;
+
+typedef struct tiled_task { /* what a task number stands for */
+    int64_t image, group, first_vector, vectors, first_row, rows, pixel, pixels;
+    const float *x;         /* the group's blocks of the image */
+    char *copy;
+} tiled_task;
+
+static tiled_task task_at(const tiled_job *j, size_t number, int thread)
+{
+    const tiled_plan *p = j->p;
+    int64_t index = (int64_t)number, row = index % p->strips * p->rows;
+    int64_t vector = (index /= p->strips) % j->vector_blocks * j->task_vectors;
+    tiled_task t = {.group = (index /= j->vector_blocks) % j->s->group,
+                    .first_vector = vector,
+                    .vectors = ort_min_i64(j->task_vectors, p->vectors - vector),
+                    .first_row = row,
+                    .rows = ort_min_i64(p->rows, p->w.out[0] - row),
+                    .pixel = row * p->w.out[1],
+                    .copy = ort_call_scratch(j->call, thread)};
+    t.image = index / j->s->group;
+    t.pixels = ort_min_i64(t.rows * p->w.out[1], p->out.plane - t.pixel);
+    t.x = j->x + (t.image * p->in.blocks + t.group * p->group_blocks) * p->in.plane * j->s->block;
+    return t;
+}
+
+/* From pixel `from` of the plane to pixel `to` of the copy. */
+static ort_blocked_split split_of(const tiled_job *j, const tiled_task *t, int64_t from,
+                                  int64_t count, int64_t step, int64_t to)
+{
+    const int64_t block = j->s->block;
+    return (ort_blocked_split){.x = t->x + from * block,
+                               .x_block = j->p->in.plane * block,
+                               .step = step * block,
+                               .blocks = j->p->group_blocks,
+                               .count = count,
+                               .to = t->copy + to * PIXEL_BYTES,
+                               .third = j->p->third};
+}
+
+static bool split_pixels(const tiled_job *j, const tiled_task *t, int64_t from, int64_t count,
+                         int64_t step, int64_t to)
+{
+    const ort_blocked_split split = split_of(j, t, from, count, step, to);
+    return j->s->k->tiled_split(&split);
+}
+
+static void clear_pixels(const tiled_job *j, const tiled_task *t, int64_t to, int64_t count)
+{
+    for (int64_t i = 0; i < (j->p->group_blocks + 1) / 2 * THIRDS; i++)
+        memset(t->copy + i * j->p->third + to * PIXEL_BYTES, 0, (size_t)(count * PIXEL_BYTES));
+}
+
+static bool split_flat(const tiled_job *j, const tiled_task *t)
+{
+    const ort_window *w = &j->p->w;
+    bool fits = true;
+    for (int64_t r = 0; r < t->rows; r++)
+        fits &= split_pixels(j, t, (t->first_row + r) * w->stride[0] * w->in[1], w->out[1],
+                             w->stride[1], r * j->p->row);
+    return fits;
+}
+
+static bool split_rows(const tiled_job *j, const tiled_task *t)
+{
+    const tiled_plan *p = j->p;
+    const ort_window *w = &p->w;
+    const int64_t top = t->first_row * w->stride[0] - w->begin[0];
+    const int64_t left = ort_min_i64(w->begin[1], p->row);
+    const int64_t real = ort_max_i64(0, ort_min_i64(w->in[1], p->row - left));
+    const int64_t under = (t->rows - 1) * w->stride[0] + ort_blocked_reach(w, 0);
+    bool fits = true;
+    for (int64_t r = 0; r < under; r++) {
+        const int64_t to = place_of(p, r);
+        if (top + r < 0 || top + r >= w->in[0]) {
+            clear_pixels(j, t, to, p->row);
+            continue;
+        }
+        clear_pixels(j, t, to, left);
+        fits &= split_pixels(j, t, (top + r) * w->in[1], real, 1, to + left);
+        clear_pixels(j, t, to + left + real, p->row - left - real);
+    }
+    return fits;
+}
+
+static bool split_strip(const tiled_job *j, const tiled_task *t)
+{
+    return j->p->flat ? split_flat(j, t) : split_rows(j, t);
+}
+
+/* The pixels of the task in the output from vector v of the group on. */
+static ort_blocked_out out_of(const tiled_job *j, const tiled_task *t, int64_t v)
+{
+    const ort_blocked_state *s = j->s;
+    const int64_t block = t->group * j->p->vectors + v, lane = block * s->block;
+    const int64_t at = ((t->image * j->p->out.blocks + block) * j->p->out.plane + t->pixel) *
+                       s->block;
+    return (ort_blocked_out){.y = j->y + at,
+                             .y_block = j->p->out.plane * s->block,
+                             .z = j->z ? j->z + at : NULL,
+                             .bias = s->bias ? s->bias + lane : NULL,
+                             .slope = s->slope ? s->slope + lane : NULL,
+                             .lo = s->epilogue.lo,
+                             .hi = s->epilogue.hi,
+                             .count = t->pixels};
+}
+
+/* Pixels of a tile, and whether tiles run through the gaps between rows: what takes least time. */
+static void choose_tile(ort_blocked_tiled *k)
+{
+    const int64_t all = (k->rows - 1) * k->pitch + k->width;
+    const int64_t through = (all + ORT_BLOCKED_TILE - 1) / ORT_BLOCKED_TILE;
+    const int64_t along = (k->width + ORT_BLOCKED_TILE - 1) / ORT_BLOCKED_TILE;
+    const int64_t wide = (all + through - 1) / through, narrow = (k->width + along - 1) / along;
+    k->gaps = through * ort_max_i64(wide, LEAST_TILE_CYCLES) <=
+              k->rows * along * ort_max_i64(narrow, LEAST_TILE_CYCLES);
+    k->tile = (int)(k->gaps ? wide : narrow);
+}
+
+static const char *panel_of(const tiled_job *j, const tiled_task *t, int64_t v)
+{
+    return (const char *)(j->s->w + t->group * j->s->group_floats) + panel_bytes(j->s, v);
+}
+
+/* All panels at once, or, where an activation follows, each while its outputs are near. A strip of
+ * one line is split meanwhile. */
+static bool multiply(const tiled_job *j, const tiled_task *t)
+{
+    const ort_blocked_state *s = j->s;
+    const tiled_plan *p = j->p;
+    const int64_t end = t->first_vector + t->vectors;
+    const int64_t vectors = ort_blocked_activates(s) ? 2 : t->vectors;
+    const ort_blocked_split split = split_of(j, t, t->pixel, t->pixels, 1, 0);
+    const bool meanwhile = is_line(p);
+    bool fits = meanwhile || split_strip(j, t);
+    ort_blocked_tiled k = {.x = t->copy, .third = p->third, .offset = p->offset,
+                           .step = PIXEL_BYTES * (p->flat ? 1 : p->w.stride[1]),
+                           .taps = taps_of(s), .blocks = p->group_blocks,
+                           .rows = t->rows, .width = ort_min_i64(p->w.out[1], t->pixels),
+                           .pitch = p->pitch};
+    choose_tile(&k);
+    for (int64_t v = t->first_vector; v < end && fits; v += vectors) {
+        k.vectors = ort_min_i64(vectors, end - v);
+        k.w = panel_of(j, t, v);
+        k.split = meanwhile && v == t->first_vector ? &split : NULL;
+        k.out = out_of(j, t, v);
+        fits = s->k->tiled(&k);
+        ort_blocked_activate(j->call, s, &k.out, k.vectors);
+    }
+    return fits;
+}
+
+/* In floats: a row of the strip at a time, panel by panel. */
+static void multiply_floats(const tiled_job *j, const tiled_task *t)
+{
+    const ort_blocked_state *s = j->s;
+    const tiled_plan *p = j->p;
+    const int64_t end = t->first_vector + t->vectors, width = p->w.out[1];
+    float *panel = (float *)(void *)t->copy + p->panel_at;
+    ort_blocked_conv c = {.x_block = p->in.plane * s->block, .channels = s->channels,
+                          .w_rows = p->w.kernel[0]};
+    for (int64_t v = t->first_vector; v < end; v += 2) {
+        const char *w = panel_of(j, t, v);
+        c.vectors = ort_min_i64(2, end - v);
+        c.w = s->tiled_floats ? (const float *)(const void *)w : panel;
+        if (!s->tiled_floats)
+            s->k->tiled_unpack(w, s->channels, taps_of(s), (int)c.vectors, panel);
+        c.out = out_of(j, t, v);
+        for (int64_t r = 0; r < t->rows; r++) {
+            int64_t in_row;
+            c.out.count = ort_min_i64(width, t->pixels - r * width);
+            ort_blocked_rows(&p->w, t->first_row + r, s->block, &c.window, &c.first_row, &in_row);
+            c.window.x = t->x + in_row * p->w.in[1] * s->block;
+            s->k->conv(&c);
+            ort_blocked_activate(j->call, s, &c.out, c.vectors);
+            c.out.y += width * s->block;
+            c.out.z = c.out.z ? c.out.z + width * s->block : NULL;
+        }
+    }
+}
+
+static void task_tiled(void *arg, size_t task, int thread)
+{
+    const tiled_job *j = arg;
+    const tiled_task t = task_at(j, task, thread);
+    if (j->s->tiled_floats || !multiply(j, &t))
+        multiply_floats(j, &t);
+}
+
+/* Each task of a strip splits it again: as few along the vectors as threads ask for. */
+ort_status ort_conv_tiled_run(ort_call *call, ort_error *err)
+{
+    const tiled_plan *p = call->plan_state;
+    const ort_tensor *z = ort_call_in(call, 3);
+    const int64_t threads = ort_pool_width(call->pool);
+    tiled_job j = {call, call->state, p, ort_call_in(call, 0)->data, z ? z->data : NULL,
+                   ort_call_out(call, 0)->data, p->vectors, 1};
+    const int64_t strips = p->out.n * j.s->group * p->strips;
+    while (threads > 1 && j.task_vectors > 2 &&
+           strips * j.vector_blocks < threads * TASKS_A_THREAD) {
+        j.task_vectors = (j.task_vectors / 2 + 1) / 2 * 2;
+        j.vector_blocks = (p->vectors + j.task_vectors - 1) / j.task_vectors;
+    }
+    ort_call_parallel(call, (size_t)(strips * j.vector_blocks), task_tiled, &j);
+    return ORT_OK;
+}
