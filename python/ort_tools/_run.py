@@ -47,27 +47,23 @@ class _State:
 
 
 class Plan:
-    """Inputs and outputs by name, and states that no run uses at the moment.
+    """Inputs and outputs by name, and states that no run uses at the moment. It doesn't hold the session, which holds it."""
 
-    `convert(i, value)` is the session's: the handle of an input that is no plain array.
-    """
-
-    convert = None
-
-    def __init__(self, session, inputs, outputs):
+    def __init__(self, session, names, inputs, outputs):
+        self.names = names
         self.session, self.count, self.output_count = session, len(inputs), len(outputs)
         self.inputs, self.outputs = (ctypes.c_char_p * max(len(n), 1) for n in (inputs, outputs))
         self.inputs, self.outputs = self.inputs(*inputs), self.outputs(*outputs)
         self.at_inputs, self.at_outputs = ctypes.addressof(self.inputs), ctypes.addressof(self.outputs)
         self.spare, self.shapes = [], {}
 
-    def run(self, values, options):
-        """Results as Python has them."""
+    def run(self, values, options, convert):
+        """Results as Python has them. `convert(name, value)`: the handle of an input that is no plain array."""
         try:
             state = self.spare.pop()
         except IndexError:
             state = _State(self.count, self.output_count)
-        keep = self._feed(state, values)
+        keep = self._feed(state, values, convert)
         status = _run(self.session, options, self.at_inputs, state.at_inputs, self.count, self.at_outputs,
                       self.output_count, state.at_results)
         del keep
@@ -81,11 +77,13 @@ class Plan:
         self.spare.append(state)
         return results
 
-    def _feed(self, state, values):
+    def _feed(self, state, values, convert):
         keep = []
         for i, value in enumerate(values):
             if type(value) is not np.ndarray or not (element := ELEMENTS.get(value.dtype)):
-                handle = self.convert(i, value)
+                if value is None:
+                    raise Absent
+                handle = convert(self.names[i], value)
             elif value.nbytes <= SMALL:
                 slot = state.slots[i]
                 if not slot or slot.shape != value.shape or slot.dtype is not value.dtype:

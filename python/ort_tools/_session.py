@@ -162,6 +162,20 @@ class SessionOptions:
             getattr(api, name)(options, *arguments)
 
 
+class LoraAdapter:
+    """Weights that runs take in place of the defaults of a model's inputs."""
+
+    def __init__(self):
+        self._adapter = None
+
+    def Load(self, path):
+        self._adapter = make(api.CreateLoraAdapter, os.fsencode(path), None)
+
+    def __del__(self):
+        if self._adapter:
+            api.ReleaseLoraAdapter(self._adapter)
+
+
 class RunOptions:
     """Options of one run; `terminate` may be set while it goes on."""
 
@@ -192,7 +206,7 @@ class RunOptions:
         return self._entries[key]
 
     def add_active_adapter(self, adapter):
-        raise _abi.ERRORS["NotImplemented"]("add_active_adapter isn't provided by ort-tools")
+        api.RunOptionsAddActiveLoraAdapter(self._options, adapter._adapter)
 
 
 def _check_providers(providers):
@@ -331,13 +345,7 @@ class InferenceSession:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
         names = list(feed)
         outputs = [self._name(n) for n in output_names] if output_names else [self._names[o.name] for o in self._outputs]
-        plan = _run.Plan(self._session, [self._name(n) for n in names], outputs)
-
-        def convert(i, value):
-            if value is None:
-                raise _run.Absent
-            return self._feed(names[i], value)
-        plan.convert = convert
+        plan = _run.Plan(self._session, names, [self._name(n) for n in names], outputs)
         if len(self._plans) < 100:
             self._plans[key] = plan
         return plan
@@ -347,7 +355,7 @@ class InferenceSession:
         plan = self._plans.get(key) or self._plan(key, output_names, input_feed)
         options = run_options._options if run_options else None
         try:
-            return plan.run(input_feed.values(), options)
+            return plan.run(input_feed.values(), options, self._feed)
         except _run.Absent:
             return [to_python(handle) for handle in self._run(output_names, self._feeds(input_feed), run_options)]
 

@@ -85,6 +85,33 @@ def terminated(ort):
     return open_session(ort, "add").run(None, {"x": X}, options)
 
 
+def adapted(ort):
+    """With an adapter, and without it in the next run."""
+    session, adapter, options = open_session(ort, "lora"), ort.LoraAdapter(), ort.RunOptions()
+    adapter.Load(str(MADE / "lora.onnx.onnx_adapter"))
+    options.add_active_adapter(adapter)
+    return [session.run(None, {"x": X}, options), session.run(None, {"x": X})]
+
+
+def turned(ort):
+    """Shapes, memory orders and names that change from run to run of one session; results that must not change with them."""
+    session, kept = open_session(ort, "add"), []
+    for feed in (X, X[:1], np.asfortranarray(X), X[::-1], np.zeros((0, 3), np.float32), np.tile(X, (2000, 1)), X):
+        kept.append(session.run(None, {"x": feed})[0])
+        kept.append(session.run(["y"], {"x": feed})[0])
+    return kept
+
+
+def released(ort):
+    """A session goes with its last reference, also after runs."""
+    import weakref
+    session = open_session(ort, "add")
+    session.run(None, {"x": X})
+    gone = weakref.ref(session)
+    del session
+    return gone() is None
+
+
 def asynchronous(ort):
     import threading
     done, kept = threading.Event(), []
@@ -130,6 +157,7 @@ CHECKS = {
     "wrong name": run("add", {"x": X, "z": X}), "missing input": run("add", {}), "wrong output": run("add", {"x": X}, ["z"]),
     "no such file": run("none", {"x": X}), "garbage": run("garbage", {}), "binding": bound, "binding in place": bound_in_place,
     "values": values, "values in a run": ort_values, "terminate": terminated, "run_async": asynchronous, "profile": profiled,
+    "adapter": adapted, "feeds that change": turned, "released": released,
     "free dims": free_dims, "providers": lambda ort: open_session(ort, "add").get_providers(),
     "bytes": lambda ort: ort.InferenceSession((MADE / "add.onnx").read_bytes()).run(None, {"x": X}),
     "path": lambda ort: ort.InferenceSession(MADE / "add.onnx").run(None, {"x": X}),
