@@ -72,6 +72,11 @@ ort_status ort_env_new(const ort_env_options *options, ort_env **env, ort_error 
         goto fail;
     }
     e->options.isa = e->k->isa;
+    if (e->options.math_strict && e->k->gemm.f32_tiles) {
+        e->strict = *e->k;
+        e->strict.gemm.f32_tiles = NULL;
+        e->k = &e->strict;
+    }
     ORT_TRY_GOTO(status, ort_registry_new(&e->registry, err), fail);
     if (e->options.limit_all && e->options.max_memory_bytes &&
         !(e->limits.whole = ort_account_new_whole(e->options.max_memory_bytes))) {

@@ -15,6 +15,7 @@ struct ort_env {
     ort_pool *pool;
     ort_log log;
     const ort_kernels *k;
+    ort_kernels strict; /* with --math strict, where the tier's sums aren't those of floats: k */
     ort_env_options options;
     ort_limits limits; /* of calls that load, check, rewrite or prepare a model */
     int threads;

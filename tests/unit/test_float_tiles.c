@@ -11,7 +11,7 @@
 #include "kernel/kernel.h"
 #include "test.h"
 
-enum { KC = 256, PANEL = 32 };
+enum { KC = 384, PANEL = 32 };
 
 typedef struct problem {
     int64_t m, n, k;
@@ -74,9 +74,10 @@ typedef struct sizes {
     int64_t m, n, k;
 } sizes;
 
-static const sizes all[] = {{1, 1, 1},     {32, 32, 32},   {16, 16, 31},   {17, 33, 33},
-                            {15, 15, 64},  {33, 31, 65},   {128, 64, 96},  {130, 40, 257},
-                            {31, 17, 300}, {161, 70, 513}, {64, 96, 1024}, {48, 48, 15}};
+static const sizes all[] = {{1, 1, 1},      {32, 32, 32},   {16, 16, 31},  {17, 33, 33},
+                            {15, 15, 64},   {33, 31, 65},   {128, 64, 96}, {130, 40, 257},
+                            {31, 17, 300},  {161, 70, 513}, {48, 48, 15},  {64, 96, 1024},
+                            {290, 64, 100}, {32, 34, 385}};
 
 static bool make(problem *p, const ort_kernels *k, const sizes *s, const kind *of)
 {

@@ -92,6 +92,47 @@ static void compare(problem *p)
         }
 }
 
+/* On tiles, where the tier has them: any number of threads, and B packed before or now. */
+static void on_tiles(test_state *test, const ort_kernels *k, ort_pool *pool)
+{
+    static const sizes some[] = {{130, 800, 1200}, {64, 128, 128}, {600, 300, 257}};
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        const sizes *s = &some[i];
+        problem p = {.s = s};
+        const size_t each = ort_matrix_tiles_f32(k, s->m, s->n, s->k, true);
+        if (each == 0)
+            continue;
+        CHECK(make(&p, k));
+        const size_t bytes = (size_t)(s->m * s->n) * sizeof(float);
+        char *tiles = aligned_alloc(64, 3 * each);
+        CHECK(tiles);
+        ort_epilogue e = ort_epilogue_none();
+        e.col_bias = p.bias;
+        ort_product_f32 q = {.m = s->m, .n = s->n, .depth = s->k, .a = p.a, .lda = s->k,
+                             .b = p.b, .row = s->n, .column = 1, .c = p.y, .ldc = s->n,
+                             .epilogue = &e, .packed = p.packed, .tiles = tiles,
+                             .tiles_step = each};
+        ort_call call = {.k = k};
+        ort_matrix_multiply_f32(&call, &q);
+        compare(&p);
+        CHECK(p.worst <= 1);
+        call.pool = pool;
+        q.c = p.again;
+        ort_matrix_multiply_f32(&call, &q);
+        CHECK(!memcmp(p.y, p.again, bytes));
+        memset(p.again, 0, bytes);
+        ort_matrix_block_f32(k, &q);
+        CHECK(!memcmp(p.y, p.again, bytes));
+        q.packed = NULL;
+        q.space = p.packed;
+        memset(p.packed, 0, (size_t)(s->n / 32 * 32 * s->k) * sizeof(float));
+        ort_matrix_multiply_f32(&call, &q);
+        CHECK(!memcmp(p.y, p.again, bytes));
+        free(tiles);
+        drop(&p);
+    }
+}
+
 static void one_tier(test_state *test, const ort_kernels *k, ort_pool *pool)
 {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -116,6 +157,9 @@ static void every_tier(test_state *test)
     for (int i = 0; pool && ort_kernel_tier_at(i); i++)
         if (ort_kernel_tier_at(i)->has())
             one_tier(test, ort_kernels_get(ort_kernel_tier_at(i)->name), pool);
+    for (int i = 0; pool && ort_kernel_tier_at(i); i++)
+        if (ort_kernel_tier_at(i)->has())
+            on_tiles(test, ort_kernels_get(ort_kernel_tier_at(i)->name), pool);
     ort_pool_free(pool);
 }
 

@@ -117,7 +117,9 @@ static void task_batch_f32(void *arg, size_t task, int thread)
         return;
     }
     ort_product_f32 q;
-    product_f32(p, (int64_t)task, ort_call_scratch(p->call, thread), &q);
+    char *own = ort_call_scratch(p->call, thread);
+    product_f32(p, (int64_t)task, own + p->plan->tiles, &q);
+    q.tiles = p->plan->tiles ? own : NULL;
     ort_matrix_block_f32(p->call->k, &q);
 }
 
@@ -131,6 +133,8 @@ static void one_f32(const product *p, int64_t index)
     }
     ort_product_f32 q;
     product_f32(p, index, (char *)p->call->workspace + plan->shared, &q);
+    q.tiles = plan->tiles ? p->call->thread_space : NULL;
+    q.tiles_step = p->call->thread_bytes;
     ort_matrix_multiply_f32(p->call, &q);
 }
 

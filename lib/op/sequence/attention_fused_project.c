@@ -29,6 +29,7 @@ bool ort_fused_project_space(const ort_kernels *k, const ort_shape *weights, con
             (!f->weights && !ort_matrix_packed_bytes_f32(k, depth, columns, &packed)))
             return false;
         plain = f->weights ? 0 : (size_t)(depth * columns) * sizeof(float);
+        *thread_bytes = ort_matrix_tiles_f32(k, rows, columns, depth, true);
     }
     p->project_pack = ort_round_up(*bytes, 64) + 2 * row;
     return ort_add_size(p->project_pack, ort_round_up(packed, 64), bytes) &&
@@ -109,6 +110,10 @@ static void project_floats(const ort_call *call, int64_t rows, float *out, const
     e.col_bias = bias;
     ort_product_f32 product = {.m = rows, .n = columns, .depth = depth, .a = in, .lda = depth,
                                .packed = packed, .c = out, .ldc = columns, .epilogue = &e};
+    if (ort_matrix_tiles_f32(call->k, rows, columns, depth, true) > 0) {
+        product.tiles = call->thread_space;
+        product.tiles_step = call->thread_bytes;
+    }
     ort_matrix_multiply_f32(call, &product);
 }
 

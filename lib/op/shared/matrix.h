@@ -3,6 +3,9 @@
  * C[m][n] = A[m][k] * B[k][n], row-major. A is read in place; B is packed once (a constant, in
  * prepare) or per run into workspace. Tasks divide rows and columns alone and k is never split
  * between them: results are bit-identical for every thread count.
+ *
+ * Products of many rows by packed B go to the tier's tiles (kernel/gemm.h: f32_tiles), if the
+ * operator has memory for them: which product does follows from its shape alone.
  */
 #ifndef ORT_OP_SHARED_MATRIX_H
 #define ORT_OP_SHARED_MATRIX_H
@@ -34,6 +37,9 @@ typedef struct ort_product_f32 {
     int64_t row, column;
     void *space;        /* ort_matrix_space_f32(...) bytes, into which b is packed where that pays;
                          * NULL: it is read where it lies, best for few rows; column is 1 */
+    void *tiles;        /* ort_matrix_tiles_f32(...) bytes for each thread, tiles_step apart; NULL:
+                         * no tiles */
+    size_t tiles_step;
     float *c;
     int64_t ldc;
     const ort_epilogue *epilogue;
@@ -60,6 +66,8 @@ bool ort_matrix_packed_bytes_f64(const ort_kernels *k, int64_t depth, int64_t n,
  * SIZE_MAX when the product overflows. */
 size_t ort_matrix_space_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
                             int64_t column);
+/* Bytes for a product on tiles; 0 where floats are as fast. `packed`: B is, or will be. */
+size_t ort_matrix_tiles_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, bool packed);
 /* Pack B, whose element (kk, j) is b[kk * row + j * column]; single-threaded. `packed` should be
  * 64-byte aligned. A transposed B is row = 1, column = its row stride. */
 void ort_matrix_pack_f32(const ort_kernels *k, int64_t depth, int64_t n, const float *b,
