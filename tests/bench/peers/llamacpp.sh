@@ -1,7 +1,7 @@
 #!/bin/sh
 # Build llama.cpp from the sources of its Python binding, with all that this processor has, and put
-# the wheel into a venv. The wheel stays in build/llamacpp for as long as the processor is the same;
-# a build that was stopped goes on where it was.
+# the wheel into a venv. The wheel stays in build/llamacpp for as long as the processor and this file
+# are the same; a build that was stopped goes on where it was.
 #
 # usage: llamacpp.sh VENV   (with the packages of llamacpp.txt)
 #
@@ -9,7 +9,7 @@
 set -u
 venv=$1
 root=$(cd "$(dirname "$0")/../../.." && pwd)
-processor=$(grep -m 1 '^flags' /proc/cpuinfo | sha256sum | cut -c 1-8)
+processor=$({ grep -m 1 '^flags' /proc/cpuinfo; cat "$0"; } | sha256sum | cut -c 1-8)
 place=$root/build/llamacpp
 wheels=$place/$processor
 log=$place/log
@@ -35,10 +35,14 @@ END
             exit 3
         fi
         tar -xzf "$place/$package.tar.gz" -C "$place" || exit 1
-        # What serves its command-line tools takes most of the time to build, and has no user here.
-        sed -i 's/LLAMA_BUILD_COMMON ON CACHE/LLAMA_BUILD_COMMON OFF CACHE/' \
-            "$place/$package/CMakeLists.txt"
     fi
+    # What serves its command-line tools takes most of the time to build, and has no user here.
+    sed -i 's/LLAMA_BUILD_COMMON ON CACHE/LLAMA_BUILD_COMMON OFF CACHE/' \
+        "$place/$package/CMakeLists.txt"
+    # gcc 12's intrinsic tells the compiler that 8 of the configuration's 64 bytes are read, so that the
+    # others stay zero, and the first load of a tile ends the program (illegal instruction).
+    sed -i 's/_tile_loadconfig(&tc);/__asm__ volatile("ldtilecfg %0" : : "m"(tc));/' \
+        "$place/$package/vendor/llama.cpp/ggml/src/ggml-cpu/amx/mmq.cpp"
     echo "llamacpp: building it for this processor, which takes some minutes" >&2
     if ! CMAKE_ARGS="-DGGML_NATIVE=ON -DLLAVA_BUILD=OFF" "$venv/bin/pip" wheel \
          --disable-pip-version-check --no-input --no-deps --no-build-isolation \
