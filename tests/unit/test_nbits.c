@@ -17,26 +17,26 @@
 #include "kernel/kernel.h"
 #include "test.h"
 
-enum { K_MAX = 520, N_MAX = 40, ROWS = 8 };
+enum { K_MAX = 520, N_MAX = 40, ROWS = 8, ROWS_MAX = 70 };
 
 /* What stands beside the weights: no zero points, bytes, floats. */
 enum { MIDDLE, BYTES, FLOATS, ZEROS };
 
 typedef struct problem {
-    int64_t k, n, block, blocks;
+    int64_t k, n, block, blocks, rows;
     int bits, zeros;
     bool half; /* scales are float16 */
-    float a[ROWS][K_MAX], scale[N_MAX * K_MAX / 16], zero[N_MAX * K_MAX / 16], bias[N_MAX];
+    float a[ROWS_MAX][K_MAX], scale[N_MAX * K_MAX / 16], zero[N_MAX * K_MAX / 16], bias[N_MAX];
     uint8_t q[N_MAX * K_MAX];
-    float y[ROWS][N_MAX];
+    float y[ROWS_MAX][N_MAX];
 } problem;
 
 typedef struct memory { /* what the kernels want beside the problem */
-    int32_t words[(N_MAX + 16) * K_MAX / 4], fixed[ROWS][K_MAX];
+    int32_t words[(N_MAX + 16) * K_MAX / 4], fixed[ROWS_MAX][K_MAX];
     float scale[(N_MAX + 16) * K_MAX / 16], zero[(N_MAX + 16) * K_MAX / 16];
     uint16_t half[(N_MAX + 16) * K_MAX / 16];
     uint8_t byte[(N_MAX + 16) * K_MAX / 16];
-    float sums[ROWS * K_MAX / 16], units[ROWS * K_MAX / 16];
+    float sums[ROWS_MAX * K_MAX / 16], units[ROWS_MAX * K_MAX / 16];
 } memory;
 
 static unsigned state = 1;
@@ -52,12 +52,13 @@ static float draw_float(void)
     return (float)((int)(draw() % 2001) - 1000) * 1e-3f;
 }
 
-static void fill(problem *p, const int64_t size[3], int bits, int zeros, bool half)
+static void fill_rows(problem *p, int64_t rows, const int64_t size[3], int bits, int zeros,
+                      bool half)
 {
     const int64_t k = size[0], n = size[1], block = size[2];
-    *p = (problem){.k = k, .n = n, .block = block, .blocks = (k + block - 1) / block,
+    *p = (problem){.rows = rows, .k = k, .n = n, .block = block, .blocks = (k + block - 1) / block,
                    .bits = bits, .zeros = zeros, .half = half};
-    for (int64_t r = 0; r < ROWS; r++)
+    for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < k; i++)
             p->a[r][i] = draw_float() * ldexpf(1, (int)(i / block % 7) - 3) * (draw() % 5 ? 1 : 0);
     for (int64_t i = 0; i < n * p->blocks; i++) {
@@ -70,6 +71,11 @@ static void fill(problem *p, const int64_t size[3], int bits, int zeros, bool ha
         p->bias[i] = draw_float();
     for (int64_t i = 0; i < n * p->blocks * block * bits / 8; i++)
         p->q[i] = (uint8_t)draw();
+}
+
+static void fill(problem *p, const int64_t size[3], int bits, int zeros, bool half)
+{
+    fill_rows(p, ROWS, size, bits, zeros, half);
 }
 
 static int64_t min_of(int64_t a, int64_t b)
@@ -107,7 +113,7 @@ static bool pack(const ort_gemm_kernels *g, problem *p, int digits, memory *m, o
 {
     pack_weight(g, p, m, w);
     int64_t runs = w->row_words / w->run_words;
-    w->rows = ROWS;
+    w->rows = p->rows;
     w->digits = digits;
     w->fixed = m->fixed[0];
     w->fixed_row = digits * (p->blocks * p->block / 4 + runs);
@@ -115,7 +121,7 @@ static bool pack(const ort_gemm_kernels *g, problem *p, int digits, memory *m, o
     w->units = m->units;
     w->y = p->y[0];
     w->y_row = N_MAX;
-    for (int64_t r = 0; r < ROWS; r++)
+    for (int64_t r = 0; r < p->rows; r++)
         if (!g->nbits_fix(p->k, w, p->a[r], m->fixed[0] + r * w->fixed_row, m->units + r * runs,
                           m->sums + r * runs))
             return false;
@@ -143,7 +149,7 @@ static double worst_of(const problem *p, int digits, double *mean)
     const double u = ldexp(1, -24), e = digits == 1 ? 0.5 : 1.5;
     const double limit = digits == 1 ? 127 : 127 * 65536.0;
     double worst = 0, squares = 0;
-    for (int64_t r = 0; r < ROWS; r++)
+    for (int64_t r = 0; r < p->rows; r++)
         for (int64_t j = 0; j < p->n; j++) {
             double exact = (double)p->bias[j], bound = u * fabs(exact);
             for (int64_t k = 0; k < p->k; k++) {
@@ -169,7 +175,7 @@ static memory m;
 /* The same in floats: what three bytes are measured by. */
 static void sum_floats(problem *q)
 {
-    for (int64_t r = 0; r < ROWS; r++)
+    for (int64_t r = 0; r < q->rows; r++)
         for (int64_t j = 0; j < q->n; j++) {
             float sum = 0;
             for (int64_t b = 0; b < q->blocks; b++) {
@@ -288,6 +294,46 @@ static void exact(test_state *test)
     }
 }
 
+/* Rows of one more and one less than tiles have, and of many tiles; blocks of each length that a
+ * run has, and tails of columns and of k. */
+static const int64_t many_rows[] = {9, 15, 16, 17, 31, 32, 33, 48, 64, ROWS_MAX};
+static const int64_t many_sizes[][3] = {{16, 1, 16}, {72, 19, 16}, {100, 33, 32}, {384, 16, 64},
+                                        {130, 33, 64}, {330, 31, 128}, {512, 40, 256}};
+
+/* Many rows of one byte and of three keep their bounds, and every tier of vectors that a machine
+ * has gives the same bits; scalar rounds products before it adds them. */
+static void many(test_state *test)
+{
+    static float first[ROWS_MAX][N_MAX];
+    enum { KINDS = 3 * ZEROS * 2 }; /* bits, what stands beside the weights, digits */
+    bool same = true;
+    const size_t all = sizeof many_sizes / sizeof *many_sizes * KINDS;
+    for (size_t i = 0; i < all; i++) {
+        const size_t kind = i % KINDS;
+        const int bits = 2 << kind % 3, digits = kind < KINDS / 2 ? 1 : 3;
+        const ort_kernel_tier *tier;
+        const char *before = NULL;
+        fill_rows(&p, many_rows[i % (sizeof many_rows / sizeof *many_rows)], many_sizes[i / KINDS],
+                  bits, (int)(kind / 3 % ZEROS), i % 2);
+        for (int t = 0; (tier = ort_kernel_tier_at(t)); t++) {
+            const ort_kernels *k = ort_kernels_get(tier->name);
+            double mean;
+            if (!k)
+                continue;
+            CHECK(run(&k->gemm, digits, &mean) <= 1);
+            if (before && memcmp(first, p.y, sizeof first)) {
+                printf("# %s differs from %s: %d bits, %d bytes, blocks of %d, %d rows, zeros %d\n",
+                       tier->name, before, bits, digits, (int)p.block, (int)p.rows, p.zeros);
+                same = false;
+            }
+            if (strcmp(tier->name, "scalar"))
+                before = tier->name;
+            memcpy(first, p.y, sizeof first);
+        }
+    }
+    CHECK(same);
+}
+
 /* Rows that a unit can't hold stay in floats. */
 static void refused(test_state *test)
 {
@@ -335,6 +381,7 @@ int main(void)
     RUN(&test, error_bounds);
     RUN(&test, cuts);
     RUN(&test, exact);
+    RUN(&test, many);
     RUN(&test, refused);
     RUN(&test, widened);
     return test.failures != 0;
