@@ -65,6 +65,7 @@ typedef struct ort_tile_i32 {
     int64_t ldc;
     const int32_t *add;
     int64_t ldadd;
+    bool far; /* C is more than caches hold: stores may pass them by */
 } ort_tile_i32;
 
 /* Sliding window over prepared rows: out[r * out_row + i] = op over t of in[offset[t] + r * in_row

@@ -27,7 +27,7 @@ import numpy as np  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 from ops import ours  # noqa: E402
 
-TIERS = ("scalar", "avx2", "avx512", "vnni", "amx")
+TIERS = ("scalar", "avx2", "avxvnni", "avx512", "vnni", "amx")
 MS = "com.microsoft"
 F32 = np.float32
 ONE_ROUNDING = 2.0 ** -24

@@ -260,6 +260,45 @@ static void floats(test_state *test)
     drop(&b);
 }
 
+/* Sums that pass by the caches are those that don't: whole tiles and parts of them, more steps than
+ * rows that wait, and fewer. */
+static void far_sums(test_state *test)
+{
+    static const sizes far[] = {{32, 64, 4}, {32, 32, 32 * 64}, {64, 96, 68}, {70, 64, 192},
+                                {32, 48, 64}, {48, 32, 76}, {32, 256, 1024}};
+    for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
+        const sizes *s = &far[i];
+        const size_t bytes = (size_t)(s->m * s->n) * sizeof(int32_t);
+        int32_t *got[2] = {aligned_alloc(64, bytes), aligned_alloc(64, bytes)};
+        matrix a = make(s->m, s->k, ROWS, false, NO_ZERO, 1);
+        matrix b = make(s->k, s->n, ROWS, true, NO_ZERO, 1);
+        CHECK(got[0] && got[1] && a.memory && b.memory);
+        for (int t = 0; ort_kernel_tier_at(t); t++) {
+            const ort_kernel_tier *tier = ort_kernel_tier_at(t);
+            const ort_kernels *k = tier->has() ? ort_kernels_get(tier->name) : NULL;
+            if (!k || !k->gemm.bytes_tiles)
+                continue;
+            char *panels = guarded((size_t)((s->n + k->gemm.nri) * (s->k + 4)));
+            const int64_t words = s->k / 4;
+            CHECK(panels);
+            k->gemm.pack_bytes(s->k, s->n, b.of.data, b.of.row, 1, true, panels);
+            for (int far_too = 0; far_too < 2; far_too++) {
+                ort_tile_i32 tile = {.a = a.of.data, .lda = words, .b = panels,
+                                     .b_step = k->gemm.nri, .b_panel = words * k->gemm.nri,
+                                     .c = got[far_too], .ldc = s->n, .far = far_too};
+                memset(got[far_too], MARK, bytes);
+                k->gemm.bytes_tiles(s->m, s->n, words, &tile);
+            }
+            CHECK(!memcmp(got[0], got[1], bytes));
+            free(panels);
+        }
+        free(got[0]);
+        free(got[1]);
+        drop(&a);
+        drop(&b);
+    }
+}
+
 enum { REQUANT_ROWS = 3, REQUANT_COLUMNS = 150 };
 
 typedef struct requant_case {
@@ -322,6 +361,7 @@ int main(void)
     RUN(&test, every_mix);
     RUN(&test, extremes);
     RUN(&test, floats);
+    RUN(&test, far_sums);
     RUN(&test, requantized);
     return test.failures != 0;
 }

@@ -42,6 +42,10 @@ static inline void tile_end(void)
 #define TILE_LOAD(tile, from, step)                                                                \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(from), "r"((int64_t)(step))        \
                      : "memory")
+/* The same of what isn't read again soon, so that it displaces little in the first-level cache. */
+#define TILE_LOAD_ONCE(tile, from, step)                                                           \
+    __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #tile : : "r"(from), "r"((int64_t)(step))      \
+                     : "memory")
 #define TILE_STORE(tile, to, step)                                                                 \
     __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"((int64_t)(step))      \
                      : "memory")

@@ -276,6 +276,7 @@ typedef struct integer_job {
     int64_t lda, words;
     void (*multiply)(int64_t m, int64_t n, int64_t words, const ort_tile_i32 *tile);
     int64_t most; /* rows that it takes at a time */
+    bool far;     /* sums are more than the caches hold, and nothing comes after them */
     int64_t rows, columns, row_tasks; /* of a task */
 } integer_job;
 
@@ -287,6 +288,8 @@ static void choose_kernel(integer_job *j)
     const bool tiles = g->bytes_tiles && j->p->m >= TILES_LEAST && j->words >= TILES_LEAST;
     j->multiply = tiles ? g->bytes_tiles : g->bytes;
     j->most = tiles ? g->tile_rows : g->mri;
+    j->far = j->p->sums && !j->p->finish && !j->row_sums && j->p->a_zero.count <= 1 &&
+             j->p->m * j->p->n * (int64_t)sizeof(int32_t) > (int64_t)ort_cpu_get()->l2_bytes / 2;
 }
 
 /* Micro tiles of rows by the columns of a task. */
@@ -300,7 +303,8 @@ static void multiply_rows(const integer_job *j, ort_integer_tile *tile, const in
     int32_t more[TILE_ROWS];
     ort_tile_i32 t = {.a = j->a + row * j->lda, .lda = j->lda, .b_step = g->nri,
                       .b = j->b.panels + tile->column * j->words * g->word,
-                      .b_panel = j->words * g->nri, .c = tile->sums, .ldc = tile->ld, .add = add};
+                      .b_panel = j->words * g->nri, .c = tile->sums, .ldc = tile->ld, .add = add,
+                     .far = j->far};
     assert(tile->m <= TILE_ROWS);
     j->multiply(tile->m, n, j->words, &t);
     for (int64_t i = 0; i < tile->m && (a_zeros || j->row_sums); i++) {
