@@ -134,13 +134,17 @@ static int code(const problem *p, int64_t j, int64_t k)
     return p->q[at / 8] >> at % 8 & ((1 << p->bits) - 1);
 }
 
-static double largest(const problem *p, int64_t row, int64_t k)
+/* The largest of each element's run. */
+static void largest(const problem *p, int64_t row, double *most)
 {
-    int64_t run = min_of(p->block, 128), first = k / run * run;
-    double most = 0;
-    for (int64_t i = first; i < min_of(first + run, p->k); i++)
-        most = fmax(most, fabs((double)p->a[row][i]));
-    return most;
+    const int64_t run = min_of(p->block, 128);
+    for (int64_t first = 0; first < p->k; first += run) {
+        double of_run = 0;
+        for (int64_t i = first; i < min_of(first + run, p->k); i++)
+            of_run = fmax(of_run, fabs((double)p->a[row][i]));
+        for (int64_t i = first; i < min_of(first + run, p->k); i++)
+            most[i] = of_run;
+    }
 }
 
 /* Worst error as a part of its bound; *mean receives the root mean square of errors. */
@@ -148,8 +152,9 @@ static double worst_of(const problem *p, int digits, double *mean)
 {
     const double u = ldexp(1, -24), e = digits == 1 ? 0.5 : 1.5;
     const double limit = digits == 1 ? 127 : 127 * 65536.0;
-    double worst = 0, squares = 0;
-    for (int64_t r = 0; r < p->rows; r++)
+    double worst = 0, squares = 0, most[K_MAX];
+    for (int64_t r = 0; r < p->rows; r++) {
+        largest(p, r, most);
         for (int64_t j = 0; j < p->n; j++) {
             double exact = (double)p->bias[j], bound = u * fabs(exact);
             for (int64_t k = 0; k < p->k; k++) {
@@ -159,12 +164,13 @@ static double worst_of(const problem *p, int digits, double *mean)
                 exact += s * (q - z) * a;
                 bound += (double)(p->k + 8) * u * fabs(s * (q + z) * a);
                 if (digits)
-                    bound += fabs(s * (q - z)) * e * largest(p, r, k) / limit;
+                    bound += fabs(s * (q - z)) * e * most[k] / limit;
             }
             double error = (double)p->y[r][j] - exact;
             worst = fmax(worst, bound > 0 ? fabs(error) / bound : fabs(error) * 1e30);
             squares += error * error;
         }
+    }
     *mean = sqrt(squares);
     return worst;
 }
