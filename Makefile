@@ -26,7 +26,8 @@
 #   make shapes     inferred shapes beside onnx's      make shape-versions  ... of older operators
 #   make parity     files that onnxruntime's optimizer and quantizers write, and its results
 #   make exact      operators on integers beside 64-bit sums, on every tier
-#   make spellings  files of onnxruntime's quantizers in each form: nothing between Q and DQ in float
+#   make spellings  files of onnxruntime's quantizers in each form, and of NNCF (NNCF=1 installs it): nothing
+#                   between Q and DQ in float
 #   make quantize-matrix  operators x types x forms, quantized by ort-quantize, here and in onnxruntime
 #   make quantize-failures  the known ways in which int8 fails, planted, and what avoids each
 #   make fuzz-ops   random cases of every operator beside onnxruntime, formulas, the reference evaluator
@@ -528,7 +529,8 @@ quantize-failures: all
 
 .PHONY: spellings
 spellings: all
-	@build/venv/bin/python tests/tools/check_spellings.py build/bin
+	@[ -z "$(NNCF)" ] || sh tests/tools/setup_venv.sh --nncf
+	@build/venv/bin/python tests/tools/check_spellings.py --python-of-nncf build/venv-nncf/bin/python build/bin
 
 .PHONY: fuzz-ops
 fuzz-ops: all

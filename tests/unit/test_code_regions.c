@@ -245,6 +245,18 @@ static void products(test_state *test)
          RESULT("r", "z"),
          "QuantizeLinear MaxPool BlockBytes BytesConv UnblockSignedBytes DequantizeLinear",
          0.03},
+        {"bounds within the codes, behind a product, as NNCF has them before a Concat",
+         "x:1,16,9,9; #w.i8:16,16,3,3; #sw=0.01; #zw.i8=0; " U8 CODED("x", "x")
+         "wd = (DequantizeLinear w sw zw); c = (Conv xd wd); r = (Relu c); " RESULT("r", "z"),
+         "QuantizeLinear BlockBytes BytesConv UnblockBytes DequantizeLinear", 0.03},
+        {"a mean of the largest", "x:2,16,9,9; " U8 CODED("x", "x")
+         "p = (MaxPool xd kernel_shape=2,2); "
+         "r = (AveragePool p kernel_shape=2,2 strides=2,2); " RESULT("r", "z"),
+         ENDS("MaxPool QLinearAveragePool"), 0.03},
+        {"a layer whose bias and result are floats", "x:5,24; #w.i8:10,24; "
+         "#sw=0.01,0.02,0.03,0.01,0.02,0.03,0.01,0.02,0.03,0.01; #zw.i8=0,0,0,0,0,0,0,0,0,0; "
+         "#b:10; " U8 CODED("x", "x") "wd = (DequantizeLinear w sw zw axis=0); "
+         "y = (Gemm xd wd b transB=1); y", "QuantizeLinear MatMulIntegerToFloat", 1e-4},
         {"heads that are turned between codes and product", "x:2,5,4,8; w:2,5,4,8; " U8
          CODED("x", "x") CODED("w", "y") "a = (Transpose xd perm=0,2,1,3); "
          "b = (Transpose wd perm=0,2,3,1); r = (MatMul a b); " RESULT("r", "z"),

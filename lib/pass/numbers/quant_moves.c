@@ -2,7 +2,9 @@
  * themselves.
  *
  *     DequantizeLinear, move, QuantizeLinear      the move alone, with the same parameters
- *     Relu or Clip, QuantizeLinear                the latter alone, where it saturates there anyway
+ *     Relu or Clip, QuantizeLinear                the latter alone, where it saturates there anyway;
+ *                                                 else, behind a product of codes, its result is
+ *                                                 quantized and bounded as codes (session)
  *     DequantizeLinear, ArgMax or ArgMin          the latter alone: codes have the same order
  *
  * All of this is exact (quant_pair.h), since a move only gives back elements that it was given. If
@@ -105,23 +107,66 @@ static bool saturates(const ort_quant *q, double low, double high)
     return low / s + z < (double)first + 0.5 && high / s + z > (double)first + 254.5;
 }
 
-static bool drop_activation(ort_pass_context *c, ort_node *node)
+/* The DequantizeLinear of the first factor of the product that computes this; NULL: there is none,
+ * or others read the product, too. */
+static ort_node *coded_factor(const ort_graph *graph, const ort_node *activation)
+{
+    ort_node *product = ort_edit_producer(graph, activation->inputs[0]);
+    if (!ort_edit_is_any(product, "Conv|ConvTranspose|MatMul|Gemm|Add") ||
+        ort_edit_only_reader(graph, product->outputs[0]) != activation)
+        return NULL;
+    ort_node *d = ort_edit_producer(graph, product->inputs[0]);
+    return ort_edit_is(d, ONNX, "DequantizeLinear") ? d : NULL;
+}
+
+/* Bounds keep the order and the codes of what they let pass: of x they give the codes that they
+ * give of the numbers of x's codes. */
+static ort_status code_before(ort_pass_context *c, const ort_quant *q, ort_node *activation,
+                              ort_node *d, ort_error *err)
+{
+    ort_graph *graph = c->graph;
+    const char *name = graph->values.data[activation->inputs[0]]->name;
+    ort_id codes = ort_graph_add_value(graph, name), number = ort_graph_add_value(graph, name);
+    ort_id zero = ort_edit_input(q->node, 2);
+    ort_id from[3] = {activation->inputs[0], q->node->inputs[1], zero};
+    ort_id to[3] = {codes, q->node->inputs[1], zero};
+    if (codes == ORT_ID_NONE || number == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof codes);
+    ort_node_spec first = ort_edit_again(q->node), second = ort_edit_again(d);
+    first.inputs = from;
+    first.outputs = &codes;
+    second.inputs = to;
+    second.input_count = first.input_count;
+    second.outputs = &number;
+    ORT_TRY(ort_edit_add_node(graph, &first, NULL, err));
+    ORT_TRY(ort_edit_add_node(graph, &second, NULL, err));
+    ort_node_set_input(graph, activation, 0, number);
+    return ORT_OK;
+}
+
+static ort_status drop_activation(ort_pass_context *c, ort_node *node, int *changes,
+                                  ort_error *err)
 {
     ort_quant q;
-    ort_node *activation = ort_edit_producer(c->graph, node->inputs[0]);
+    ort_node *activation = ort_edit_producer(c->graph, node->inputs[0]), *d;
     bool relu = ort_edit_is(activation, ONNX, "Relu");
     double low = relu ? 0 : -INFINITY, high = INFINITY;
     if ((!relu && (!ort_edit_is(activation, ONNX, "Clip") ||
                    !ort_fact_bounds(c->graph, activation, &low, &high))) ||
         !ort_quant_read(c->graph, node, "QuantizeLinear", &q) || !ort_quant_is_byte(q.dtype) ||
         !ort_quant_is_plain(&q))
-        return false;
-    if (!saturates(&q, low, high)) {
+        return ORT_OK;
+    if (saturates(&q, low, high)) {
+        ort_node_set_input(c->graph, node, 0, activation->inputs[0]);
+        ++*changes;
+    } else if (!c->portable && ort_edit_only_reader(c->graph, node->inputs[0]) == node &&
+               ort_quant_same(&q, &q) && (d = coded_factor(c->graph, activation))) {
+        ORT_TRY(code_before(c, &q, activation, d, err));
+        ++*changes;
+    } else {
         ort_pass_note(c, activation, "it bounds values within the range of the codes");
-        return false;
     }
-    ort_node_set_input(c->graph, node, 0, activation->inputs[0]);
-    return true;
+    return ORT_OK;
 }
 
 /* ---- what a file keeps */
@@ -287,9 +332,10 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         if (inputs && all_coded(c, node, inputs)) {
             ORT_TRY(move_codes(c, node, inputs, err));
             ++*changes;
-        } else if (drop_before_arg(c, node) ||
-                   (ort_edit_is(node, ONNX, "QuantizeLinear") && drop_activation(c, node))) {
+        } else if (drop_before_arg(c, node)) {
             ++*changes;
+        } else if (ort_edit_is(node, ONNX, "QuantizeLinear")) {
+            ORT_TRY(drop_activation(c, node, changes, err));
         }
     }
     return ORT_OK;

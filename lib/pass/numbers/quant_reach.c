@@ -1,7 +1,8 @@
-/* quant_reach.c - DequantizeLinear goes behind moves before a product of codes, in a session.
+/* quant_reach.c - DequantizeLinear goes behind moves before what computes on codes, in a session.
  *
  *     DequantizeLinear, MaxPool, Conv     MaxPool on the codes, DequantizeLinear, Conv
  *     DequantizeLinear, Concat, LSTM      the same, of its weights or its input
+ *     DequantizeLinear, MaxPool, AveragePool, QuantizeLinear     likewise
  *
  * NNCF and PyTorch quantize before a product alone, and have no pair behind a pool, a Concat or a
  * head that is transposed. As quant_sink.c, but before quant_units.c, which then finds the product
@@ -37,16 +38,25 @@ static int other_factor(const ort_node *node, ort_id id)
     return node->inputs[2] == id ? 1 : node->inputs[0] == id || node->inputs[1] == id ? 2 : -1;
 }
 
-/* Does a product of codes read this value, moves alone in between? left: readers to ask. */
-static bool is_multiplied(const ort_graph *graph, ort_id id, int depth, int *left)
+/* A mean of codes that becomes codes. */
+static bool is_mean(const ort_graph *graph, const ort_node *node)
+{
+    return ort_edit_is_any(node, "AveragePool|GlobalAveragePool") &&
+           ort_edit_is(ort_edit_only_reader(graph, node->outputs[0]), ONNX, "QuantizeLinear");
+}
+
+/* Does what computes on codes read this value, moves alone in between? left: readers to ask. */
+static bool is_wanted(const ort_graph *graph, ort_id id, int depth, int *left)
 {
     ort_readers readers = ort_readers_of(graph, id);
     ort_node *node;
     while ((node = ort_readers_next(&readers)) && --*left > 0) {
         const int other = other_factor(node, id);
+        if (is_mean(graph, node))
+            return true;
         if (other >= 0 ? is_coded(graph, node->inputs[other])
                        : depth > 0 && ort_quant_moved(node) && node->output_count == 1 &&
-                             is_multiplied(graph, node->outputs[0], depth - 1, left))
+                             is_wanted(graph, node->outputs[0], depth - 1, left))
             return true;
     }
     return false;
@@ -63,7 +73,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         int inputs = ort_quant_moved(node), left = READERS;
         if (!inputs || node->output_count != 1 ||
             !ort_quant_reads_codes(c->graph, node, inputs, &d) ||
-            !is_multiplied(c->graph, node->outputs[0], DEPTH, &left))
+            !is_wanted(c->graph, node->outputs[0], DEPTH, &left))
             continue;
         ORT_TRY(ort_quant_sink(c, node, inputs, &d, err));
         ++*changes;
@@ -74,6 +84,6 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_quant_reach = {
     .name = "quant_reach",
     .level = 2,
-    .doc = "DequantizeLinear goes behind moves before a product of codes (session)",
+    .doc = "DequantizeLinear goes behind moves before products and means of codes (session)",
     .apply = apply,
 };

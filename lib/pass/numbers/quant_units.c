@@ -9,7 +9,8 @@
  *     Where     QLinearWhere; Where itself with one scale for all. Of a constant branch the codes
  *               are those that the QuantizeLinear would give, -inf included.
  *
- * Without a QuantizeLinear a MatMul becomes MatMulIntegerToFloat, a Gemm a QGemm of float results.
+ * Without a QuantizeLinear a MatMul becomes MatMulIntegerToFloat, a Gemm a QGemm of float results, or
+ * where its bias has no codes of the product's scale (NNCF's stays float) MatMulIntegerToFloat too.
  * A Reshape or Transpose between operator and QuantizeLinear moves the codes instead.
  * QLinearConv and QLinearMatMul are ONNX's, the others of com.microsoft. Results may differ by one
  * code: sums are exact here and rounded in float there. A bias becomes int32 codes of scale x w;
@@ -260,16 +261,45 @@ static ort_status fill_where(unit *u, ort_error *err)
     return u->row == &plain_where ? ORT_OK : add_triple(u, &u->out, ORT_ID_NONE, err);
 }
 
-/* A, B, their scales, their zero points */
-static ort_status fill_to_float(unit *u, ort_error *err)
+/* The codes of a Gemm's B that is transposed, as MatMul reads them. */
+static ort_status turn_weights(unit *u, ort_id *id, ort_error *err)
+{
+    const ort_tensor *b = ort_edit_constant(u->c->graph, u->in[1].node, 0);
+    const int64_t n = b->shape.dim[0], k = b->shape.dim[1];
+    const ort_shape turned = {.rank = 2, .dim = {k, n}};
+    ort_tensor codes;
+    ORT_TRY(ort_edit_new_constant(u->c->graph, "turned", b->dtype, &turned, &codes, id, err));
+    for (int64_t i = 0; i < n * k; i++)
+        ((uint8_t *)codes.data)[i % k * n + i / k] = ((const uint8_t *)b->data)[i];
+    return ORT_OK;
+}
+
+/* A, B, their scales, their zero points, and the bias of a Gemm */
+static ort_status fill_to_float(unit *u, ort_id bias, ort_error *err)
 {
     for (int i = 0; i < 2; i++) {
         u->inputs[i] = u->in[i].node->inputs[0];
         u->inputs[2 + i] = u->in[i].node->inputs[1];
         ORT_TRY(zero_of(u, &u->in[i], &u->inputs[4 + i], err));
     }
-    u->input_count = 6;
+    if (ort_edit_is(u->node, ONNX, "Gemm") && ort_node_attr_int(u->node, "transB"))
+        ORT_TRY(turn_weights(u, &u->inputs[1], err));
+    u->inputs[6] = bias;
+    u->input_count = bias == ORT_ID_NONE ? 6 : 7;
     return ORT_OK;
+}
+
+/* May a Gemm of float results keep its bias of floats, as MatMulIntegerToFloat does? */
+static bool keeps_bias(const unit *u)
+{
+    const ort_node *n = u->node;
+    if (u->row->kind != UNIT_GEMM || u->out.node || ort_node_attr_int(n, "transA"))
+        return false;
+    const bool turned = ort_node_attr_int(n, "transB") != 0;
+    const ort_tensor *b = ort_edit_constant(u->c->graph, u->in[1].node, 0);
+    const ort_tensor *bias = ort_edit_constant(u->c->graph, n, 2);
+    return b && b->data && b->shape.rank == 2 && bias && bias->data &&
+           bias->dtype == ORT_DTYPE_FLOAT && ort_tensor_is_row(bias, b->shape.dim[turned ? 0 : 1]);
 }
 
 /* a - b as a + b with the scale of b below zero: the operator only multiplies with it. */
@@ -288,7 +318,7 @@ static ort_status fill_inputs(unit *u, ort_id bias, ort_error *err)
     if (kind == UNIT_WHERE)
         return fill_where(u, err);
     if (u->row == &to_float)
-        return fill_to_float(u, err);
+        return fill_to_float(u, bias, err);
     if (kind == UNIT_CONCAT)
         ORT_TRY(add_triple(u, &u->out, ORT_ID_NONE, err));
     for (int i = 0; i < u->in_count; i++)
@@ -309,7 +339,7 @@ static void set_attributes(const unit *u, ort_node_spec *spec, ort_attr set[2])
 {
     bool gemm = u->row->kind == UNIT_GEMM, softmax = ort_edit_is(u->node, ONNX, "Softmax");
     spec->attrs = u->node->attrs;
-    spec->attr_count = u->node->attr_count;
+    spec->attr_count = u->row == &to_float ? 0 : u->node->attr_count;
     if (gemm) { /* beta, which QGemm hasn't, is 1 */
         set[0] = ort_attr_int("transA", ort_node_attr_int(u->node, "transA"));
         set[1] = ort_attr_int("transB", ort_node_attr_int(u->node, "transB"));
@@ -332,6 +362,19 @@ static ort_status fuse(unit *u, ort_id bias, ort_error *err)
     return ort_edit_replace(u->c->graph, u->node, u->out.node, &spec, err);
 }
 
+/* *why: the reason why not. The row becomes that of an operator that takes the bias. */
+static ort_status find_bias(unit *u, ort_id *bias, const char **why, ort_error *err)
+{
+    ORT_TRY(bias_of(u, bias, why, err));
+    if (*why && keeps_bias(u) &&
+        ort_pass_opset(u->c, u->node, to_float.domain, to_float.quantized, 1)) {
+        u->row = &to_float;
+        *bias = u->node->inputs[2];
+        *why = NULL;
+    }
+    return ORT_OK;
+}
+
 static ort_status try_unit(unit *u, int *changes, ort_error *err)
 {
     ort_id bias = ORT_ID_NONE;
@@ -351,7 +394,7 @@ static ort_status try_unit(unit *u, int *changes, ort_error *err)
         return ort_quant_swap(u->c, u->out.node, err);
     }
     if (!why)
-        ORT_TRY(bias_of(u, &bias, &why, err));
+        ORT_TRY(find_bias(u, &bias, &why, err));
     if (why) {
         ort_pass_note(u->c, u->node, "%s", why);
         return ORT_OK;
