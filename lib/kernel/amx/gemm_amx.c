@@ -30,7 +30,8 @@ typedef struct tile_walk {
 enum { B_ROW = TILE_PAIR * 4 }; /* bytes of a word of a panel's columns */
 
 /* One step: upper and lower rows, left and right columns; which of them are there is known where
- * this is inlined. Rows of A are used again with the next columns: B passes by them in the cache. */
+ * this is inlined. Rows of A are used again with the next columns; B passes by them in the
+ * cache. */
 static inline __attribute__((always_inline)) void tile_step(const tile_walk *w, int64_t step,
                                                             bool lower, bool right)
 {

@@ -2,7 +2,7 @@
  * themselves.
  *
  *     DequantizeLinear, move, QuantizeLinear      the move alone, with the same parameters
- *     Relu or Clip, QuantizeLinear                the latter alone, where it saturates there anyway;
+ *     Relu or Clip, QuantizeLinear                the latter alone where it saturates there anyway;
  *                                                 else, behind a product of codes, its result is
  *                                                 quantized and bounded as codes (session)
  *     DequantizeLinear, ArgMax or ArgMin          the latter alone: codes have the same order

@@ -9,8 +9,8 @@
  *     Where     QLinearWhere; Where itself with one scale for all. Of a constant branch the codes
  *               are those that the QuantizeLinear would give, -inf included.
  *
- * Without a QuantizeLinear a MatMul becomes MatMulIntegerToFloat, a Gemm a QGemm of float results, or
- * where its bias has no codes of the product's scale (NNCF's stays float) MatMulIntegerToFloat too.
+ * Without a QuantizeLinear a MatMul becomes MatMulIntegerToFloat, a Gemm a QGemm of float results,
+ * or where its bias has no codes of the product's scale (NNCF's stays float) MatMulIntegerToFloat.
  * A Reshape or Transpose between operator and QuantizeLinear moves the codes instead.
  * QLinearConv and QLinearMatMul are ONNX's, the others of com.microsoft. Results may differ by one
  * code: sums are exact here and rounded in float there. A bias becomes int32 codes of scale x w;
