@@ -84,8 +84,7 @@ static void products(test_state *test)
         {"x:3,4; " PARAMS WEIGHTS CODED("x", "x", "x") "wd = (DequantizeLinear w sp zp); "
          "m = (Gemm xd wd); y = (Tanh m); y", "QuantizeLinear QGemm Tanh"},
         {"x:3,4; #b:5; " PARAMS WEIGHTS CODED("x", "x", "x") "wd = (DequantizeLinear w sp zp); "
-         "m = (Gemm xd wd b); y = (Tanh m); y",
-         "QuantizeLinear DequantizeLinear DequantizeLinear FusedGemm"},
+         "m = (Gemm xd wd b); y = (Tanh m); y", "QuantizeLinear MatMulIntegerToFloat Tanh"},
         {"x:3,4; v:4,5; " PARAMS CODED("x", "x", "x") CODED("v", "v", "z") "y = (MatMul xd vd); "
          "y", "QuantizeLinear QuantizeLinear MatMulIntegerToFloat"},
     };
