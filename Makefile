@@ -283,6 +283,25 @@ $(OBJ)/bin/$(1): $$(patsubst %.c,$(OBJ)/%.o,$$(wildcard cmd/$(1)/*.c)) $(COMMON_
 endef
 $(foreach t,$(TOOLS),$(eval $(call TOOL_RULE,$(t))))
 
+# What OPENCL=0 builds, out of the objects that are there: only the table of providers is another. No file
+# outside of lib/provider/opencl may see OpenCL's headers (tests/cli/without_opencl.bats looks).
+WITHOUT_OBJ := $(filter-out $(OBJ)/lib/provider/opencl/% $(OBJ)/lib/provider/partition.o,$(LIB_OBJ)) \
+               $(OBJ)/without/lib/provider/partition.o
+$(OBJ)/without/%.o: %.c | build/gen/onnx.pb-c.h
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+define WITHOUT_RULE
+$(OBJ)/without/bin/$(1): $$(patsubst %.c,$(OBJ)/%.o,$$(wildcard cmd/$(1)/*.c)) $(COMMON_OBJ) $(WITHOUT_OBJ)
+	@mkdir -p $$(@D)
+	$$(call say,LD,$$@)
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$^ $$(TOOL_LIBS)
+endef
+$(foreach t,ort-run ort-inspect ort-tensor,$(eval $(call WITHOUT_RULE,$(t))))
+.PHONY: without-opencl
+without-opencl: $(foreach t,ort-run ort-inspect ort-tensor,$(OBJ)/without/bin/$(t))
+	@echo $(CURDIR)/$(OBJ)/without/bin
+
 # ---- tests
 
 $(OBJ)/tests/%: $(OBJ)/tests/%.o $(OBJ)/libort.a

@@ -5,6 +5,19 @@
 #include "exec/session.h"
 #include "profile/profile.h"
 
+/* Who has how many nodes, where a device has some. */
+static ort_status add_shares(const ort_session *session, ort_profile *profile, ort_error *err)
+{
+    const ort_partition *p = &session->partition;
+    ort_tally tally;
+    if (p->count < 2)
+        return ORT_OK;
+    ort_status status = ort_partition_tally(p, session->model->graph, &tally, err);
+    for (int i = 0; i < p->count && status == ORT_OK; i++)
+        ort_profile_add_share(profile, p->list[i].row->name, tally.nodes[i]);
+    return status;
+}
+
 ort_status ort_profile_new(const ort_session *session, const ort_profile_options *options,
                            ort_profile **profile, ort_error *err)
 {
@@ -20,6 +33,7 @@ ort_status ort_profile_new(const ort_session *session, const ort_profile_options
                                ort_partition_names(&session->partition, providers,
                                                    sizeof providers),
                                env->k->isa, env->threads, options, profile, err));
+    ORT_TRY(add_shares(session, *profile, err));
     if (options->load_ns)
         ort_profile_add_phase(*profile, "load", options->load_ns, -1);
     for (size_t i = 0; i < session->phases.count; i++) {

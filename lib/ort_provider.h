@@ -202,6 +202,14 @@ struct ort_provider_api {
 
 /* ---------------------------------------------------------------------------- the provider -- */
 
+typedef struct ort_device_time { /* something that a device did */
+    const char *kind; /* "copy in", "kernel", "copy out" */
+    const char *name; /* of the kernel; "" */
+    uint64_t queued_ns, begin_ns, end_ns; /* of CLOCK_MONOTONIC */
+} ort_device_time;
+
+typedef void ort_device_time_fn(void *arg, const ort_device_time *time);
+
 typedef struct ort_node_work { /* what costs are estimated from */
     double macs;   /* multiply-accumulates */
     double flops;  /* other arithmetic */
@@ -248,6 +256,11 @@ typedef struct ort_provider {
     ort_status (*run)(void *frame, int part, ort_error *err);
     ort_status (*copy_out)(void *frame, int index, void *data, ort_error *err);
     ort_status (*sync)(void *frame, ort_error *err);
+
+    /* What follows may be absent. For profiles: the frame keeps times from now on, or no longer;
+     * each thing done since the last call, after sync. Absent: the calls themselves are timed. */
+    ort_status (*watch)(void *frame, bool on, ort_error *err);
+    ort_status (*times)(void *frame, ort_device_time_fn *tell, void *arg, ort_error *err);
 } ort_provider;
 
 typedef struct ort_provider_library {

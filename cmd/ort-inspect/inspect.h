@@ -9,6 +9,8 @@
 /* Print one report (ort_model_report) for a person. grep: only rows that hold this text; or NULL.
  * Returns an exit status. */
 int text_report(ort_report report, const char *json, const char *grep, FILE *stream);
+/* picture.c: --partition with --svg or --dot. */
+int picture_division(const char *json, bool svg, FILE *stream);
 /* partition.c: --partition, --providers. */
 int text_division(const char *json, FILE *stream);
 /* supports.c: --supports, and as a page in Markdown. */

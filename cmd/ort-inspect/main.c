@@ -171,6 +171,17 @@ static int make_division(void *arg, FILE *stream)
     return text_division(arg, stream);
 }
 
+typedef struct division_picture {
+    const char *json;
+    bool svg;
+} division_picture;
+
+static int make_division_picture(void *arg, FILE *stream)
+{
+    const division_picture *p = arg;
+    return picture_division(p->json, p->svg, stream);
+}
+
 /* The division between providers, or what these are. */
 static int run_division(inspector *x)
 {
@@ -185,7 +196,10 @@ static int run_division(inspector *x)
     if ((o->partition ? ort_partition_report(x->env, x->model, &options, &json, &err)
                       : ort_env_providers_report(x->env, &json, &err)) != ORT_OK)
         return tool_fail(&err);
+    division_picture picture = {json, o->svg};
+    bool drawn = o->partition && (o->dot || o->svg);
     status = o->settings.json ? write_text(o->output, json)
+             : drawn          ? write_made(o->output, make_division_picture, &picture)
                               : write_made(o->output, make_division, json);
     ort_text_free(json);
     return status;

@@ -82,6 +82,25 @@ static void print_head(json_object *report, FILE *stream)
         fprintf(stream, "cycles    %s\n", text_of(report, "cycles_note"));
 }
 
+/* Where a device has nodes: the sums of each provider, and what the others cost. */
+static void print_providers(json_object *report, FILE *stream)
+{
+    json_object *list = member(report, "providers"), *rest = member(report, "fallback");
+    for (size_t i = 0; i < length_of(list); i++) {
+        json_object *p = at(list, i);
+        fprintf(stream, "%s%s: %.0f nodes, %s", i ? "; " : "provider  ", text_of(p, "name"),
+                number_of(p, "nodes"), text_ms(number_of(p, "self_ms")));
+        if (has_number(p, "kernel_ms"))
+            fprintf(stream, " (kernels %s, copies in %s, out %s)",
+                    text_ms(number_of(p, "kernel_ms")), text_ms(number_of(p, "copy_in_ms")),
+                    text_ms(number_of(p, "copy_out_ms")));
+    }
+    if (rest)
+        fprintf(stream, "\nfallback  %.0f of %.0f nodes fell back to %s, costing %s with copies\n",
+                number_of(rest, "nodes"), number_of(rest, "of_nodes"), text_of(rest, "provider"),
+                text_ms(number_of(rest, "ms")));
+}
+
 /* Passes that changed nothing and took little are one line. */
 static void print_load(json_object *load, FILE *stream)
 {
@@ -246,6 +265,7 @@ int profile_print(const char *json, const profile_options *o, FILE *stream)
         return tool_error(ORT_ERROR_RUN, "the report can't be read back");
     }
     print_head(report, stream);
+    print_providers(report, stream);
     if (o->by == NULL)
         print_load(member(report, "load"), stream);
     if (o->by == NULL || !strcmp(o->by, "op"))

@@ -6,15 +6,52 @@
 #include "base/error.h"
 #include "exec/frame.h"
 #include "op/eval.h"
+#include "profile/profile.h"
 
-static ort_status run_queue(const ort_provider *row, void *frame, const ort_plan_part *part,
-                            ort_call *call, ort_error *err)
+typedef struct watching { /* a part of which a profile wants the times */
+    ort_profile *profile; /* NULL: nobody does */
+    const ort_provider *row;
+    uint64_t begin_ns;
+} watching;
+
+static void note_time(void *arg, const ort_device_time *t)
 {
-    for (int i = 0; i < call->in_count; i++)
+    const watching *w = arg;
+    const ort_device_event event = {.provider = w->row->name, .kind = t->kind, .name = t->name,
+                                    .queued_ns = t->queued_ns, .begin_ns = t->begin_ns,
+                                    .end_ns = t->end_ns};
+    ort_profile_add_device(w->profile, &event);
+}
+
+/* Of a provider that keeps no times: what the call took, which waits or not as it likes. */
+static void note_call(watching *w, const char *kind)
+{
+    uint64_t now;
+    if (!w->profile || w->row->times)
+        return;
+    now = ort_clock_ns();
+    const ort_device_time time = {kind, "", w->begin_ns, w->begin_ns, now};
+    note_time(w, &time);
+    w->begin_ns = ort_clock_ns();
+}
+
+static ort_status run_queue(watching *w, void *frame, const ort_plan_part *part, ort_call *call,
+                            ort_error *err)
+{
+    const ort_provider *row = w->row;
+    if (row->watch)
+        ORT_TRY(row->watch(frame, w->profile != NULL, err));
+    w->begin_ns = w->profile ? ort_clock_ns() : 0;
+    for (int i = 0; i < call->in_count; i++) {
         ORT_TRY(row->copy_in(frame, part->in[i].index, call->in[i]->tensor.data, err));
+        note_call(w, "copy in");
+    }
     ORT_TRY(row->run(frame, part->index, err));
-    for (int i = 0; i < call->out_count; i++)
+    note_call(w, "kernel");
+    for (int i = 0; i < call->out_count; i++) {
         ORT_TRY(row->copy_out(frame, part->out[i].index, call->out[i]->tensor.data, err));
+        note_call(w, "copy out");
+    }
     return ORT_OK;
 }
 
@@ -28,9 +65,13 @@ static ort_status run_part(ort_call *call, ort_error *err)
     ort_error own = ORT_ERROR_INIT;
     err = err ? err : &own;
     err->message[0] = '\0';
-    ort_status status = run_queue(row, frame, part, call, err);
+    const ort_run_options *options = c->frame->context->options;
+    watching w = {.profile = options ? options->profile : NULL, .row = row};
+    ort_status status = run_queue(&w, frame, part, call, err);
     ort_error unheard;
     ort_status synced = row->sync(frame, status == ORT_OK ? err : &unheard);
+    if (status == ORT_OK && synced == ORT_OK && w.profile && row->times)
+        status = row->times(frame, note_time, &w, err);
     return ort_device_status(status != ORT_OK ? status : synced, row, err);
 }
 

@@ -50,6 +50,19 @@ typedef struct ort_event {
     uint64_t begin_ns, total_ns, self_ns;
 } ort_event;
 
+typedef struct ort_device_event { /* what a device did: a copy, a kernel */
+    const char *provider, *kind, *name;
+    uint32_t run;
+    uint64_t queued_ns, begin_ns, end_ns;
+} ort_device_event;
+
+typedef struct ort_profile_share { /* of a provider */
+    const char *name;
+    int nodes;
+} ort_profile_share;
+
+enum { ORT_PROFILE_SHARES = 8 };
+
 typedef struct ort_profile_run {
     uint64_t begin_ns, wall_ns, nodes_ns; /* nodes_ns: steps of the main graph, bodies included */
     uint64_t cycles;
@@ -85,6 +98,9 @@ struct ort_profile {
     ort_hashmap by_node; /* node pointer bytes to the first site's id */
     ORT_VEC(ort_site *) sites;
     ORT_VEC(ort_event) events;
+    ORT_VEC(ort_device_event) device_events;
+    ort_profile_share shares[ORT_PROFILE_SHARES]; /* the host last; none where it is alone */
+    int share_count;
     ORT_VEC(ort_profile_run) runs;
     ORT_VEC(ort_profile_phase) phases;
 };
@@ -100,6 +116,11 @@ void ort_profile_begin_step(ort_profile *p);
 /* `graph` is the one that the call's node stands in. */
 void ort_profile_end_step(ort_profile *p, const ort_call *call, const ort_op *op,
                           const char *provider, const ort_graph *graph);
+
+/* Within a step. */
+void ort_profile_add_device(ort_profile *p, const ort_device_event *event);
+/* A provider of the session and how many nodes it has. */
+void ort_profile_add_share(ort_profile *p, const char *name, int nodes);
 
 /* aggregate.c */
 typedef struct ort_spread {

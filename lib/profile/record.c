@@ -41,6 +41,7 @@ void ort_profile_free(ort_profile *p)
     ort_hashmap_release(&p->by_node);
     ort_vec_release(&p->sites);
     ort_vec_release(&p->events);
+    ort_vec_release(&p->device_events);
     ort_vec_release(&p->runs);
     ort_vec_release(&p->phases);
     ort_arena_release(&p->memory);
@@ -51,6 +52,29 @@ void ort_profile_add_phase(ort_profile *p, const char *name, uint64_t ns, int ch
 {
     ort_profile_phase phase = {ort_arena_strdup(&p->memory, name), ns, changes};
     if (!phase.name || !ort_vec_push(&p->phases, phase))
+        p->failed = true;
+}
+
+void ort_profile_add_share(ort_profile *p, const char *name, int nodes)
+{
+    if (p->share_count == ORT_PROFILE_SHARES)
+        return;
+    p->shares[p->share_count] = (ort_profile_share){ort_arena_strdup(&p->memory, name), nodes};
+    p->failed = p->failed || !p->shares[p->share_count].name;
+    p->share_count++;
+}
+
+void ort_profile_add_device(ort_profile *p, const ort_device_event *event)
+{
+    ort_device_event own = *event;
+    if (p->device_events.count >= p->max_events) {
+        p->dropped_events++;
+        return;
+    }
+    own.run = (uint32_t)(p->runs.count - 1);
+    own.kind = ort_arena_strdup(&p->memory, event->kind);
+    own.name = ort_arena_strdup(&p->memory, event->name);
+    if (!own.kind || !own.name || !ort_vec_push(&p->device_events, own))
         p->failed = true;
 }
 

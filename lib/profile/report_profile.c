@@ -191,6 +191,76 @@ static void put_cycles(ort_json *json, const ort_profile *p, const ort_profile_s
         put_text(json, "cycles_note", p->cycle_note);
 }
 
+typedef struct device_sums { /* over measured runs */
+    double copy_in, kernel, copy_out, queued;
+} device_sums;
+
+static void sum_device(const ort_profile *p, const char *provider, device_sums *sums)
+{
+    memset(sums, 0, sizeof *sums);
+    for (size_t i = 0; i < p->device_events.count; i++) {
+        const ort_device_event *e = &p->device_events.data[i];
+        double ns = (double)(e->end_ns - e->begin_ns);
+        if (strcmp(e->provider, provider) || !p->runs.data[e->run].measured)
+            continue;
+        if (!strcmp(e->kind, "copy in"))
+            sums->copy_in += ns;
+        else if (!strcmp(e->kind, "copy out"))
+            sums->copy_out += ns;
+        else
+            sums->kernel += ns;
+        sums->queued += (double)(e->begin_ns - e->queued_ns);
+    }
+}
+
+static double self_ns_of(const ort_profile *p, const char *provider)
+{
+    double ns = 0;
+    for (size_t i = 0; i < p->sites.count; i++)
+        if (!strcmp(p->sites.data[i]->provider, provider))
+            ns += (double)p->sites.data[i]->self_ns;
+    return ns;
+}
+
+/* By provider; what those nodes cost that no device runs, with all copies. */
+static void put_providers(ort_json *json, const ort_profile *p, double runs)
+{
+    double per_ms = 1e6 * runs, copies = 0;
+    int all = 0;
+    ort_json_key(json, "providers");
+    ort_json_begin_array(json);
+    for (int i = 0; i < p->share_count; i++) {
+        const ort_profile_share *share = &p->shares[i];
+        device_sums sums;
+        sum_device(p, share->name, &sums);
+        all += share->nodes;
+        copies += sums.copy_in + sums.copy_out;
+        ort_json_begin_object(json);
+        put_text(json, "name", share->name);
+        put_count(json, "nodes", (uint64_t)share->nodes);
+        put(json, "self_ms", self_ns_of(p, share->name) / per_ms);
+        if (i < p->share_count - 1) {
+            put(json, "kernel_ms", sums.kernel / per_ms);
+            put(json, "copy_in_ms", sums.copy_in / per_ms);
+            put(json, "copy_out_ms", sums.copy_out / per_ms);
+            put(json, "queued_ms", sums.queued / per_ms);
+        }
+        ort_json_end_object(json);
+    }
+    ort_json_end_array(json);
+    if (!p->share_count)
+        return;
+    const ort_profile_share *host = &p->shares[p->share_count - 1];
+    ort_json_key(json, "fallback");
+    ort_json_begin_object(json);
+    put_text(json, "provider", host->name);
+    put_count(json, "nodes", (uint64_t)host->nodes);
+    put_count(json, "of_nodes", (uint64_t)all);
+    put(json, "copies_ms", copies / per_ms);
+    put(json, "ms", (self_ns_of(p, host->name) + copies) / per_ms);
+    ort_json_end_object(json);
+}
+
 ort_status ort_profile_write_json(const ort_profile *p, const ort_peak *peak, ort_strbuf *out,
                                   ort_error *err)
 {
@@ -215,6 +285,7 @@ ort_status ort_profile_write_json(const ort_profile *p, const ort_peak *peak, or
     put(&json, "overhead_ms", (double)(s.wall_ns - s.nodes_ns) / 1e6 / runs);
     put_cycles(&json, p, &s);
     put_count(&json, "dropped_events", p->dropped_events);
+    put_providers(&json, p, runs);
     ort_json_key(&json, "operators");
     ort_json_begin_array(&json);
     for (size_t i = 0; i < s.operator_count; i++)

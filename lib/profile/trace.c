@@ -2,7 +2,7 @@
  * complete events, one per line, so that what reads those reads ours. Times are microseconds; the
  * load comes first, phase after phase, then the runs. Ends are rounded like begins, so that a step
  * lies inside its caller in the picture too. Our own arguments: fused_from, run, tier, macs, flops,
- * dur_ns.
+ * dur_ns. What devices did has lanes of its own, on the same axis.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -17,6 +17,7 @@ typedef struct tracer {
     ort_strbuf line;
     ort_json json;
     bool first;
+    int lane; /* of the events of a device; 0: of the caller's thread */
 } tracer;
 
 static void put_text(ort_json *json, const char *key, const char *text)
@@ -43,7 +44,7 @@ static void begin_event(tracer *t, const char *category, uint64_t begin_ns, uint
     ort_json_key(&t->json, "pid");
     ort_json_int(&t->json, getpid());
     ort_json_key(&t->json, "tid");
-    ort_json_int(&t->json, getpid());
+    ort_json_int(&t->json, getpid() + t->lane);
     ort_json_key(&t->json, "dur");
     ort_json_uint(&t->json, end_ns / 1000 - begin_ns / 1000);
     ort_json_key(&t->json, "ts");
@@ -99,7 +100,9 @@ static void node_event(tracer *t, const ort_event *e, uint64_t begin_ns)
     begin_event(t, "Node", begin_ns, begin_ns + e->total_ns, ort_strbuf_text(&name));
     ort_strbuf_release(&name);
     put_text(&t->json, "op_name", site->op->name);
-    put_text(&t->json, "provider", "CPUExecutionProvider");
+    bool host = !t->p->share_count ||
+                !strcmp(site->provider, t->p->shares[t->p->share_count - 1].name);
+    put_text(&t->json, "provider", host ? "CPUExecutionProvider" : site->provider);
     put_number(&t->json, "node_index", site->id);
     put_number(&t->json, "activation_size", site->in_bytes);
     put_number(&t->json, "parameter_size", site->weight_bytes);
@@ -131,10 +134,28 @@ static uint64_t load_events(tracer *t)
     return end;
 }
 
+/* In a lane of their own for each provider, on the same axis. */
+static void device_event(tracer *t, const ort_device_event *e, uint64_t shift)
+{
+    char name[200];
+    uint64_t begin = shift + e->begin_ns - t->p->origin_ns;
+    for (int i = 0; i < t->p->share_count; i++)
+        if (!strcmp(t->p->shares[i].name, e->provider))
+            t->lane = i + 1;
+    snprintf(name, sizeof name, "%s%s%s", e->kind, *e->name ? " " : "", e->name);
+    begin_event(t, "Device", begin, begin + (e->end_ns - e->begin_ns), name);
+    put_text(&t->json, "provider", e->provider);
+    put_number(&t->json, "run", e->run);
+    put_number(&t->json, "queued_ns", (double)(e->begin_ns - e->queued_ns));
+    put_number(&t->json, "dur_ns", (double)(e->end_ns - e->begin_ns));
+    end_event(t);
+    t->lane = 0;
+}
+
 static void run_events(tracer *t, uint64_t shift)
 {
     const ort_profile *p = t->p;
-    size_t next = 0;
+    size_t next = 0, device = 0;
     for (size_t r = 0; r < p->runs.count; r++) {
         const ort_profile_run *run = &p->runs.data[r];
         uint64_t begin = shift + run->begin_ns - p->origin_ns, end = begin + run->wall_ns;
@@ -146,6 +167,8 @@ static void run_events(tracer *t, uint64_t shift)
         for (; next < p->events.count && p->events.data[next].run == r; next++)
             node_event(t, &p->events.data[next],
                        shift + p->events.data[next].begin_ns - p->origin_ns);
+        for (; device < p->device_events.count && p->device_events.data[device].run == r; device++)
+            device_event(t, &p->device_events.data[device], shift);
     }
 }
 

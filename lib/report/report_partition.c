@@ -54,6 +54,18 @@ static double macs_of(const ort_session *s, const ort_node *node)
     return cost.macs;
 }
 
+/* Values that a run may copy. */
+static void put_moving(ort_json *json, const char *key, const ort_graph *graph, const ort_id *ids,
+                       int count)
+{
+    ort_json_key(json, key);
+    ort_json_begin_array(json);
+    for (int i = 0; i < count; i++)
+        if (ort_partition_moves(graph, ids[i]))
+            ort_json_string(json, graph->values.data[ids[i]]->name);
+    ort_json_end_array(json);
+}
+
 static void put_nodes(ort_json *json, const ort_session *s, const refusals *r)
 {
     const ort_partition *p = &s->partition;
@@ -70,6 +82,8 @@ static void put_nodes(ort_json *json, const ort_session *s, const refusals *r)
         ort_json_key(json, "computed_by_runs");
         ort_json_bool(json, !ort_partition_idles(p, node));
         ort_report_int(json, "macs", (int64_t)macs_of(s, node));
+        put_moving(json, "inputs", s->model->graph, node->inputs, node->input_count);
+        put_moving(json, "outputs", s->model->graph, node->outputs, node->output_count);
         put_refusals(json, node, r);
         ort_json_end_object(json);
     }

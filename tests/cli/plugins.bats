@@ -185,3 +185,59 @@ faulty() { # the library of tests/providers/faulty.c
         -o y.npz
     same y.npz want.npz
 }
+
+@test "a profile sums up each provider, and the trace has what the device did within the run" {
+    export ORT_PROVIDER_PATH=$PROVIDERS
+    works ort-profile "$FX/scaled.onnx" --provider example:cost=off,cpu --no-peak --repeat 3 --json -o t.json
+    echo "$output" | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+own, host = r["providers"]
+assert own["name"] == "example" and own["nodes"] == 2 and own["self_ms"] > 0, own
+assert own["kernel_ms"] > 0 and own["copy_in_ms"] >= 0 and own["copy_out_ms"] >= 0, own
+assert host["name"] == "cpu" and host["nodes"] == 0, host
+f = r["fallback"]
+assert f["nodes"] == 0 and f["of_nodes"] == 2 and f["ms"] >= f["copies_ms"], f
+events = json.load(open("t.json"))
+runs = [e for e in events if e["name"] == "model_run"]
+device = [e for e in events if e["cat"] == "Device"]
+assert len(device) == 3 * len(runs), (len(device), len(runs))
+for e in device:
+    run = runs[int(e["args"]["run"])]
+    assert run["ts"] <= e["ts"] and e["ts"] + e["dur"] <= run["ts"] + run["dur"] + 1, (e, run)
+assert {e["args"]["provider"] for e in events if e["cat"] == "Node"} == {"example"}'
+    works ort-profile "$net" --provider example,cpu --no-peak --repeat 3
+    has "nodes fell back to cpu, costing"
+}
+
+@test "a partition as a picture: a colour for each provider, borders in red" {
+    export ORT_PROVIDER_PATH=$PROVIDERS
+    works ort-inspect "$FX/scaled.onnx" --partition --provider example:cost=off,cpu --svg -o p.svg
+    python3 -c '
+import xml.etree.ElementTree as tree
+texts = [t.text for t in tree.parse("p.svg").getroot().iter("{http://www.w3.org/2000/svg}text")]
+assert {"example", "cpu"} <= set(texts) and any(t.startswith("Mul") for t in texts), texts'
+    works ort-inspect "$FX/scaled.onnx" --partition --provider example:cost=off,cpu --dot
+    has "digraph partition {" "n0 -> n1;"
+    fails 2 "" ort-inspect "$FX/scaled.onnx" --partition --shapes
+}
+
+@test "two lists of providers on the same inputs" {
+    export ORT_PROVIDER_PATH=$PROVIDERS
+    works ort-run "$FX/scaled.onnx" --random 1 --compare-providers example:cost=off,cpu
+    has "values agree"
+    fails 2 "provider 'nobody' is unknown" ort-run "$FX/scaled.onnx" --random 1 --compare-providers nobody
+}
+
+@test "a sweep is one table with the crossover" {
+    works ort-profile "$net" --sweep provider --provider-lib "$PROVIDERS/ort-provider-example.so" --repeat 1 --warmup 0
+    has "example is " "batch"
+    works ort-profile "$net" --sweep level --repeat 1 --warmup 0
+    has "crossover: level"
+    works ort-profile "$net" --sweep batch --repeat 1 --warmup 0 --json
+    echo "$output" | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+assert [c["batch"] for c in r["cells"]] == [1, 2, 4, 8, 16, 32] and all(c["p50_ms"] > 0 for c in r["cells"])'
+    fails 2 "isn't open" ort-profile "$FX/scaled.onnx" --sweep batch
+}

@@ -96,11 +96,25 @@ class Checks:
             bounds = ["--rtol", str(meta.get("rtol", 1e-3)), "--atol", str(meta.get("atol", 1e-5))]
         return [(folder.name, ops, path, data, level, bounds) for data in sorted(folder.glob("test_data_set_*"))]
 
+    def count_fused(self, folder):
+        """Operators that fusions make of a model, where the provider has them: no node test is alike."""
+        done = subprocess.run([self.args.bin / "ort-inspect", folder / "model.onnx", "--partition", "--json",
+                               "--provider", f"{self.args.provider}:cost=off,cpu"], capture_output=True, text=True)
+        for node in json.loads(done.stdout)["nodes"] if done.returncode == 0 else []:
+            if node["provider"] == self.args.provider and node["computed_by_runs"]:
+                domain = "" if node["domain"] == "ai.onnx" else node["domain"]
+                self.seen[domain, node["op_type"]] += 1
+                self.ran[domain, node["op_type"]] += 1
+
     def all(self):
         args = self.args
         tests = [t for folder in sorted(args.conformance.glob("test_*")) for t in self.tests(folder, "0")]
         if args.models and args.models.is_dir():
-            tests += [t for folder in sorted(args.models.glob("*")) for t in self.tests(folder, "3")]
+            for folder in sorted(args.models.glob("*")):
+                found = self.tests(folder, "3")
+                tests += found
+                if found:
+                    self.count_fused(folder)
         with ThreadPoolExecutor(2) as pool:
             for test, got in zip(tests, pool.map(lambda t: self.run(*t[2:]), tests)):
                 self.judge(test[0], test[1], *got)

@@ -33,6 +33,8 @@
     X(clEnqueueNDRangeKernel)                                                                      \
     X(clEnqueueWriteBuffer)                                                                        \
     X(clEnqueueReadBuffer)                                                                         \
+    X(clGetEventProfilingInfo)                                                                     \
+    X(clReleaseEvent)                                                                              \
     X(clFinish)
 
 typedef struct ort_cl_api {

@@ -166,6 +166,8 @@ ort_status ort_cl_copy_in(void *frame, int index, const void *data, ort_error *e
 ort_status ort_cl_run(void *frame, int part, ort_error *err);
 ort_status ort_cl_copy_out(void *frame, int index, void *data, ort_error *err);
 ort_status ort_cl_sync(void *frame, ort_error *err);
+ort_status ort_cl_watch(void *frame, bool on, ort_error *err);
+ort_status ort_cl_times(void *frame, ort_device_time_fn *tell, void *arg, ort_error *err);
 
 /* opencl_weight.c: constants on the device, as they are or in strips (or NULL). `shared`: the same
  * for all plans of the session, which keeps it; else the caller's. */

@@ -6,9 +6,17 @@
 #include "base/error.h"
 #include "provider/opencl/opencl.h"
 
+typedef struct timed { /* while a profile watches */
+    cl_event event;
+    const char *kind, *name;
+    uint64_t asked_ns; /* by the host's clock */
+} timed;
+
 typedef struct ort_cl_frame {
     ort_cl_plan *plan;
     cl_command_queue queue;
+    cl_command_queue plain, timing; /* which of these it is; NULL: not made yet */
+    ORT_VEC(timed) events;
     cl_mem memory;
     cl_mem *buffers;    /* by buffer of the plan; of constants, theirs */
     cl_kernel *kernels; /* by launch */
@@ -73,6 +81,7 @@ static ort_status make(ort_cl_frame *f, ort_error *err)
     f->queue = p->device->api.clCreateCommandQueue(p->device->context, p->device->id, 0, &code);
     if (code != CL_SUCCESS)
         return ort_cl_fail(code, "a queue", err);
+    f->plain = f->queue;
     ORT_TRY(make_buffers(f, err));
     return make_kernels(f, err);
 }
@@ -108,11 +117,84 @@ void ort_cl_frame_free(void *frame)
             api->clReleaseMemObject(f->buffers[i]);
     if (f->memory)
         api->clReleaseMemObject(f->memory);
-    if (f->queue)
-        api->clReleaseCommandQueue(f->queue);
+    for (size_t i = 0; i < f->events.count; i++)
+        api->clReleaseEvent(f->events.data[i].event);
+    ort_vec_release(&f->events);
+    if (f->plain)
+        api->clReleaseCommandQueue(f->plain);
+    if (f->timing)
+        api->clReleaseCommandQueue(f->timing);
     free(f->buffers);
     free(f->kernels);
     free(f);
+}
+
+/* ---- times */
+
+ort_status ort_cl_watch(void *frame, bool on, ort_error *err)
+{
+    ort_cl_frame *f = frame;
+    const ort_cl_device *d = f->plan->device;
+    cl_int code = CL_SUCCESS;
+    if (on && !f->timing)
+        f->timing = d->api.clCreateCommandQueue(d->context, d->id, CL_QUEUE_PROFILING_ENABLE,
+                                                &code);
+    if (code != CL_SUCCESS) {
+        f->timing = NULL;
+        return ort_cl_fail(code, "a queue that tells times", err);
+    }
+    f->queue = on ? f->timing : f->plain;
+    return ORT_OK;
+}
+
+/* Room for what is enqueued next; NULL: nobody watches. */
+static timed *next_event(ort_cl_frame *f, const char *kind, const char *name)
+{
+    timed event = {NULL, kind, name, ort_clock_ns()};
+    if (f->queue != f->timing || !ort_vec_push(&f->events, event))
+        return NULL;
+    return &f->events.data[f->events.count - 1];
+}
+
+static cl_int noted(ort_cl_frame *f, const timed *event, cl_int code)
+{
+    if (event && code != CL_SUCCESS)
+        f->events.count--;
+    return code;
+}
+
+static uint64_t time_of(const ort_cl_frame *f, const timed *t, cl_profiling_info what)
+{
+    cl_ulong ns = 0;
+    f->plan->device->api.clGetEventProfilingInfo(t->event, what, sizeof ns, &ns, NULL);
+    return ns;
+}
+
+/* The device has a clock of its own. Something was queued just after it was asked for: the least
+ * gap of all tells how far the clocks are apart. */
+ort_status ort_cl_times(void *frame, ort_device_time_fn *tell, void *arg, ort_error *err)
+{
+    ort_cl_frame *f = frame;
+    uint64_t shift = 0;
+    for (size_t i = 0; i < f->events.count; i++) {
+        const timed *t = &f->events.data[i];
+        uint64_t apart = t->asked_ns - time_of(f, t, CL_PROFILING_COMMAND_QUEUED);
+        shift = i == 0 || (int64_t)(apart - shift) > 0 ? apart : shift;
+    }
+    for (size_t i = 0; i < f->events.count; i++) {
+        const timed *t = &f->events.data[i];
+        const ort_device_time time = {
+            .kind = t->kind,
+            .name = t->name,
+            .queued_ns = time_of(f, t, CL_PROFILING_COMMAND_QUEUED) + shift,
+            .begin_ns = time_of(f, t, CL_PROFILING_COMMAND_START) + shift,
+            .end_ns = time_of(f, t, CL_PROFILING_COMMAND_END) + shift,
+        };
+        tell(arg, &time);
+        f->plan->device->api.clReleaseEvent(t->event);
+    }
+    f->events.count = 0;
+    return ORT_OK;
 }
 
 /* ---- a run */
@@ -121,10 +203,13 @@ ort_status ort_cl_copy_in(void *frame, int index, const void *data, ort_error *e
 {
     ort_cl_frame *f = frame;
     const ort_cl_copy *c = &f->plan->in.data[index];
+    timed *t = c->bytes ? next_event(f, "copy in", "") : NULL;
     cl_int code = CL_SUCCESS;
     if (c->bytes)
         code = f->plan->device->api.clEnqueueWriteBuffer(f->queue, f->buffers[c->buffer], CL_FALSE,
-                                                         0, c->bytes, data, 0, NULL, NULL);
+                                                         0, c->bytes, data, 0, NULL,
+                                                         t ? &t->event : NULL);
+    code = noted(f, t, code);
     return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "a copy to the device", err);
 }
 
@@ -132,10 +217,13 @@ ort_status ort_cl_copy_out(void *frame, int index, void *data, ort_error *err)
 {
     ort_cl_frame *f = frame;
     const ort_cl_copy *c = &f->plan->out.data[index];
+    timed *t = c->bytes ? next_event(f, "copy out", "") : NULL;
     cl_int code = CL_SUCCESS;
     if (c->bytes)
         code = f->plan->device->api.clEnqueueReadBuffer(f->queue, f->buffers[c->buffer], CL_FALSE,
-                                                        0, c->bytes, data, 0, NULL, NULL);
+                                                        0, c->bytes, data, 0, NULL,
+                                                        t ? &t->event : NULL);
+    code = noted(f, t, code);
     return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "a copy from the device", err);
 }
 
@@ -145,10 +233,11 @@ ort_status ort_cl_run(void *frame, int part, ort_error *err)
     const ort_cl_plan *p = f->plan;
     for (int i = part ? p->ends.data[part - 1] : 0; i < p->ends.data[part]; i++) {
         const ort_cl_launch *l = &p->launches.data[i];
-        cl_int code = p->device->api.clEnqueueNDRangeKernel(f->queue, f->kernels[i], 3, NULL,
-                                                            l->global,
-                                                            l->local[0] ? l->local : NULL, 0, NULL,
-                                                            NULL);
+        timed *t = next_event(f, "kernel", l->kernel);
+        cl_int code = p->device->api.clEnqueueNDRangeKernel(
+            f->queue, f->kernels[i], 3, NULL, l->global, l->local[0] ? l->local : NULL, 0, NULL,
+            t ? &t->event : NULL);
+        code = noted(f, t, code);
         if (code != CL_SUCCESS)
             return ort_cl_fail(code, l->kernel, err);
     }

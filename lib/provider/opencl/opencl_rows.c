@@ -82,4 +82,6 @@ const ort_provider ort_provider_opencl = {
     .run = ort_cl_run,
     .copy_out = ort_cl_copy_out,
     .sync = ort_cl_sync,
+    .watch = ort_cl_watch,
+    .times = ort_cl_times,
 };
