@@ -51,8 +51,8 @@ SLOTS = {
     "HasValue": (192, "pp"), "AddExternalInitializers": (210, "pppz"), "UpdateEnvWithCustomLogLevel": (226, "pi"),
     "RegisterCustomOpsLibrary_V2": (228, "ps"), "CastTypeInfoToOptionalTypeInfo": (250, "pp"),
     "GetOptionalContainedTypeInfo": (251, "pp"), "GetResizedStringTensorElementBuffer": (252, "pzzp"),
-    "GetBuildInfoString": (254, ""), "SetDeterministicCompute": (273, "pb"), "CreateLoraAdapter": (280, "spp"), "ReleaseLoraAdapter": (282, "p"),
-    "RunOptionsAddActiveLoraAdapter": (283, "pp"),
+    "GetBuildInfoString": (254, ""), "SetDeterministicCompute": (273, "pb"),
+    "CreateLoraAdapter": (280, "spp"), "ReleaseLoraAdapter": (282, "p"), "RunOptionsAddActiveLoraAdapter": (283, "pp"),
     "AddExternalInitializersFromFilesInMemory": (279, "ppppz"), "GetTensorSizeInBytes": (318, "pp"),
     "TensorTypeAndShape_HasShape": (390, "p"), "GetTensorElementTypeAndShapeDataReference": (414, "pppp"),
 }

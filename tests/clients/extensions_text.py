@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""extensions_text.py ROOT - onnxruntime-extensions: its operators on texts, tokenizers and numbers, each in a model of one node."""
+"""extensions_text.py ROOT - onnxruntime-extensions: operators on texts, tokenizers and numbers, each in a model of one node."""
 import numpy as np
 import onnx
 import onnxruntime
