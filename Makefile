@@ -29,6 +29,7 @@
 #   make spellings  files of onnxruntime's quantizers in each form, and of NNCF (NNCF=1 installs it): nothing
 #                   between Q and DQ in float
 #   make quantize-matrix  operators x types x forms, quantized by ort-quantize, here and in onnxruntime
+#   make quantize-bytes  the same files of ort-quantize for every tier and number of threads
 #   make quantize-failures  the known ways in which int8 fails, planted, and what avoids each
 #   make fuzz-ops   random cases of every operator beside onnxruntime, formulas, the reference evaluator
 #   make check-models  --check beside onnx.checker and onnxruntime, on 32,500 mutated models
@@ -545,6 +546,16 @@ quantize-matrix: all
 .PHONY: quantize-failures
 quantize-failures: all
 	@build/venv/bin/python tests/tools/check_failures.py build/bin
+
+# Files of ort-quantize for each tier and number of threads, also where float runs take another machine's tier.
+$(OBJ)/planted/ort-quantize: $(OBJ)/tests/planted/own_tier.o $(patsubst %.c,$(OBJ)/%.o,$(wildcard cmd/ort-quantize/*.c)) \
+    $(COMMON_OBJ) $(OBJ)/libort.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -Wl,--gc-sections -o $@ $^ $(TOOL_LIBS)
+.PHONY: quantize-bytes
+quantize-bytes: all $(OBJ)/planted/ort-quantize
+	@build/venv/bin/python tests/tools/check_same_bytes.py --planted $(OBJ)/planted/ort-quantize build/bin models
 
 .PHONY: spellings
 spellings: all

@@ -128,6 +128,11 @@ uint64_t ort_ranges_samples(const ort_ranges *ranges, uint64_t *made_up)
     return ranges ? ranges->samples : 0;
 }
 
+const char *ort_ranges_tier(const ort_ranges *ranges)
+{
+    return ranges ? ranges->tier : NULL;
+}
+
 void ort_ranges_set_made_up(ort_ranges *ranges)
 {
     if (ranges)

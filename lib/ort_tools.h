@@ -363,6 +363,8 @@ ORT_WARN_UNUSED ort_status ort_ranges_read(ort_ranges *ranges, const char *text,
 ORT_WARN_UNUSED ort_status ort_ranges_write(const ort_ranges *ranges, char **json, ort_error *err);
 /* How many samples they come of; *made_up (may be NULL) of these aren't real ones. */
 uint64_t ort_ranges_samples(const ort_ranges *ranges, uint64_t *made_up);
+/* The kernel tier of the runs that showed them; NULL: none yet. */
+const char *ort_ranges_tier(const ort_ranges *ranges);
 /* All samples so far were made up. */
 void ort_ranges_set_made_up(ort_ranges *ranges);
 /* What the quantizer has seen is merged into `into`. Of ORT_OBSERVE_MIN_MAX and _AVERAGE these are
@@ -440,10 +442,11 @@ typedef struct ort_dynamic_options {
     const char *(*stays)(void *arg, const char *path, const char *op_type);
     void *arg;
     const char *folder; /* where results too large for memory are kept meanwhile; NULL: memory */
+    const char *choice; /* what `stays` is made of, for the stamp; NULL: that there is one */
 } ort_dynamic_options;
 #define ORT_DYNAMIC_OPTIONS_INIT \
     {sizeof(ort_dynamic_options), ORT_DTYPE_INT8, false, false, false, false, false, false, false, \
-     false, NULL, NULL, NULL}
+     false, NULL, NULL, NULL, NULL}
 ORT_INIT_(ort_dynamic_options, ORT_DYNAMIC_OPTIONS_INIT)
 
 /* The model is borrowed for the call; the result, which the caller frees, shares the weights that
@@ -452,6 +455,10 @@ ORT_WARN_UNUSED ort_status ort_model_quantize_dynamic(ort_env *env, const ort_mo
                                                       const ort_dynamic_options *options,
                                                       ort_model **result,
                                                       ort_quantize_notes *notes, ort_error *err);
+
+/* The kernel tier of every float run that decides about a file, whatever tier runs otherwise: avx2,
+ * or scalar where a machine lacks that. Files are the same on all machines that have it. */
+const char *ort_quantize_tier(void);
 
 /* Its property "ort.quantize.VERB" says how a model was quantized: the library's version, options
  * as they are written, the samples and the tier of float runs that decided. NULL: none did, which
@@ -506,10 +513,11 @@ typedef struct ort_weights_options {
     double damping;      /* GPTQ: added to the diagonal of the moments, in means of it */
     bool ordered;        /* GPTQ: rows by falling moments, not as they lie */
     int threads;         /* of samples' runs and GPTQ; 0: as an environment's */
+    const char *choice;  /* what include and exclude say, for the stamp; NULL: that there is one */
 } ort_weights_options;
 #define ORT_WEIGHTS_OPTIONS_INIT \
     {sizeof(ort_weights_options), 4, 32, false, ORT_WEIGHTS_NEAREST, ORT_WEIGHTS_NBITS, 0, false, \
-     NULL, NULL, NULL, 0.01, false, 0}
+     NULL, NULL, NULL, 0.01, false, 0, NULL}
 ORT_INIT_(ort_weights_options, ORT_WEIGHTS_OPTIONS_INIT)
 
 /* The model is borrowed as long as the object and what it makes; it is not changed. */

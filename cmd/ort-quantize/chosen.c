@@ -2,6 +2,7 @@
 #include "chosen.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,12 +45,65 @@ static int read_text(const char *path, char **text)
     return status;
 }
 
-int chosen_read(chosen *c, const quantize_options *o)
+/* FNV-1a, 64 bits: tells texts apart, and is the same on every machine. */
+static uint64_t digest(uint64_t before, const char *text)
 {
+    for (; *text != '\0'; text++)
+        before = (before ^ (unsigned char)*text) * 0x100000001b3u;
+    return before;
+}
+
+static const uint64_t no_text = 0xcbf29ce484222325u;
+
+/* " --NAME a,b", or of lists that nobody reads in a line how many they hold. */
+static void tell_names(FILE *out, const char *name, const string_list *names)
+{
+    enum { LINE = 200 };
+    size_t length = 0;
+    uint64_t all = no_text;
+    for (size_t i = 0; i < names->count; i++) {
+        length += strlen(names->items[i]) + 1;
+        all = digest(digest(all, names->items[i]), ",");
+    }
+    if (length > LINE) {
+        fprintf(out, " --%s (%zu names, digest %016" PRIx64 ")", name, names->count, all);
+        return;
+    }
+    if (names->count > 0)
+        fprintf(out, " --%s ", name);
+    for (size_t i = 0; i < names->count; i++)
+        fprintf(out, "%s%s", i ? "," : "", names->items[i]);
+}
+
+static int tell_choice(const chosen *c, quantizing *q)
+{
+    size_t size = 0;
+    FILE *out = open_memstream(&q->choice, &size);
+    if (out == NULL)
+        return tool_error(ORT_ERROR_MEMORY, "the choice of nodes can't be told");
+    tell_names(out, "include", &q->options.include);
+    tell_names(out, "exclude", &c->exclude);
+    if (c->overrides != NULL)
+        fprintf(out, " --overrides (digest %016" PRIx64 ")", digest(no_text, c->overrides));
+    fclose(out);
+    if (size == 0) {
+        free(q->choice);
+        q->choice = NULL;
+    } else {
+        memmove(q->choice, q->choice + 1, size); /* the space */
+    }
+    return 0;
+}
+
+int chosen_read(chosen *c, quantizing *q)
+{
+    const quantize_options *o = &q->options;
     for (size_t i = 0; i < o->exclude.count; i++)
         string_list_add(&c->exclude, o->exclude.items[i]);
     int status = add_names(o->exclude_from, &c->exclude);
-    return status != 0 ? status : read_text(o->overrides, &c->overrides);
+    if (status == 0)
+        status = read_text(o->overrides, &c->overrides);
+    return status != 0 ? status : tell_choice(c, q);
 }
 
 void chosen_release(chosen *c)

@@ -9,8 +9,9 @@ typedef struct chosen {
     char *overrides; /* JSON, or NULL */
 } chosen;
 
-/* 0, or an exit status after saying why. Release it either way. */
-int chosen_read(chosen *c, const quantize_options *o);
+/* 0, or an exit status after saying why. Release it either way. q->choice tells it, by what files
+ * hold instead of their names. */
+int chosen_read(chosen *c, quantizing *q);
 void chosen_release(chosen *c);
 
 #endif

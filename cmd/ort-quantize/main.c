@@ -133,6 +133,7 @@ int main(int argc, char **argv)
         ort_model_free(q.original);
         ort_env_free(q.env);
         free(q.folder);
+        free(q.choice);
         operations_release(&q.options.operations);
     }
     options_release(&table_of_options, &q.options, &q.files);

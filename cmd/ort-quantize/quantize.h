@@ -29,6 +29,8 @@ typedef struct quantizing {
     ort_model *original, *made;
     char *folder; /* where weights are kept meanwhile that memory shouldn't hold */
     char ranges_of[80]; /* what --ranges come of, for the stamp; "": none */
+    char tier[16]; /* of the runs that they come of */
+    char *choice; /* of nodes and codes, for the stamp; NULL: none was made */
     samples samples; /* opened by the first that is asked for */
     FILE *made_up; /* samples of --random; NULL: not made yet */
     int64_t part, parts; /* of --shard; 0 without */

@@ -112,6 +112,8 @@ static int use_files(quantizing *q, ort_quantizer *quantizer)
                                                 &err) != ORT_OK)
         status = tool_fail(&err);
     uint64_t all = ort_ranges_samples(ranges, &made_up);
+    const char *tier = ort_ranges_tier(ranges);
+    snprintf(q->tier, sizeof q->tier, "%s", tier ? tier : "");
     snprintf(q->ranges_of, sizeof q->ranges_of,
              "ranges of %" PRIu64 ", %" PRIu64 " of them made up", all, made_up);
     if (status == 0 && made_up > 0)

@@ -6,9 +6,22 @@
 
 #include "quantize.h"
 
+/* Names of files are no part of how it was made. What the first two hold is in q->choice, what the
+ * third holds in q->ranges_of. */
+static bool names_file(const option_row *row)
+{
+    static const char *const files[] = {"exclude-from", "overrides", "ranges", "assignment",
+                                        "plot"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (!strcmp(row->name, files[i]))
+            return true;
+    return false;
+}
+
 static bool belongs(const option_row *row, const char *verb)
 {
-    const char *at = row->verbs != NULL && !row->gate ? strstr(row->verbs, verb) : NULL;
+    const bool tells = row->verbs != NULL && !row->gate && !names_file(row);
+    const char *at = tells ? strstr(row->verbs, verb) : NULL;
     size_t length = strlen(verb);
     return at != NULL && (at == row->verbs || at[-1] == '|') &&
            (at[length] == '\0' || at[length] == '|');
@@ -51,6 +64,11 @@ static char *options_text(const quantizing *q)
         free(words);
         text = longer;
     }
+    if (q->choice != NULL) {
+        char *longer = tool_printf("%s%s%s", text, *text ? " " : "", q->choice);
+        free(text);
+        text = longer;
+    }
     return text;
 }
 
@@ -84,7 +102,8 @@ int stamp_made(quantizing *q)
     if (q->options.verb == NULL || says_already(q))
         return 0;
     char *options = options_text(q), *seen = samples_text(q);
-    ort_status status = ort_model_stamp_quantized(q->made, q->options.verb, options, seen, NULL,
+    const char *tier = q->tier[0] != '\0' ? q->tier : seen != NULL ? ort_quantize_tier() : NULL;
+    ort_status status = ort_model_stamp_quantized(q->made, q->options.verb, options, seen, tier,
                                                   &err);
     free(options);
     free(seen);

@@ -5,17 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char trial_tier[] = "avx2"; /* that of calibration, ort_quantizer_calibrate */
-
 static int open_env(trial *t)
 {
     ort_env_options options = ORT_ENV_OPTIONS_INIT;
     ort_error err = {0};
-    const char *tiers[8];
-    int count = ort_isa_list(tiers, 8);
-    for (int i = 0; i < count; i++)
-        if (!strcmp(tiers[i], trial_tier))
-            options.isa = trial_tier;
+    options.isa = ort_quantize_tier();
     options.threads = t->q->options.settings.thread_count;
     return ort_env_new(&options, &t->env, &err) == ORT_OK ? 0 : tool_fail(&err);
 }

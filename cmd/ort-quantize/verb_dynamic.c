@@ -107,6 +107,7 @@ static void dynamic_options(const quantizing *q, choice *c, ort_dynamic_options 
     options->float_tables = o->float_tables;
     options->convs = o->convolutions;
     options->folder = q->folder;
+    options->choice = q->choice;
     if (c->include->count + c->exclude->count > 0) {
         options->stays = stays;
         options->arg = c;
@@ -139,7 +140,7 @@ int verb_dynamic(quantizing *q)
                        !strcmp(o->weight_type, "uint8");
     if (!bytes)
         return tool_usage("--weight-type %s: dynamic products have int8 or uint8", o->weight_type);
-    int status = chosen_read(&names, o);
+    int status = chosen_read(&names, q);
     if (status == 0)
         status = load_original(q, LOAD_AS_STORED);
     if (status == 0 && ort_quantize_notes_new(&notes, &err) != ORT_OK)

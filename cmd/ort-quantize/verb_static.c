@@ -188,7 +188,7 @@ int verb_static(quantizing *q)
     if (q->options.inputs.count == 0 && !q->options.random && q->options.ranges.count == 0)
         return tool_usage("static quantization takes samples: -i FILE, or --random SEED for "
                           "made-up ones; or what calibrate wrote: --ranges FILE");
-    int status = chosen_read(&c, &q->options);
+    int status = chosen_read(&c, q);
     if (status == 0)
         status = load_original(q, LOAD_AS_STORED);
     if (status == 0)

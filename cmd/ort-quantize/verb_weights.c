@@ -29,6 +29,7 @@ static void weights_options(const quantizing *q, const chosen *c, ort_weights_op
     options->include = o->include.items;
     options->exclude = c->exclude.items;
     options->folder = q->folder;
+    options->choice = q->choice;
     if (o->damping > 0)
         options->damping = o->damping;
     options->ordered = o->ordered;
@@ -124,7 +125,7 @@ int verb_weights(quantizing *q)
     chosen c = {0};
     int status = check(&q->options);
     if (status == 0)
-        status = chosen_read(&c, &q->options);
+        status = chosen_read(&c, q);
     if (status == 0)
         status = load_original(q, LOAD_AS_STORED);
     if (status == 0)

@@ -1,7 +1,9 @@
 /* stamp.c - one property for each verb. Neither time nor machine is in it, so that equal work gives
- * equal files.
+ * equal files: of tiers, all but the one that machines share (ort_quantize_tier) are named.
  */
 #include "quantize/stamp.h"
+
+#include <string.h>
 
 #include "base/error.h"
 #include "base/strbuf.h"
@@ -21,7 +23,8 @@ ort_status ort_quantize_stamp_model(ort_model *model, const ort_quantize_stamp *
     ort_strbuf_add(&text, ort_version());
     add_part(&text, "options", stamp->options);
     add_part(&text, "samples", stamp->samples);
-    add_part(&text, "tier", stamp->tier);
+    if (stamp->tier && strcmp(stamp->tier, "avx2"))
+        add_part(&text, "tier", stamp->tier);
     const char *before = ort_graph_metadata(model, ort_strbuf_text(&key));
     if (before)
         ort_strbuf_addf(&text, " < %s", before);

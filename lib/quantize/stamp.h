@@ -11,10 +11,10 @@ typedef struct ort_quantize_stamp {
     const char *options; /* those that differ from the defaults, as they are written; or NULL */
     const char *samples; /* "64 samples, digest 0123456789abcdef", "made up, seed 7",
                           * "ranges.json"; NULL: none decided */
-    const char *tier;    /* of float runs that decided; NULL: none did */
+    const char *tier;    /* of float runs that decided, told unless it is avx2; NULL: none did */
 } ort_quantize_stamp;
 
-/* The property "ort.quantize.VERB": "0.9.0; options: ...; samples: ...; tier: avx2". A model that
+/* The property "ort.quantize.VERB": "0.9.0; options: ...; samples: ...; tier: scalar". A model that
  * was quantized by the same verb before keeps what that said, behind " < ". */
 ort_status ort_quantize_stamp_model(ort_model *model, const ort_quantize_stamp *stamp,
                                     ort_error *err);

@@ -149,3 +149,22 @@ open('m.onnx', 'wb').write(model([node('MatMul', ['x', 'w'], ['y'])], [value_inf
     fails 2 "belongs to" ort-quantize calibrate "$NET" --ranges a.json
     fails 2 "none of min-max, percentile, entropy, mse, moving-average, l2.5, l3, l4" ort-quantize calibrate "$NET" --random 1 --observer mean
 }
+
+@test "the stamp tells which nodes were chosen, by what files hold and not by their names" {
+    stamp() { ort-inspect "$1" --metadata | grep -o 'options:.*'; }
+    printf 'Gemm\n' >a.txt
+    printf '# the same\nGemm\tby hand\n' >b.txt
+    works ort-quantize static "$NET" --random 1 --exclude-from a.txt -o a.onnx
+    works ort-quantize static "$NET" --random 1 --exclude-from b.txt -o b.onnx
+    works ort-quantize static "$NET" --random 1 --exclude Gemm -o c.onnx
+    cmp a.onnx b.onnx
+    cmp a.onnx c.onnx
+    [[ $(stamp a.onnx) == *"--exclude Gemm; samples:"* ]]
+    for i in {1..60}; do cat a.txt; done >many.txt
+    works ort-quantize static "$NET" --random 1 --exclude-from many.txt -o many.onnx
+    [[ $(stamp many.onnx) == *"--exclude (60 names, digest "????????????????");"* ]]
+    run --separate-stderr ort-quantize dynamic "$NET" --small --include Gemm -o d.onnx
+    [[ $(stamp d.onnx) == *"--small --include Gemm" ]]
+    works ort-quantize weights "$NET" --exclude Gather,Conv -o w.onnx
+    [[ $(stamp w.onnx) == *"--bits 4 --exclude Gather,Conv" ]]
+}

@@ -72,6 +72,7 @@ if [ $venv -eq 0 ]; then
     suite spellings make -s spellings
     suite quantize-matrix build/venv/bin/python tests/tools/check_quantize.py build/bin
     suite quantize-failures make -s quantize-failures
+    suite quantize-bytes make -s quantize-bytes
     suite quantize-more build/venv/bin/python tests/tools/check_quantize_more.py \
         --openvino build/venv-bench/bin/python build/bin
     suite bundled build/venv/bin/python tests/tools/check_bundled.py

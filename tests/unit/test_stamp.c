@@ -10,10 +10,10 @@ static void says_how(test_state *test)
     ort_error err = {0};
     char expected[128];
     CHECK(net_init(&n, NULL));
-    ort_quantize_stamp stamp = {"static", "--symmetric", "made up, seed 7", "avx2"};
+    ort_quantize_stamp stamp = {"static", "--symmetric", "made up, seed 7", "scalar"};
     CHECK(!ort_quantize_stamp_model(n.model, &stamp, &err));
     snprintf(expected, sizeof expected,
-             "%s; options: --symmetric; samples: made up, seed 7; tier: avx2", ort_version());
+             "%s; options: --symmetric; samples: made up, seed 7; tier: scalar", ort_version());
     CHECK(!strcmp(ort_graph_metadata(n.model, "ort.quantize.static"), expected));
     CHECK(!ort_graph_metadata(n.model, "ort.quantize.weights"));
     net_free(&n);

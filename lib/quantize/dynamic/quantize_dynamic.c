@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/findings.h"
+#include "base/strbuf.h"
 #include "opset/opset.h"
 #include "quantize/dynamic/dynamic_parts.h"
 #include "quantize/stamp.h"
@@ -171,14 +172,17 @@ static ort_status stamp(ort_dynamic *d, ort_error *err)
                  {o->per_tensor, "--per-tensor"}, {o->plain_weights, "--plain-weights"},
                  {o->reduce_range, "--reduce-range"}, {o->computed, "--computed-products"},
                  {o->small, "--small"}, {o->float_tables, "--float-tables"},
-                 {o->convs, "--convolutions"}, {o->stays != NULL, "nodes left out"}};
-    char text[256] = "";
+                 {o->convs, "--convolutions"},
+                 {o->stays != NULL, o->choice ? o->choice : "nodes left out"}};
+    ort_strbuf text = {0};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (words[i].on)
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", *text ? " " : "",
-                     words[i].name);
-    const ort_quantize_stamp how = {.verb = "dynamic", .options = text};
-    return ort_quantize_stamp_model(d->model, &how, err);
+            ort_strbuf_addf(&text, "%s%s", text.length ? " " : "", words[i].name);
+    const ort_quantize_stamp how = {.verb = "dynamic", .options = ort_strbuf_text(&text)};
+    ort_status status = text.failed ? ort_error_memory(err, text.length)
+                                    : ort_quantize_stamp_model(d->model, &how, err);
+    ort_strbuf_release(&text);
+    return status;
 }
 
 static ort_status quantize(ort_dynamic *d, const ort_registry *registry, ort_error *err)

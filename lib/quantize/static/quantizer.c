@@ -26,7 +26,6 @@
 #include "quantize/effort/refine.h"
 #include "quantize/static/seen_map.h"
 
-static const char calibration_tier[] = "avx2";
 /* Values of an equalized model are others than those of the model itself. */
 static const uint64_t equalized_mark = 0x9e3779b97f4a7c15u;
 
@@ -168,11 +167,7 @@ static ort_status open_session(ort_quantizer *q, ort_error *err)
 {
     ort_env_options env = ORT_ENV_OPTIONS_INIT;
     ort_session_options session = ORT_SESSION_OPTIONS_INIT;
-    const char *tiers[8];
-    int count = ort_isa_list(tiers, 8);
-    for (int i = 0; i < count; i++)
-        if (!strcmp(tiers[i], calibration_tier))
-            env.isa = calibration_tier;
+    env.isa = ort_quantize_tier();
     env.threads = q->options.threads;
     ORT_TRY(watch_smoothed(q, err));
     session.watched = q->smooths ? q->smoothed : q->watched;

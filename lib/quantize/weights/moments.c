@@ -6,16 +6,10 @@
 
 #include "base/error.h"
 
-static const char tier_of_files[] = "avx2";
-
 ort_status ort_moments_open(ort_moments *m, int threads, ort_error *err)
 {
     ort_env_options options = ORT_ENV_OPTIONS_INIT;
-    const char *tiers[8];
-    const int count = ort_isa_list(tiers, 8);
-    for (int i = 0; i < count; i++)
-        if (!strcmp(tiers[i], tier_of_files))
-            options.isa = tier_of_files;
+    options.isa = ort_quantize_tier();
     options.threads = threads;
     return ort_env_new(&options, &m->env, err);
 }

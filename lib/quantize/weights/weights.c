@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/findings.h"
+#include "base/strbuf.h"
 #include "op/edit.h"
 #include "opset/opset.h"
 #include "quantize/weights/gptq.h"
@@ -304,7 +305,8 @@ static ort_status stamp(const ort_weights *w, ort_error *err)
 {
     static const char *const methods[] = {"", " --method hqq", " --method gptq"};
     const ort_weights_options *o = &w->options;
-    char text[256] = "", block[32] = "", samples[64], level[32] = "", damping[32] = "";
+    char block[32] = "", samples[64], level[32] = "", damping[32] = "";
+    ort_strbuf text = {0};
     const bool sampled = o->method == ORT_WEIGHTS_GPTQ;
     if (o->block_size != 32)
         snprintf(block, sizeof block, o->block_size ? " --block-size %d" : " --block-size column",
@@ -314,15 +316,19 @@ static ort_status stamp(const ort_weights *w, ort_error *err)
     if (sampled && o->damping != 0.01)
         snprintf(damping, sizeof damping, " --damping %g", o->damping);
     snprintf(samples, sizeof samples, "%lld samples", (long long)w->moments.samples);
-    snprintf(text, sizeof text, "--bits %d%s%s%s%s%s%s%s%s%s", o->bits, block, level, damping,
-             o->asymmetric ? " --asymmetric-weights" : "", methods[o->method],
-             o->form == ORT_WEIGHTS_QDQ ? " --form qdq" : "", o->tables ? " --tables" : "",
-             sampled && o->ordered ? " --ordered" : "",
-             o->include || o->exclude ? " nodes left out" : "");
-    const ort_quantize_stamp how = {.verb = "weights", .options = text,
+    ort_strbuf_addf(&text, "--bits %d%s%s%s%s%s%s%s%s", o->bits, block, level, damping,
+                    o->asymmetric ? " --asymmetric-weights" : "", methods[o->method],
+                    o->form == ORT_WEIGHTS_QDQ ? " --form qdq" : "", o->tables ? " --tables" : "",
+                    sampled && o->ordered ? " --ordered" : "");
+    if (o->include || o->exclude)
+        ort_strbuf_addf(&text, " %s", o->choice ? o->choice : "nodes left out");
+    const ort_quantize_stamp how = {.verb = "weights", .options = ort_strbuf_text(&text),
                                     .samples = sampled ? samples : NULL,
                                     .tier = sampled ? w->moments.env->k->isa : NULL};
-    return ort_quantize_stamp_model(w->model, &how, err);
+    ort_status status = text.failed ? ort_error_memory(err, text.length)
+                                    : ort_quantize_stamp_model(w->model, &how, err);
+    ort_strbuf_release(&text);
+    return status;
 }
 
 ort_status ort_low_bits_write(ort_weights *w, ort_model **model, ort_error *err)
