@@ -456,6 +456,10 @@ ORT_WARN_UNUSED ort_status ort_model_quantize_dynamic(ort_env *env, const ort_mo
                                                       ort_model **result,
                                                       ort_quantize_notes *notes, ort_error *err);
 
+/* `count` bytes of a value from `begin` on won't be read again: memory that maps a file is given
+ * back, other memory stays as it is. */
+void ort_value_forget(const ort_value *value, size_t begin, size_t count);
+
 /* The kernel tier of every float run that decides about a file, whatever tier runs otherwise: avx2,
  * or scalar where a machine lacks that. Files are the same on all machines that have it. */
 const char *ort_quantize_tier(void);

@@ -90,6 +90,14 @@ static void drop_parts(row_cutter *r)
     }
 }
 
+static size_t row_bytes(const ort_value *value)
+{
+    const int64_t rows = ort_value_dims(value)[0];
+    return rows > 0 ? (size_t)(ort_value_count(value) / rows) *
+                          (size_t)ort_dtype_bits(ort_value_dtype(value)) / 8
+                    : 0;
+}
+
 int rows_next(row_cutter *r, ort_value *const *values, ort_value **inputs)
 {
     int status = 0;
@@ -101,6 +109,8 @@ int rows_next(row_cutter *r, ort_value *const *values, ort_value **inputs)
         int64_t begin = r->at * r->take[i], left = ort_value_dims(values[i])[0] - begin;
         status = join_part(values[i], begin, left < r->take[i] ? left : r->take[i], &r->parts[i]);
         inputs[i] = r->parts[i];
+        ort_value_forget(values[i], (size_t)begin * row_bytes(values[i]),
+                         (size_t)r->take[i] * row_bytes(values[i]));
     }
     r->at++;
     return status;

@@ -4,7 +4,9 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 
@@ -47,6 +49,30 @@ size_t ort_input_read(ort_input *in, void *bytes, size_t count)
     assert(done <= count); /* a pull function gives no more than was asked for */
     in->offset += done;
     return done;
+}
+
+void *ort_input_map(const ort_input *in, size_t count, size_t *before)
+{
+    struct stat st;
+    if (in->pull != pull_stream || in->peeked_count > 0)
+        return NULL;
+    const int fd = fileno(in->arg);
+    const off_t at = ftello(in->arg);
+    if (fd < 0 || at < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < at ||
+        (uint64_t)(st.st_size - at) < count)
+        return NULL;
+    *before = (size_t)(at % sysconf(_SC_PAGESIZE));
+    void *map = mmap(NULL, *before + count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd,
+                     at - (off_t)*before);
+    return map == MAP_FAILED ? NULL : map;
+}
+
+bool ort_input_skip_mapped(ort_input *in, size_t count)
+{
+    if (fseeko(in->arg, (off_t)count, SEEK_CUR) != 0)
+        return false;
+    in->offset += count;
+    return true;
 }
 
 uint64_t ort_input_left(const ort_input *in)

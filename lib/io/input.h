@@ -30,6 +30,11 @@ ort_status ort_input_need(ort_input *in, void *bytes, size_t count, const char *
                           ort_error *err);
 /* The most bytes that can be left: exact for a regular file, else what a process can hold. */
 uint64_t ort_input_left(const ort_input *in);
+/* A private map of the next `count` bytes, *before bytes behind its begin, which the caller unmaps;
+ * NULL where the source is no regular file that has them. Nothing is taken yet. */
+void *ort_input_map(const ort_input *in, size_t count, size_t *before);
+/* Takes what was mapped. */
+bool ort_input_skip_mapped(ort_input *in, size_t count);
 /* The rest of the source, which the caller frees. */
 ort_status ort_input_all(ort_input *in, unsigned char **bytes, size_t *count, ort_error *err);
 

@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/utf8.h"
 #include "io/format.h"
+#include "io/mapped.h"
 
 enum { LONGEST_HEADER = 1 << 20, HEADER_ALIGNMENT = 64 };
 
@@ -247,6 +248,13 @@ static ort_status read_numbers(ort_input *in, const npy_header *header, ort_valu
     return ORT_OK;
 }
 
+/* Does nothing of the array's bytes change when they are read? */
+static bool lies_as_read(const npy_header *header, ort_dtype dtype)
+{
+    const bool turned = header->fortran && header->shape.rank > 1;
+    return !header->big_endian && !turned && dtype != ORT_DTYPE_BOOL && dtype != ORT_DTYPE_STRING;
+}
+
 /* A header may claim more than there is: that is no lack of memory. */
 static ort_status check_claim(const ort_input *in, const npy_header *header, ort_dtype dtype,
                               ort_error *err)
@@ -279,6 +287,12 @@ ort_status ort_npy_read_value(ort_input *in, ort_dtype wanted, ort_value **value
                              "ONNX equivalent", header.kind, header.item);
     ort_value *made = NULL;
     ORT_TRY(check_claim(in, &header, dtype, err));
+    if (lies_as_read(&header, dtype))
+        ORT_TRY(ort_mapped_value(in, dtype, &header.shape, value, err));
+    else
+        *value = NULL;
+    if (*value)
+        return ORT_OK;
     ORT_TRY(ort_value_new_tensor_(dtype, &header.shape, &made, err));
     ort_status status = dtype == ORT_DTYPE_STRING ? read_strings(in, &header, made, err)
                                                   : read_numbers(in, &header, made, err);

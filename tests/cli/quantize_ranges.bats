@@ -168,3 +168,21 @@ open('m.onnx', 'wb').write(model([node('MatMul', ['x', 'w'], ['y'])], [value_inf
     works ort-quantize weights "$NET" --exclude Gather,Conv -o w.onnx
     [[ $(stamp w.onnx) == *"--bits 4 --exclude Gather,Conv" ]]
 }
+
+@test "a large array is taken from its file row by row, and gives what a pipe of it gives" {
+    python3 - <<'PY'
+import random, struct
+rows = 17000
+head = "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 1, 8, 8), }" % rows
+head += " " * (63 - (10 + len(head)) % 64) + "\n"
+random.seed(3)
+with open("large.npy", "wb") as f:
+    f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+    for _ in range(rows):
+        f.write(struct.pack("<64f", *[random.random()] * 64))
+PY
+    works ort-quantize calibrate "$NET" -i large.npy --rows 1000 -o file.json
+    cat large.npy | ort-quantize calibrate "$NET" -i - --rows 1000 | cmp - file.json
+    head -c 4300000 large.npy >short.npy
+    fails 5 "short.npy: .*claims" ort-quantize calibrate "$NET" -i short.npy -o x.json
+}

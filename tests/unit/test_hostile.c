@@ -755,6 +755,7 @@ static void quantizing(test_state *test)
     CHECK_REFUSED(ort_ranges_write(ranges, &json, NULL)); /* of nothing */
     CHECK(!json && ort_ranges_samples(NULL, NULL) == 0 && !ort_ranges_tier(NULL));
     CHECK(ort_quantize_tier() != NULL);
+    ort_value_forget(NULL, 0, 8);
     CHECK_REFUSED(ort_quantizer_ranges(NULL, ranges, NULL));
     CHECK_REFUSED(ort_quantizer_ranges(kept, NULL, NULL));
     CHECK_REFUSED(ort_quantizer_use_ranges(NULL, ranges, NULL, NULL));
