@@ -49,8 +49,12 @@ cl_int clFinish(cl_command_queue queue)
         clReleaseEvent(events[i]);
         sum += (double)(end - begin);
     }
-    if (event_count) {
+    if (event_count > kernels) { /* a run has more than the packing of a weight */
         kernels = event_count;
+        runs = 0;
+        least = sum;
+    }
+    if (event_count && event_count == kernels) {
         runs++;
         least = sum < least ? sum : least;
     }
