@@ -62,6 +62,22 @@ bool ort_quantizer_node(const ort_quantizer *quantizer, size_t index,
     return quantizer && info && ort_quantizer_tell(quantizer, index, info);
 }
 
+bool ort_quantizer_node_harm(const ort_quantizer *quantizer, size_t index, double *work,
+                             double *noise)
+{
+    ort_harm harm;
+    if (!quantizer || !work || !noise || !ort_quantizer_weigh(quantizer, index, &harm))
+        return false;
+    *work = harm.work;
+    *noise = harm.noise;
+    return true;
+}
+
+size_t ort_quantizer_equalized(const ort_quantizer *quantizer)
+{
+    return quantizer ? ort_quantizer_pairs(quantizer) : 0;
+}
+
 ort_status ort_quantizer_apply(ort_quantizer *quantizer, ort_model **model, ort_error *err)
 {
     if (!quantizer || !model)

@@ -398,6 +398,13 @@ ORT_INIT_(ort_quantizer_node_info, ORT_QUANTIZER_NODE_INFO_INIT)
 /* In the order in which they run, constants not; false past the last one. */
 bool ort_quantizer_node(const ort_quantizer *quantizer, size_t index,
                         ort_quantizer_node_info *info);
+/* What codes of that node may cost, by what samples showed: *work, its multiply-adds on all of them
+ * (of a step the numbers that it reads), and *noise, the squared errors of what it reads over the
+ * squared numbers. Zeros where nothing is known, or it stays float; false past the last node. */
+bool ort_quantizer_node_harm(const ort_quantizer *quantizer, size_t index, double *work,
+                             double *noise);
+/* How many pairs of products the option equalize gave factors. */
+size_t ort_quantizer_equalized(const ort_quantizer *quantizer);
 /* A node by that index stays float from here on, or no longer does so; other overrides make all of
  * these void. */
 ORT_WARN_UNUSED ort_status ort_quantizer_keep_float(ort_quantizer *quantizer, size_t index,

@@ -1,14 +1,14 @@
 /* calibration.c - a child runs the samples and hands over their ranges as the text that calibrate
- * writes, which gives the same bits again; before it stand the observer, the number of samples and
- * their digest.
+ * writes, which gives the same bits again; before it stand what was chosen, the number of samples
+ * and their digest.
  */
 #include "calibration.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "choice.h"
 #include "common/apart.h"
+#include "guard.h"
 
 typedef struct seeing {
     quantizing *q;
@@ -16,28 +16,54 @@ typedef struct seeing {
     bool chooses;
 } seeing;
 
+static void write_choice(const choice *c, FILE *result)
+{
+    fprintf(result, "%d %d %zu", (int)c->observer, c->equalize, c->kept.count);
+    for (size_t i = 0; i < c->kept.count; i++)
+        fprintf(result, " %zu", c->kept.index[i]);
+    fprintf(result, "\n");
+}
+
+static bool read_choice(choice *c, FILE *result)
+{
+    int observer, equalize;
+    size_t count, index;
+    if (fscanf(result, "%d %d %zu", &observer, &equalize, &count) != 3)
+        return false;
+    c->observer = (ort_observer)observer;
+    c->equalize = equalize != 0;
+    for (size_t i = 0; i < count; i++) {
+        if (fscanf(result, "%zu", &index) != 1)
+            return false;
+        kept_nodes_add(&c->kept, index);
+    }
+    return true;
+}
+
 static int hand_over(const seeing *s, const ort_quantizer *quantizer, FILE *result)
 {
     quantizing *q = s->q;
     ort_ranges *ranges = NULL;
-    ort_observer observer = s->options->observer;
+    choice c = {.observer = s->options->observer, .equalize = s->options->equalize};
     ort_error err = {0};
     char *text = NULL;
     int status = 0;
     if (ort_ranges_new(&ranges, &err) != ORT_OK ||
-        ort_quantizer_ranges(quantizer, ranges, &err) != ORT_OK ||
-        ort_ranges_write(ranges, &text, &err) != ORT_OK)
+        ort_quantizer_ranges(quantizer, ranges, &err) != ORT_OK)
         status = tool_fail_in(q->path, &err);
     if (status == 0 && s->chooses)
-        status = choose_observer(q, s->options, ranges, &observer);
+        status = choose(q, s->options, &ranges, &c);
+    if (status == 0 && ort_ranges_write(ranges, &text, &err) != ORT_OK)
+        status = tool_fail_in(q->path, &err);
     if (status == 0) {
-        fprintf(result, "%d\n", (int)observer);
+        write_choice(&c, result);
         samples_write(&q->samples, result);
     }
     if (status == 0 && fputs(text, result) == EOF)
         status = tool_error(ORT_ERROR_IO, "ranges can't be handed over");
     ort_text_free(text);
     ort_ranges_free(ranges);
+    free(c.kept.index);
     return status;
 }
 
@@ -56,13 +82,11 @@ static int see(void *arg, FILE *result)
     return status == 0 ? hand_over(s, quantizer, result) : status;
 }
 
-static int take_over(quantizing *q, FILE *result, ort_observer *observer, ort_ranges **ranges)
+static int take_over(quantizing *q, FILE *result, choice *c, ort_ranges **ranges)
 {
     ort_error err = {0};
-    int number;
-    if (fscanf(result, "%d ", &number) != 1 || !samples_read(&q->samples, result))
+    if (!read_choice(c, result) || !samples_read(&q->samples, result))
         return tool_error(ORT_ERROR_RUN, "calibration handed over nothing");
-    *observer = (ort_observer)number;
     q->samples.random = q->options.random != NULL;
     if (ort_ranges_new(ranges, &err) != ORT_OK)
         return tool_fail(&err);
@@ -70,7 +94,7 @@ static int take_over(quantizing *q, FILE *result, ort_observer *observer, ort_ra
 }
 
 int calibration_apart(quantizing *q, const ort_quantize_options *options, bool chooses,
-                      ort_observer *observer, ort_ranges **ranges)
+                      choice *c, ort_ranges **ranges)
 {
     FILE *result = NULL;
     *ranges = NULL;
@@ -80,7 +104,7 @@ int calibration_apart(quantizing *q, const ort_quantize_options *options, bool c
     if (status == 0)
         status = apart("calibration", see, &(seeing){q, options, chooses}, &result);
     if (status == 0)
-        status = take_over(q, result, observer, ranges);
+        status = take_over(q, result, c, ranges);
     if (result != NULL)
         fclose(result);
     return status;

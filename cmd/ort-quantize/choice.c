@@ -3,52 +3,83 @@
  */
 #include "choice.h"
 
+#include <math.h>
 #include <stdio.h>
 
+#include "guard.h"
 #include "ranges.h"
-#include "trial.h"
 
 /* The usual one first. Squares cut off the most, min-max nothing. */
 static const ort_observer observers[] = {ORT_OBSERVE_MSE, ORT_OBSERVE_L25, ORT_OBSERVE_L3,
                                          ORT_OBSERVE_L4, ORT_OBSERVE_MIN_MAX};
 
-/* What another observer must bring: less is chance, as few samples judge, and those that ranges
- * come of. */
-static const double least_gain_db = 0.5;
+/* What another observer must bring, and what equalized channels may cost: less is chance, as few
+ * samples judge, and those that ranges come of. Channels that reach equally far lose less on samples
+ * that nobody has seen, and so are taken where they aren't worse. */
+static const double chance_db = 0.5;
+
+bool can_choose(const quantizing *q)
+{
+    enum { MOST_MB = 32 }; /* several of them are in memory at a time */
+    ort_error err = {0};
+    size_t bytes;
+    return (q->options.observer == NULL || keep_sensitive(q) > 0) &&
+           ort_model_written_bytes(q->original, &bytes, &err) == ORT_OK &&
+           bytes <= (size_t)MOST_MB << 20;
+}
 
 /* ranges NULL: the samples are seen again, which what is refined needs. */
+static int open_quantizer(quantizing *q, const ort_quantize_options *options,
+                          const ort_ranges *ranges, ort_quantizer **quantizer)
+{
+    ort_error err = {0};
+    int status = 0;
+    if (ort_quantizer_new(q->env, q->original, options, quantizer, &err) != ORT_OK)
+        return tool_fail_in(q->path, &err);
+    if (ranges == NULL)
+        status = q->options.smooth ? ranges_smooth(q, *quantizer) : 0;
+    if (ranges == NULL && status == 0)
+        status = ranges_learn(q, *quantizer);
+    if (ranges != NULL && ort_quantizer_use_ranges(*quantizer, ranges, NULL, &err) != ORT_OK)
+        status = tool_fail_in(q->path, &err);
+    return status == 0 ? guard_keep(q, *quantizer) : status;
+}
+
+static int apply(const quantizing *q, ort_quantizer *quantizer, ort_model **model)
+{
+    ort_error err = {0};
+    return ort_quantizer_apply(quantizer, model, &err) == ORT_OK ? 0 : tool_fail_in(q->path, &err);
+}
+
 static int make(quantizing *q, const ort_quantize_options *options, const ort_ranges *ranges,
                 ort_model **model)
 {
     ort_quantizer *quantizer = NULL;
-    ort_error err = {0};
-    int status = 0;
-    if (ort_quantizer_new(q->env, q->original, options, &quantizer, &err) != ORT_OK)
-        return tool_fail_in(q->path, &err);
-    if (ranges == NULL)
-        status = q->options.smooth ? ranges_smooth(q, quantizer) : 0;
-    if (ranges == NULL && status == 0)
-        status = ranges_learn(q, quantizer);
-    if (ranges != NULL && ort_quantizer_use_ranges(quantizer, ranges, NULL, &err) != ORT_OK)
-        status = tool_fail_in(q->path, &err);
-    if (status == 0 && ort_quantizer_apply(quantizer, model, &err) != ORT_OK)
-        status = tool_fail_in(q->path, &err);
+    int status = open_quantizer(q, options, ranges, &quantizer);
+    if (status == 0)
+        status = apply(q, quantizer, model);
     ort_quantizer_free(quantizer);
     return status;
 }
 
 /* The best model so far: the first one, where no other is better than it by `gain` dB. */
 typedef struct race {
-    const trial *t;
+    quantizing *q;
+    trial t; /* opened with the first model */
     ort_model *model;
     double db, gain, bar; /* bar: what the others must reach */
+    double last; /* of the one that entered last */
     size_t at, tried;
 } race;
 
+/* Takes the model. */
 static int enter(race *r, ort_model *model)
 {
     nearness_to_float near = {0};
-    int status = trial_run(r->t, model, &near);
+    int status = r->tried == 0 ? trial_open_inside(&r->t, r->q, r->q->samples.at, model) : 0;
+    if (status == 0)
+        status = trial_run(&r->t, model, &near);
+    r->last = near.sqnr_db;
     if (status == 0 && r->tried == 0)
         r->bar = near.sqnr_db + r->gain;
     if (status == 0 && (r->tried == 0 || (near.sqnr_db > r->db && near.sqnr_db >= r->bar))) {
@@ -63,33 +94,103 @@ static int enter(race *r, ort_model *model)
     return status;
 }
 
-static void tell(const quantizing *q, const char *name, const race *r, size_t at)
+static void tell(const race *r, const char *name)
 {
-    if (q->options.settings.verbose)
-        fprintf(stderr, "%s: %s%.2f dB\n", name, r->at == at ? "" : "at most ", r->db);
+    if (r->q->options.settings.verbose)
+        fprintf(stderr, "%s: %.2f dB\n", name, r->last);
 }
 
-int choose_observer(quantizing *q, const ort_quantize_options *options, const ort_ranges *ranges,
-                    ort_observer *best)
+static void leave(race *r)
 {
+    ort_model_free(r->model);
+    trial_close(&r->t);
+}
+
+/* ---- what options leave open */
+
+static int try_observers(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                         choice *c)
+{
+    const size_t count = r->q->options.observer == NULL ? sizeof observers / sizeof *observers : 1;
     ort_quantize_options own = *options;
-    trial t = {0};
-    race r = {.t = &t, .gain = least_gain_db};
-    int status = trial_open(&t, q, q->samples.at);
-    for (size_t i = 0; i < sizeof observers / sizeof *observers && status == 0; i++) {
+    int status = 0;
+    for (size_t i = 0; i < count && status == 0; i++) {
         ort_model *model = NULL;
-        own.observer = observers[i];
-        own.correct_biases = own.adaptive_rounding = false;
-        status = make(q, &own, ranges, &model);
+        if (count > 1)
+            own.observer = observers[i];
+        status = make(r->q, &own, ranges, &model);
         if (status == 0)
-            status = enter(&r, model);
-        tell(q, ort_observer_name(observers[i], NULL), &r, i);
+            status = enter(r, model);
+        tell(r, ort_observer_name(own.observer, NULL));
     }
-    *best = observers[r.at];
-    ort_model_free(r.model);
-    trial_close(&t);
+    c->observer = count > 1 ? observers[r->at] : options->observer;
     return status;
 }
+
+/* The model's numbers are others then: its ranges are seen anew. */
+static int try_equalized(race *r, const ort_quantize_options *options, ort_ranges **ranges,
+                         choice *c)
+{
+    ort_quantize_options own = *options;
+    ort_quantizer *quantizer = NULL;
+    ort_ranges *seen = NULL;
+    ort_model *model = NULL;
+    ort_error err = {0};
+    own.equalize = true;
+    if (ort_quantizer_new(r->q->env, r->q->original, &own, &quantizer, &err) != ORT_OK)
+        return tool_fail_in(r->q->path, &err);
+    int status = 0;
+    if (ort_quantizer_equalized(quantizer) > 0) {
+        r->db -= chance_db;
+        r->bar = r->db;
+        status = ranges_learn(r->q, quantizer);
+        if (status == 0)
+            status = apply(r->q, quantizer, &model);
+        if (status == 0)
+            status = enter(r, model);
+        tell(r, "channels equalized");
+        c->equalize = r->at + 1 == r->tried;
+    }
+    if (status == 0 && c->equalize &&
+        (ort_ranges_new(&seen, &err) != ORT_OK ||
+         ort_quantizer_ranges(quantizer, seen, &err) != ORT_OK))
+        status = tool_fail_in(r->q->path, &err);
+    if (seen != NULL) {
+        ort_ranges_free(*ranges);
+        *ranges = seen;
+    }
+    ort_quantizer_free(quantizer);
+    return status;
+}
+
+static int try_float_nodes(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                           choice *c)
+{
+    ort_quantizer *quantizer = NULL;
+    int status = open_quantizer(r->q, options, ranges, &quantizer);
+    if (status == 0)
+        status = guard_choose(&r->t, quantizer, &c->kept);
+    ort_quantizer_free(quantizer);
+    return status;
+}
+
+int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **ranges, choice *c)
+{
+    race r = {.q = q, .gain = chance_db};
+    ort_quantize_options own = *options;
+    own.correct_biases = own.adaptive_rounding = false;
+    int status = try_observers(&r, &own, *ranges, c);
+    own.observer = c->observer;
+    if (status == 0 && q->options.observer == NULL && !own.equalize && isfinite(r.db))
+        status = try_equalized(&r, &own, ranges, c);
+    own.equalize = c->equalize = own.equalize || c->equalize;
+    if (status == 0 && keep_sensitive(q) > 0 && isfinite(r.db))
+        status = try_float_nodes(&r, &own, *ranges, c);
+    leave(&r);
+    return status;
+}
+
+/* ---- --effort */
 
 /* What may help or harm. */
 static const struct {
@@ -102,23 +203,24 @@ static const struct {
 
 int choose_effort(quantizing *q, const ort_quantize_options *options, const ort_ranges *ranges)
 {
-    trial t = {0};
-    race r = {.t = &t};
-    int status = trial_open(&t, q, q->samples.at);
+    race r = {.q = q};
+    int status = 0;
     for (size_t i = 0; i < sizeof efforts / sizeof *efforts && status == 0; i++) {
         ort_quantize_options own = *options;
         ort_model *model = NULL;
+        if (efforts[i].equalized && own.equalize)
+            continue; /* all are */
         own.correct_biases = own.adaptive_rounding = efforts[i].refined;
         own.equalize = own.equalize || efforts[i].equalized;
         status = make(q, &own, i > 0 || q->options.smooth ? NULL : ranges, &model);
         if (status == 0)
             status = enter(&r, model);
-        tell(q, efforts[i].name, &r, i);
+        tell(&r, efforts[i].name);
     }
-    if (status == 0)
+    if (status == 0) {
         q->made = r.model;
-    else
-        ort_model_free(r.model);
-    trial_close(&t);
+        r.model = NULL;
+    }
+    leave(&r);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/formats.h"
+#include "common/look.h"
 #include "ranges.h"
 
 static const option_row quantize_rows[] = {
@@ -115,7 +116,7 @@ static int run(quantizing *q)
 int main(int argc, char **argv)
 {
     quantizing q = {.options = {.min_sqnr = -1, .min_cosine = -1, .min_top1 = -1, .margin = -1,
-                                .max_drop = -1},
+                                .max_drop = -1, .keep_sensitive = -1},
                     .rows = quantize_rows};
     tool_init("ort-quantize");
     settings_init(&q.options.settings);
@@ -134,6 +135,8 @@ int main(int argc, char **argv)
         ort_env_free(q.env);
         free(q.folder);
         free(q.choice);
+        free(q.kept.index);
+        json_object_put(q.kept_float);
         operations_release(&q.options.operations);
     }
     options_release(&table_of_options, &q.options, &q.files);

@@ -20,6 +20,11 @@ typedef struct quantize_options {
     operations operations; /* on samples */
 } quantize_options;
 
+/* Nodes by ort_quantizer_node that stay float because their codes would cost too much. */
+typedef struct kept_nodes {
+    size_t *index, count;
+} kept_nodes;
+
 typedef struct quantizing {
     quantize_options options;
     const option_row *rows; /* of the options */
@@ -35,6 +40,8 @@ typedef struct quantizing {
     FILE *made_up; /* samples of --random; NULL: not made yet */
     int64_t part, parts; /* of --shard; 0 without */
     progress progress;
+    kept_nodes kept;
+    struct json_object *kept_float; /* of these, for the report: names and their share of the work */
     struct json_object *frontier; /* of --auto, for the report; or NULL */
 } quantizing;
 
@@ -42,6 +49,9 @@ static inline bool is_quiet(const quantizing *q)
 {
     return q->options.settings.no_progress || q->options.settings.quiet;
 }
+
+/* --keep-sensitive, or its default: percent of the model's multiply-adds. */
+double keep_sensitive(const quantizing *q);
 
 /* q->original, unless it is there. */
 int load_original(quantizing *q, load_weights weights);

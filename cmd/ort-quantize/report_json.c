@@ -197,6 +197,8 @@ void evaluation_json(const evaluation *e, FILE *out)
     add_computed(report, e);
     add_saturation(report, e);
     add_gates(report, e);
+    if (e->q->kept_float)
+        json_object_object_add(report, "kept_float", json_object_get(e->q->kept_float));
     if (e->q->frontier)
         json_object_object_add(report, "frontier", json_object_get(e->q->frontier));
     fprintf(out, "%s\n",

@@ -131,6 +131,17 @@ static void print_computed(const evaluation *e, FILE *out)
     print_float_products(e, out);
 }
 
+/* Which, -v tells. */
+static void print_kept(const evaluation *e, FILE *out)
+{
+    json_object *kept = e->q->kept_float;
+    const size_t count = length_of(member(kept, "nodes"));
+    if (count > 0)
+        fprintf(out, "kept      %zu node%s in float, %.1f %% of multiply-adds: their codes cost too "
+                "much (--keep-sensitive 0: none)\n", count, count == 1 ? "" : "s",
+                100 * number_of(kept, "share_of_products"));
+}
+
 /* Other runtimes on other processors; never here. */
 static void print_saturation(const evaluation *e, FILE *out)
 {
@@ -190,6 +201,7 @@ void evaluation_text(const evaluation *e, FILE *out)
     print_sizes(e, out);
     print_latency(e, out);
     print_computed(e, out);
+    print_kept(e, out);
     print_saturation(e, out);
     if (e->q->options.settings.verbose)
         print_weights(e, out);

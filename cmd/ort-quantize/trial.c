@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "squashed.h"
+
 static int open_env(trial *t)
 {
     ort_env_options options = ORT_ENV_OPTIONS_INIT;
@@ -14,14 +16,26 @@ static int open_env(trial *t)
     return ort_env_new(&options, &t->env, &err) == ORT_OK ? 0 : tool_fail(&err);
 }
 
+/* Of samples like the first. */
+static size_t most_samples(const trial *t, ort_value *const *inputs, size_t count)
+{
+    size_t bytes = 1;
+    for (size_t i = 0; i < count; i++)
+        bytes += inputs[i] ? ort_value_bytes(inputs[i]) : 0;
+    size_t most = TRIAL_BYTES / bytes;
+    most = most < TRIAL_LEAST ? TRIAL_LEAST : most > TRIAL_SAMPLES ? TRIAL_SAMPLES : most;
+    return t->total < most ? t->total : most;
+}
+
 /* Evenly among all. */
 static ort_status keep_sample(void *arg, ort_value *const *inputs, size_t count, ort_error *err)
 {
     trial *t = arg;
     size_t at = t->q->samples.at - 1, kept = t->samples;
-    size_t wanted = t->total < TRIAL_SAMPLES ? t->total : TRIAL_SAMPLES;
     (void)err;
-    if (kept >= wanted || at < kept * t->total / wanted)
+    if (t->most == 0)
+        t->most = most_samples(t, inputs, count);
+    if (kept >= t->most || at < kept * t->total / t->most)
         return ORT_OK;
     t->inputs = count;
     t->in[kept] = tool_alloc((count + 1) * sizeof *t->in[kept]);
@@ -66,17 +80,39 @@ int trial_session(const trial *t, ort_model *model, ort_session **session)
     ort_session_options options = ORT_SESSION_OPTIONS_INIT;
     ort_error err = {0};
     options.no_pack = true;
+    options.extra_outputs = t->inner.count > 0 ? t->inner.items : NULL;
     return ort_session_new(t->env, model, &options, session, &err) == ORT_OK
                ? 0
                : tool_fail_in(t->q->path, &err);
 }
 
+static bool is_among(const string_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (!strcmp(list->items[i], name))
+            return true;
+    return false;
+}
+
+static void note_outputs(trial *t, const ort_session *session)
+{
+    t->left_out = tool_alloc((t->outputs + 1) * sizeof *t->left_out);
+    t->centered = tool_alloc((t->outputs + 1) * sizeof *t->centered);
+    for (size_t k = 0; k < t->outputs; k++) {
+        t->left_out[k] = is_among(&t->replaced, ort_session_output_name(session, k));
+        t->centered[k] = is_among(&t->rows, ort_session_output_name(session, k));
+    }
+}
+
+/* Answers of the float model. */
 static int run_float(trial *t)
 {
     ort_session *session = NULL;
     int status = trial_session(t, t->q->original, &session);
     if (status == 0)
         t->outputs = ort_session_output_count(session);
+    if (status == 0)
+        note_outputs(t, session);
     for (size_t i = 0; status == 0 && i < ort_session_input_count(session); i++)
         string_list_add(&t->names, ort_session_input_name(session, i));
     for (size_t i = 0; i < t->samples && status == 0; i++) {
@@ -88,13 +124,45 @@ static int run_float(trial *t)
     return status;
 }
 
+static int keep_samples(trial *t)
+{
+    int status = each_sample(t->q, "reading samples", keep_sample, t);
+    return status == 0 ? run_float(t) : status;
+}
+
 int trial_open(trial *t, quantizing *q, size_t total)
 {
     *t = (trial){.q = q, .total = total};
     int status = open_env(t);
+    return status == 0 ? keep_samples(t) : status;
+}
+
+/* One value may stand for several outputs. */
+static int look_inside(trial *t, ort_model *other)
+{
+    string_list outputs = {0}, names = {0};
+    ort_session *session = NULL;
+    int status = trial_session(t, t->q->original, &session);
+    for (size_t i = 0; status == 0 && i < ort_session_output_count(session); i++)
+        string_list_add(&outputs, ort_session_output_name(session, i));
     if (status == 0)
-        status = each_sample(q, "reading samples", keep_sample, t);
-    return status == 0 ? run_float(t) : status;
+        status = squashed_find(t->q->original, other, &outputs, &names, &t->rows, &t->replaced);
+    for (size_t i = 0; i < names.count; i++)
+        if (!is_among(&t->inner, names.items[i]) && !is_among(&outputs, names.items[i]))
+            string_list_add(&t->inner, names.items[i]);
+    string_list_release(&outputs);
+    string_list_release(&names);
+    ort_session_free(session);
+    return status;
+}
+
+int trial_open_inside(trial *t, quantizing *q, size_t total, ort_model *other)
+{
+    *t = (trial){.q = q, .total = total};
+    int status = open_env(t);
+    if (status == 0)
+        status = look_inside(t, other);
+    return status == 0 ? keep_samples(t) : status;
 }
 
 trial_tally *trial_tallies(const trial *t)
@@ -113,6 +181,17 @@ static bool is_class(ort_dtype dtype)
     return dtype == ORT_DTYPE_INT64 || dtype == ORT_DTYPE_INT32;
 }
 
+static ort_status add_distance(bool centered, ort_distance *d, const ort_value *a,
+                               const ort_value *b, ort_error *err)
+{
+    ort_value *x = centered ? squashed_centered(a) : NULL;
+    ort_value *y = x != NULL ? squashed_centered(b) : NULL;
+    ort_status status = ort_distance_add(d, y != NULL ? x : a, y != NULL ? y : b, err);
+    ort_value_free(x);
+    ort_value_free(y);
+    return status;
+}
+
 /* Text, and what is no tensor, says nothing. */
 int trial_add(const trial *t, trial_tally *tallies, ort_value *const *floats,
               ort_value *const *others)
@@ -120,14 +199,14 @@ int trial_add(const trial *t, trial_tally *tallies, ort_value *const *floats,
     ort_error err = {0};
     for (size_t k = 0; k < t->outputs; k++) {
         const ort_value *a = floats[k], *b = others[k];
-        if (a == NULL || b == NULL || ort_value_get_kind(b) != ORT_VALUE_TENSOR ||
+        if (t->left_out[k] || a == NULL || b == NULL || ort_value_get_kind(b) != ORT_VALUE_TENSOR ||
             ort_value_dtype(b) == ORT_DTYPE_STRING)
             continue;
         if (is_class(ort_value_dtype(b)) && ort_value_count(a) == ort_value_count(b)) {
             tallies[k].classes += ort_value_count(a);
             for (int64_t i = 0; i < ort_value_count(a); i++)
                 tallies[k].alike += ort_value_get_double(a, i) == ort_value_get_double(b, i);
-        } else if (ort_distance_add(&tallies[k].distance, a, b, &err) != ORT_OK) {
+        } else if (add_distance(t->centered[k], &tallies[k].distance, a, b, &err) != ORT_OK) {
             return tool_fail_in(t->q->path, &err);
         }
     }
@@ -140,6 +219,8 @@ void trial_worst(const trial *t, const trial_tally *tallies, nearness_to_float *
     *near = (nearness_to_float){INFINITY, 1, 1, NAN};
     for (size_t k = 0; k < t->outputs; k++) {
         const ort_distance *d = &tallies[k].distance;
+        if (t->left_out[k])
+            continue;
         double top1 = t->q->options.margin >= 0 ? ort_distance_clear_top1(d)
                                                 : ort_distance_top1(d);
         if (tallies[k].classes > 0)
@@ -157,11 +238,16 @@ void trial_worst(const trial *t, const trial_tally *tallies, nearness_to_float *
 
 int trial_run(const trial *t, ort_model *model, nearness_to_float *near)
 {
+    return trial_glance(t, model, t->samples, near);
+}
+
+int trial_glance(const trial *t, ort_model *model, size_t most, nearness_to_float *near)
+{
     ort_session *session = NULL;
     trial_tally *tallies = trial_tallies(t);
     ort_value **out = tool_alloc((t->outputs + 1) * sizeof *out);
     int status = trial_session(t, model, &session);
-    for (size_t i = 0; i < t->samples && status == 0; i++) {
+    for (size_t i = 0; i < t->samples && i < most && status == 0; i++) {
         memset(out, 0, t->outputs * sizeof *out);
         status = run_sample(t, session, i, out);
         if (status == 0)
@@ -190,5 +276,10 @@ void trial_close(trial *t)
         drop_values(t->out[i], t->outputs);
     }
     string_list_release(&t->names);
+    string_list_release(&t->inner);
+    string_list_release(&t->replaced);
+    string_list_release(&t->rows);
+    free(t->left_out);
+    free(t->centered);
     ort_env_free(t->env);
 }

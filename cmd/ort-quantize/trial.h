@@ -7,15 +7,20 @@
 
 #include "quantize.h"
 
-enum { TRIAL_SAMPLES = 16 };
+/* As many as take some memory, at least 16 of them. */
+enum { TRIAL_SAMPLES = 64, TRIAL_LEAST = 16, TRIAL_BYTES = 8 << 20 };
 
 typedef struct trial {
     quantizing *q;
     ort_env *env;
     size_t total;            /* samples there are; every so many is kept */
-    size_t inputs, outputs;  /* of the float model */
+    size_t inputs, outputs;  /* of the float model's sessions */
     string_list names;       /* of its inputs; weights among them are no inputs of others */
-    size_t samples;          /* kept */
+    string_list inner;       /* values that are compared instead of outputs, and those outputs */
+    string_list replaced;
+    string_list rows;        /* the former that are compared less the means of their rows */
+    bool *left_out, *centered; /* [outputs] of `replaced`, of `rows` */
+    size_t samples, most;    /* kept, of so many */
     ort_value **in[TRIAL_SAMPLES], **out[TRIAL_SAMPLES];
 } trial;
 
@@ -26,8 +31,13 @@ typedef struct nearness_to_float { /* the worst of all outputs */
 
 /* Of `total` samples that a pass before has counted. 0 or an exit status. */
 int trial_open(trial *t, quantizing *q, size_t total);
+/* To choose between models made as `other` was: where an output is a Softmax or Sigmoid of a value
+ * that both have, that value is compared (squashed.h). */
+int trial_open_inside(trial *t, quantizing *q, size_t total, ort_model *other);
 /* Made in q->env. */
 int trial_run(const trial *t, ort_model *model, nearness_to_float *near);
+/* On at most so many of the samples. */
+int trial_glance(const trial *t, ort_model *model, size_t most, nearness_to_float *near);
 /* The same on all samples, and with --labels: what gates are judged on. */
 int trial_judge(const trial *t, ort_model *model, nearness_to_float *near);
 void trial_close(trial *t);

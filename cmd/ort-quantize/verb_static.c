@@ -8,6 +8,7 @@
 #include "choice.h"
 #include "chosen.h"
 #include "common/screen.h"
+#include "guard.h"
 #include "sensitivity.h"
 
 static void quantizer_options(const quantizing *q, const chosen *c, ort_quantize_options *options)
@@ -87,11 +88,16 @@ static void warn_of_rare(const quantize_options *o)
                       "16 bits run everywhere", rare[i]);
 }
 
-/* What makes the model asks for more than ranges, or it has them already. */
+/* What makes the model asks for other runs than those that choose, or has ranges already. */
+static bool runs_alone(const quantize_options *o)
+{
+    return o->sensitivity || o->automatic || o->smooth || o->ranges.count > 0;
+}
+
+/* Samples, not only what was seen of them. */
 static bool runs_again(const quantize_options *o)
 {
-    return o->bias_correction || o->adaround || o->sensitivity || o->automatic ||
-           o->smooth || o->ranges.count > 0;
+    return o->bias_correction || o->adaround;
 }
 
 static int learn(quantizing *q, ort_quantizer *quantizer, const ort_ranges *seen)
@@ -141,6 +147,10 @@ static int make(quantizing *q, ort_quantize_options *options, const ort_ranges *
     int status = q->options.smooth ? ranges_smooth(q, quantizer) : 0;
     if (status == 0)
         status = learn(q, quantizer, seen);
+    if (status == 0 && q->kept.count > 0) {
+        guard_note(q, quantizer);
+        status = guard_keep(q, quantizer);
+    }
     if (status == 0 && q->options.sensitivity)
         status = sensitivity(q, quantizer, q->samples.at);
     else if (status == 0 && q->options.automatic)
@@ -153,27 +163,33 @@ static int make(quantizing *q, ort_quantize_options *options, const ort_ranges *
     return status;
 }
 
-/* Observers are tried on whole models, several of which memory would have to hold. */
-static bool can_try(const quantizing *q)
+/* The stamp tells what was chosen. */
+static void take_choice(quantizing *q, const choice *c, ort_quantize_options *options)
 {
-    enum { MOST_MB = 32 };
-    ort_error err = {0};
-    size_t bytes;
-    return ort_model_written_bytes(q->original, &bytes, &err) == ORT_OK &&
-           bytes <= (size_t)MOST_MB << 20;
+    if (q->options.observer == NULL)
+        q->options.observer = ort_observer_name(c->observer, NULL);
+    q->options.equalize = c->equalize;
+    options->observer = c->observer;
+    options->equalize = c->equalize;
+    q->kept = c->kept;
 }
 
-static int quantize(quantizing *q, const chosen *c)
+static int quantize(quantizing *q, const chosen *list)
 {
     ort_quantize_options options;
     ort_ranges *seen = NULL;
-    quantizer_options(q, c, &options);
+    choice c = {0};
+    quantizer_options(q, list, &options);
     warn_of_rare(&q->options);
-    const bool chooses = q->options.observer == NULL && can_try(q);
-    int status = runs_again(&q->options)
-                     ? 0 : calibration_apart(q, &options, chooses, &options.observer, &seen);
-    if (status == 0 && seen != NULL && chooses) /* the stamp tells it */
-        q->options.observer = ort_observer_name(options.observer, NULL);
+    const bool chooses = can_choose(q);
+    int status = runs_alone(&q->options) || (runs_again(&q->options) && !chooses)
+                     ? 0 : calibration_apart(q, &options, chooses, &c, &seen);
+    if (status == 0 && seen != NULL && chooses)
+        take_choice(q, &c, &options);
+    if (runs_again(&q->options)) {
+        ort_ranges_free(seen);
+        seen = NULL;
+    }
     if (status == 0)
         status = q->options.effort ? choose_effort(q, &options, seen) : make(q, &options, seen);
     ort_ranges_free(seen);

@@ -282,8 +282,34 @@ const ort_observer_row *ort_observer_find(ort_observer observer)
     return (unsigned)observer < sizeof rows / sizeof *rows ? &rows[observer] : NULL;
 }
 
+static bool are_alike(const ort_codes_range *a, const ort_codes_range *b)
+{
+    return a->dtype == b->dtype && a->least == b->least && a->most == b->most &&
+           a->symmetric == b->symmetric;
+}
+
 ort_range ort_range_choose(const ort_observed *value, ort_observer observer, double percentile,
                            const ort_codes_range *codes)
 {
-    return rows[observer].choose(value, percentile, codes);
+    ort_chosen *c = value->chosen;
+    if (c && c->count > 0 && c->count == value->histogram.count && c->observer == observer &&
+        c->percentile == percentile && are_alike(&c->codes, codes))
+        return (ort_range){c->least, c->most};
+    ort_range r = rows[observer].choose(value, percentile, codes);
+    if (c && value->histogram.count > 0)
+        *c = (ort_chosen){value->histogram.count, observer, percentile, *codes, r.least, r.most};
+    return r;
+}
+
+double ort_range_noise(const ort_observed *value, const ort_codes_range *codes, ort_grid grid)
+{
+    bins b;
+    double signal = 0;
+    if (!value->histogram.bins || !unroll(&value->histogram, &b))
+        return 0;
+    for (int k = 0; k < b.count; k++) {
+        double x = edge(&b, k) + b.width / 2;
+        signal += (double)(b.n[k] - (k == b.zero ? b.h->zeros : 0)) * x * x;
+    }
+    return signal > 0 ? grid_error(&b, codes, grid, 2) / signal : 0;
 }

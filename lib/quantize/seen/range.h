@@ -25,4 +25,8 @@ const ort_observer_row *ort_observer_find(ort_observer observer); /* NULL: there
 ort_range ort_range_choose(const ort_observed *value, ort_observer observer, double percentile,
                            const ort_codes_range *codes);
 
+/* The sum of squared errors of codes on such a grid over that of squared numbers; 0 where no bins
+ * are known. */
+double ort_range_noise(const ort_observed *value, const ort_codes_range *codes, ort_grid grid);
+
 #endif

@@ -39,7 +39,10 @@ ort_status ort_ranges_add(ort_ranges *r, const char *name, ort_error *err)
         value.histogram.bins = ort_arena_alloc(&r->memory, bytes);
         if (!value.histogram.bins)
             return ort_error_memory(err, bytes);
+        value.chosen = ort_arena_array(&r->memory, 1, sizeof *value.chosen);
     }
+    if (value.chosen)
+        *value.chosen = (ort_chosen){0};
     if (!value.name || !ort_hashmap_put_str(&r->by_name, value.name, r->values.count) ||
         !ort_vec_push(&r->values, value))
         return ort_error_memory(err, sizeof value);

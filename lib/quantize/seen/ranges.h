@@ -12,6 +12,7 @@
 #include "base/pool.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "quantize/code_grid.h"
 #include "quantize/seen/histogram.h"
 #include "ort.h"
 
@@ -29,10 +30,20 @@ typedef struct ort_average {
     bool known;
 } ort_average;
 
+/* The range that was chosen last, of so many numbers: a search makes many models of one histogram. */
+typedef struct ort_chosen {
+    uint64_t count; /* 0: none yet */
+    ort_observer observer;
+    double percentile;
+    ort_codes_range codes;
+    float least, most;
+} ort_chosen;
+
 typedef struct ort_observed {
     const char *name;
     ort_histogram histogram; /* with bins where these are kept */
     ort_average average;     /* of ORT_KEPT_AVERAGES */
+    ort_chosen *chosen;      /* or NULL: nobody keeps it */
 } ort_observed;
 
 struct ort_ranges {

@@ -278,10 +278,9 @@ static ort_status plan_and_place(ort_design *d, const ort_registry *registry, or
 
 static ort_status equalize(ort_design *d, const ort_log *log, ort_error *err)
 {
-    size_t moved;
-    ORT_TRY(ort_equalize(d->model->graph, &moved, err));
+    ORT_TRY(ort_equalize(d->model->graph, &d->evened, err));
     ort_log_write(log, ORT_LOG_INFO, "equalize: %zu pairs of products got factors a channel",
-                  moved);
+                  d->evened);
     return ORT_OK;
 }
 

@@ -470,6 +470,21 @@ bool ort_quantizer_tell(const ort_quantizer *q, size_t index, ort_quantizer_node
     return true;
 }
 
+static const ort_observed *harm_seen(void *arg, ort_id id)
+{
+    const seen_site *s = arg;
+    return observed_of(s, ort_place_root(&s->site->place, id));
+}
+
+bool ort_quantizer_weigh(const ort_quantizer *q, size_t index, ort_harm *harm)
+{
+    ort_site *site;
+    const ort_node *node = node_at(q, index, &site);
+    if (node)
+        *harm = ort_harm_of(site, node, harm_seen, &(seen_site){q, site});
+    return node != NULL;
+}
+
 static ort_status no_node(size_t index, ort_error *err)
 {
     return ort_error_set(err, ORT_ERROR_USAGE, "node %zu: the model has fewer", index);
@@ -481,7 +496,7 @@ ort_status ort_quantizer_keep(ort_quantizer *q, size_t index, bool stays, ort_er
     const ort_node *node = node_at(q, index, &site);
     if (!node)
         return no_node(index, err);
-    site->stays[node->id] = stays ? "it is kept float" : NULL;
+    site->stays[node->id] = stays ? "it is kept float: its codes cost too much" : NULL;
     return ort_design_place(&q->design, err);
 }
 
@@ -498,6 +513,11 @@ static ort_status write_alone(ort_quantizer *q, ort_site *site, const ort_node *
         status = write_halves(q, site, copy, node, err);
     ORT_TRY(ort_code_plan_settle(&site->plan, &site->place, status == ORT_OK ? err : NULL));
     return status;
+}
+
+size_t ort_quantizer_pairs(const ort_quantizer *q)
+{
+    return q->design.evened;
 }
 
 ort_status ort_quantizer_write_alone(ort_quantizer *q, size_t index, ort_model **model,

@@ -1,0 +1,192 @@
+/* guard.c - nodes by noise, then by harm, then as many as help. */
+#include "guard.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/look.h"
+#include "common/screen.h"
+
+enum {
+    MOST_ALONE = 48,    /* models of one node on codes */
+    GLANCE_SAMPLES = 8, /* that each of them runs on */
+    STEP_WORK = 32,     /* multiply-adds that take as long as a number of a step in float */
+};
+static const double least_gain_db = 3;  /* or nothing stays float */
+static const double enough_db = 0.5;    /* fewer nodes do as well as more that gain so little */
+static const double least_share = 0.02; /* of all noise, that a node alone makes */
+
+double keep_sensitive(const quantizing *q)
+{
+    const double usual = 4;
+    return q->options.keep_sensitive >= 0 ? q->options.keep_sensitive : usual;
+}
+
+void kept_nodes_add(kept_nodes *kept, size_t index)
+{
+    size_t *longer = tool_alloc((kept->count + 1) * sizeof *longer);
+    for (size_t i = 0; i < kept->count; i++)
+        longer[i] = kept->index[i];
+    longer[kept->count++] = index;
+    free(kept->index);
+    kept->index = longer;
+}
+
+typedef struct suspect {
+    size_t index;
+    double work, noise; /* noise: of what it reads; then what it makes of outputs alone */
+} suspect;
+
+typedef struct suspects {
+    suspect *rows;
+    size_t count;
+    double room; /* work that may stay float */
+} suspects;
+
+static int by_noise(const void *a, const void *b)
+{
+    const suspect *x = a, *y = b;
+    if (x->noise < y->noise || x->noise > y->noise)
+        return x->noise > y->noise ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Those that --keep-sensitive has room for, the noisiest first. */
+static void find_suspects(const quantizing *q, const ort_quantizer *quantizer, suspects *s)
+{
+    ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
+    double total = 0;
+    size_t nodes = 0;
+    while (ort_quantizer_node(quantizer, nodes, &info))
+        nodes++;
+    s->rows = tool_alloc((nodes + 1) * sizeof *s->rows);
+    for (size_t i = 0; i < nodes; i++) {
+        suspect row = {.index = i};
+        const bool product = ort_quantizer_node(quantizer, i, &info) &&
+                             !strcmp(info.part, "product"); /* else a step */
+        if (!ort_quantizer_node_harm(quantizer, i, &row.work, &row.noise) || row.work <= 0)
+            continue;
+        row.work *= product ? 1 : STEP_WORK;
+        total += product ? row.work : 0;
+        s->rows[s->count++] = row;
+    }
+    s->room = total * keep_sensitive(q) / 100;
+    qsort(s->rows, s->count, sizeof *s->rows, by_noise);
+    if (s->count > MOST_ALONE)
+        s->count = MOST_ALONE;
+}
+
+/* Orders by what each does to outputs. */
+static int measure_alone(const trial *t, ort_quantizer *quantizer, suspects *s)
+{
+    ort_error err = {0};
+    int status = 0;
+    progress_begin(&t->q->progress, "nodes alone", is_quiet(t->q));
+    for (size_t i = 0; i < s->count && status == 0; i++) {
+        ort_model *model = NULL;
+        nearness_to_float near = {0};
+        if (ort_quantizer_apply_alone(quantizer, s->rows[i].index, &model, &err) != ORT_OK)
+            status = tool_fail_in(t->q->path, &err);
+        if (status == 0)
+            status = trial_glance(t, model, GLANCE_SAMPLES, &near);
+        s->rows[i].noise = near.sqnr_db < 200 ? pow(10, -near.sqnr_db / 10) : 0;
+        ort_model_free(model);
+        progress_step(&t->q->progress, i + 1, s->count);
+    }
+    progress_end(&t->q->progress);
+    qsort(s->rows, s->count, sizeof *s->rows, by_noise);
+    return status;
+}
+
+/* Of the most harmful ones those that fit together and make much of the noise come first. */
+static size_t pick(suspects *s, double all_noise)
+{
+    double room = s->room;
+    size_t picked = 0;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->rows[i].work <= room && s->rows[i].noise >= least_share * all_noise) {
+            const suspect row = s->rows[i];
+            room -= row.work;
+            memmove(&s->rows[picked + 1], &s->rows[picked], (i - picked) * sizeof row);
+            s->rows[picked++] = row;
+        }
+    return picked;
+}
+
+/* How much nearer to float the first of them bring the model. */
+static double gain_db(const suspects *s, size_t count, double all_noise)
+{
+    double left = all_noise;
+    for (size_t i = 0; i < count; i++)
+        left -= s->rows[i].noise;
+    return 10 * log10(all_noise / fmax(left, all_noise * 1e-6));
+}
+
+static size_t count_needed(suspects *s)
+{
+    double all = 0;
+    for (size_t i = 0; i < s->count; i++)
+        all += s->rows[i].noise;
+    if (!(all > 0))
+        return 0;
+    const size_t picked = pick(s, all);
+    size_t needed = picked;
+    while (needed > 0 && gain_db(s, needed - 1, all) >= gain_db(s, picked, all) - enough_db)
+        needed--;
+    return gain_db(s, needed, all) >= least_gain_db ? needed : 0;
+}
+
+static void tell_picked(const trial *t, const ort_quantizer *quantizer, const suspects *s,
+                        size_t count)
+{
+    ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
+    for (size_t i = 0; i < count && t->q->options.settings.verbose; i++)
+        if (ort_quantizer_node(quantizer, s->rows[i].index, &info))
+            screen_printf(stderr, "%s '%s': %.2f dB with it alone on codes\n", info.op_type,
+                          info.name, -10 * log10(s->rows[i].noise));
+}
+
+int guard_choose(const trial *t, ort_quantizer *quantizer, kept_nodes *chosen)
+{
+    suspects s = {0};
+    find_suspects(t->q, quantizer, &s);
+    int status = measure_alone(t, quantizer, &s);
+    const size_t needed = status == 0 ? count_needed(&s) : 0;
+    tell_picked(t, quantizer, &s, needed);
+    for (size_t i = 0; i < needed; i++)
+        kept_nodes_add(chosen, s.rows[i].index);
+    free(s.rows);
+    return status;
+}
+
+int guard_keep(const quantizing *q, ort_quantizer *quantizer)
+{
+    ort_error err = {0};
+    for (size_t i = 0; i < q->kept.count; i++)
+        if (ort_quantizer_keep_float(quantizer, q->kept.index[i], true, &err) != ORT_OK)
+            return tool_fail_in(q->path, &err);
+    return 0;
+}
+
+/* Names and their share of all products, while the quantizer still says what they would be. */
+void guard_note(quantizing *q, ort_quantizer *quantizer)
+{
+    ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
+    json_object *names = json_object_new_array();
+    double all = 0, kept = 0, work, noise;
+    for (size_t i = 0; ort_quantizer_node(quantizer, i, &info); i++)
+        if (!strcmp(info.part, "product") && ort_quantizer_node_harm(quantizer, i, &work, &noise))
+            all += work;
+    for (size_t i = 0; i < q->kept.count; i++) {
+        if (!ort_quantizer_node(quantizer, q->kept.index[i], &info))
+            continue;
+        json_object_array_add(names, json_object_new_string(info.name));
+        if (!strcmp(info.part, "product") &&
+            ort_quantizer_node_harm(quantizer, q->kept.index[i], &work, &noise))
+            kept += work;
+    }
+    q->kept_float = json_object_new_object();
+    json_object_object_add(q->kept_float, "nodes", names);
+    json_object_object_add(q->kept_float, "share_of_products",
+                           json_object_new_double(all > 0 ? kept / all : 0));
+}

@@ -1,0 +1,22 @@
+/* guard.h - a few nodes that stay float: those whose codes cost outputs most for what they compute.
+ *
+ * Ranges say of each node how much noise its inputs get as codes; of the noisiest, models show what
+ * each does to outputs alone. These noises are taken to add up, which says more than whole models
+ * would: on few samples, what many nodes do cancels by chance. The most harmful ones that
+ * --keep-sensitive has room for stay float, as many as it takes, and none where that gains little,
+ * since each breaks a chain of codes.
+ */
+#ifndef ORT_QUANTIZE_GUARD_H
+#define ORT_QUANTIZE_GUARD_H
+
+#include "trial.h"
+
+/* `chosen` becomes what keeps the model near float. The quantizer has seen all ranges. */
+int guard_choose(const trial *t, ort_quantizer *quantizer, kept_nodes *chosen);
+void kept_nodes_add(kept_nodes *kept, size_t index);
+/* q->kept stay float in another quantizer of the same model. */
+int guard_keep(const quantizing *q, ort_quantizer *quantizer);
+/* q->kept_float of q->kept, before they are kept. */
+void guard_note(quantizing *q, ort_quantizer *quantizer);
+
+#endif
