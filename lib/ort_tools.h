@@ -493,12 +493,14 @@ const char *ort_did_you_mean(const char *word, const char *const *names, size_t 
  *
  * How codes are chosen: NEAREST takes the grid of least squared error; HQQ goes on to a small
  * sum of |error|^(3/4) (Badri & Shaji 2023); GPTQ takes samples and makes up for the error of each
- * row of a matrix in those that follow (Frantar et al. 2022). Tables, and products that no sample
- * reaches, have the nearest codes then. */
+ * row of a matrix in those that follow (Frantar et al. 2022); AWQ takes samples and scales rows by
+ * what they are multiplied with (Lin et al. 2024), which may put a Mul before products. Tables, and
+ * products that no sample reaches, have the nearest codes then. */
 typedef enum ort_weights_method {
     ORT_WEIGHTS_NEAREST,
     ORT_WEIGHTS_HQQ,
     ORT_WEIGHTS_GPTQ,
+    ORT_WEIGHTS_AWQ,
 } ort_weights_method;
 
 /* Nodes that read codes: MatMulNBits and GatherBlockQuantized of com.microsoft; or

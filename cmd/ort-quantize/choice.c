@@ -14,9 +14,11 @@ static const ort_observer observers[] = {ORT_OBSERVE_MSE, ORT_OBSERVE_L25, ORT_O
                                          ORT_OBSERVE_L4, ORT_OBSERVE_MIN_MAX};
 
 /* What another observer must bring, and what equalized channels may cost: less is chance, as few
- * samples judge, and those that ranges come of. Channels that reach equally far lose less on samples
- * that nobody has seen, and so are taken where they aren't worse. */
+ * samples judge, and those that ranges come of. Channels that reach equally far lose less on
+ * samples that nobody has seen, and so are taken where they aren't worse. */
 static const double chance_db = 0.5;
+/* A model as near as this needs no node in float, each of which breaks a chain of codes. */
+static const double near_db = 25;
 
 bool can_choose(const quantizing *q)
 {
@@ -66,6 +68,7 @@ static int make(quantizing *q, const ort_quantize_options *options, const ort_ra
 typedef struct race {
     quantizing *q;
     trial t; /* opened with the first model */
+    bool inside; /* what Softmaxes read is compared */
     ort_model *model;
     double db, gain, bar; /* bar: what the others must reach */
     double last; /* of the one that entered last */
@@ -76,7 +79,10 @@ typedef struct race {
 static int enter(race *r, ort_model *model)
 {
     nearness_to_float near = {0};
-    int status = r->tried == 0 ? trial_open_inside(&r->t, r->q, r->q->samples.at, model) : 0;
+    const size_t total = r->q->samples.at;
+    int status = r->tried > 0 ? 0
+                 : r->inside  ? trial_open_inside(&r->t, r->q, total, model)
+                              : trial_open(&r->t, r->q, total);
     if (status == 0)
         status = trial_run(&r->t, model, &near);
     r->last = near.sqnr_db;
@@ -176,7 +182,7 @@ static int try_float_nodes(race *r, const ort_quantize_options *options, const o
 
 int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **ranges, choice *c)
 {
-    race r = {.q = q, .gain = chance_db};
+    race r = {.q = q, .inside = true, .gain = chance_db};
     ort_quantize_options own = *options;
     own.correct_biases = own.adaptive_rounding = false;
     int status = try_observers(&r, &own, *ranges, c);
@@ -184,7 +190,7 @@ int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **rang
     if (status == 0 && q->options.observer == NULL && !own.equalize && isfinite(r.db))
         status = try_equalized(&r, &own, ranges, c);
     own.equalize = c->equalize = own.equalize || c->equalize;
-    if (status == 0 && keep_sensitive(q) > 0 && isfinite(r.db))
+    if (status == 0 && keep_sensitive(q) > 0 && r.db < near_db)
         status = try_float_nodes(&r, &own, *ranges, c);
     leave(&r);
     return status;

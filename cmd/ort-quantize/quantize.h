@@ -41,7 +41,7 @@ typedef struct quantizing {
     int64_t part, parts; /* of --shard; 0 without */
     progress progress;
     kept_nodes kept;
-    struct json_object *kept_float; /* of these, for the report: names and their share of the work */
+    struct json_object *kept_float; /* of these, for the report: names, their share */
     struct json_object *frontier; /* of --auto, for the report; or NULL */
 } quantizing;
 

@@ -137,8 +137,8 @@ static void print_kept(const evaluation *e, FILE *out)
     json_object *kept = e->q->kept_float;
     const size_t count = length_of(member(kept, "nodes"));
     if (count > 0)
-        fprintf(out, "kept      %zu node%s in float, %.1f %% of multiply-adds: their codes cost too "
-                "much (--keep-sensitive 0: none)\n", count, count == 1 ? "" : "s",
+        fprintf(out, "kept      %zu node%s in float, %.1f %% of multiply-adds: their codes cost "
+                "too much (--keep-sensitive 0: none)\n", count, count == 1 ? "" : "s",
                 100 * number_of(kept, "share_of_products"));
 }
 

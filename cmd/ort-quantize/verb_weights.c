@@ -11,6 +11,11 @@ static bool is(const char *given, const char *word)
     return given && !strcmp(given, word);
 }
 
+static bool takes_samples(const quantize_options *o)
+{
+    return is(o->method, "gptq") || is(o->method, "awq");
+}
+
 static void weights_options(const quantizing *q, const chosen *c, ort_weights_options *options)
 {
     const quantize_options *o = &q->options;
@@ -21,6 +26,7 @@ static void weights_options(const quantizing *q, const chosen *c, ort_weights_op
         options->block_size = strtol(o->block_size, NULL, 10);
     options->asymmetric = o->asymmetric_weights;
     options->method = is(o->method, "gptq")  ? ORT_WEIGHTS_GPTQ
+                      : is(o->method, "awq") ? ORT_WEIGHTS_AWQ
                       : is(o->method, "hqq") ? ORT_WEIGHTS_HQQ
                                              : ORT_WEIGHTS_NEAREST;
     options->form = is(o->form, "qdq") ? ORT_WEIGHTS_QDQ : ORT_WEIGHTS_NBITS;
@@ -95,8 +101,7 @@ static int quantize(quantizing *q, const chosen *c)
     weights_options(q, c, &options);
     if (ort_weights_new(q->env, q->original, &options, &w, &err) != ORT_OK)
         return tool_fail_in(q->path, &err);
-    int status = options.method == ORT_WEIGHTS_GPTQ ? each_sample(q, "calibrating", observe_one, w)
-                                                    : 0;
+    int status = takes_samples(&q->options) ? each_sample(q, "calibrating", observe_one, w) : 0;
     if (status == 0 && ort_weights_apply(w, &q->made, &err) != ORT_OK)
         status = tool_fail_in(q->path, &err);
     if (status == 0) {
@@ -114,9 +119,9 @@ static int check(const quantize_options *o)
     if (is(o->block_size, "column") && !is(o->form, "qdq"))
         return tool_usage("--block-size column needs --form qdq: MatMulNBits has blocks of at most "
                           "256 weights");
-    if (is(o->method, "gptq") && o->inputs.count == 0 && !o->random)
-        return tool_usage("--method gptq takes samples: -i FILE, or --random SEED for made-up "
-                          "ones");
+    if (takes_samples(o) && o->inputs.count == 0 && !o->random)
+        return tool_usage("--method %s takes samples: -i FILE, or --random SEED for made-up ones",
+                          o->method);
     return 0;
 }
 

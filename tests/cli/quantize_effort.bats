@@ -36,3 +36,21 @@ print(json.load(sys.stdin)['outputs'][0]['sqnr_db'])"
         --isa scalar -o b.onnx
     cmp a.onnx b.onnx
 }
+
+@test "nodes whose codes cost most stay float, within --keep-sensitive, on every tier" {
+    local coarse="--weight-type int2 --per-tensor --plain-weights"
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 $coarse --keep-sensitive 99 \
+        --threads 1 -o a.onnx
+    has "kept " "--keep-sensitive 0: none"
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 $coarse --keep-sensitive 99 \
+        --threads 3 --isa scalar -o b.onnx
+    cmp a.onnx b.onnx
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 $coarse --keep-sensitive 0 -o c.onnx
+    [[ $output != *"kept "* ]]
+    run ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 $coarse --keep-sensitive 4 \
+        --json --force -o a.onnx
+    python3 -c "
+import json, sys
+kept = json.loads(sys.argv[1]).get('kept_float', {'share_of_products': 0})
+assert 0 <= kept['share_of_products'] <= 0.04, kept" "$(sed -n '/^{/,$p' <<<"$output")"
+}

@@ -11,7 +11,7 @@ load helper
 }
 
 @test "each method, each form" {
-    for method in nearest hqq gptq; do
+    for method in nearest hqq gptq awq; do
         for form in nbits qdq; do
             works ort-quantize weights "$MODELS_DIR/digits.onnx" --random 1 --method $method --form $form \
                 --asymmetric-weights -o q.onnx
@@ -21,9 +21,12 @@ load helper
 }
 
 @test "with samples, the same bytes for any number of threads" {
-    works ort-quantize weights "$MODELS_DIR/digits.onnx" --random 1 --method gptq -o a.onnx
-    works ort-quantize weights "$MODELS_DIR/digits.onnx" --random 1 --method gptq -o b.onnx --threads 1
-    cmp a.onnx b.onnx
+    for method in gptq awq; do
+        works ort-quantize weights "$MODELS_DIR/digits.onnx" --random 1 --method $method -o a.onnx --force
+        works ort-quantize weights "$MODELS_DIR/digits.onnx" --random 1 --method $method -o b.onnx \
+            --threads 1 --isa scalar --force
+        cmp a.onnx b.onnx
+    done
 }
 
 @test "what is quantized already is left, and said" {

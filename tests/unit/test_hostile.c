@@ -735,6 +735,11 @@ static void quantizing(test_state *test)
     CHECK_REFUSED(ort_model_stamp_quantized(t.model, NULL, NULL, NULL, NULL, NULL));
     CHECK_REFUSED(ort_quantizer_keep_float(NULL, 0, true, NULL));
     CHECK_REFUSED(ort_quantizer_keep_float(kept, SIZE_MAX, true, NULL));
+    double work, noise;
+    CHECK(!ort_quantizer_node_harm(NULL, 0, &work, &noise));
+    CHECK(!ort_quantizer_node_harm(kept, SIZE_MAX, &work, &noise));
+    CHECK(!ort_quantizer_node_harm(kept, 0, NULL, &noise));
+    CHECK(ort_quantizer_equalized(NULL) == 0);
     CHECK_REFUSED(ort_quantizer_apply_alone(NULL, 0, &m, NULL));
     CHECK_REFUSED(ort_quantizer_apply_alone(kept, 0, NULL, NULL));
     CHECK_REFUSED(ort_quantizer_apply_alone(kept, SIZE_MAX, &m, NULL));

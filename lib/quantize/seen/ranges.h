@@ -30,7 +30,8 @@ typedef struct ort_average {
     bool known;
 } ort_average;
 
-/* The range that was chosen last, of so many numbers: a search makes many models of one histogram. */
+/* The range that was chosen last, of so many numbers: a search makes many models of one
+ * histogram. */
 typedef struct ort_chosen {
     uint64_t count; /* 0: none yet */
     ort_observer observer;

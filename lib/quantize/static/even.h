@@ -18,7 +18,7 @@
 #ifndef ORT_QUANTIZE_EVEN_H
 #define ORT_QUANTIZE_EVEN_H
 
-#include "quantize/static/channel_move.h"
+#include "quantize/channels/channel_move.h"
 #include "tensor/tensor.h"
 
 /* *moved: how many pairs of products got factors. */

@@ -9,6 +9,7 @@
 #include "base/strbuf.h"
 #include "op/edit.h"
 #include "opset/opset.h"
+#include "quantize/weights/awq.h"
 #include "quantize/weights/gptq.h"
 #include "quantize/stamp.h"
 #include "quantize/strips.h"
@@ -31,7 +32,7 @@ static ort_status check_options(const ort_weights_options *o, ort_error *err)
     if (o->accuracy_level < 0 || o->accuracy_level > 4)
         return ort_error_set(err, ORT_ERROR_USAGE, "accuracy_level is 0 to 4, not %d",
                              o->accuracy_level);
-    if ((unsigned)o->method > ORT_WEIGHTS_GPTQ || (unsigned)o->form > ORT_WEIGHTS_QDQ)
+    if ((unsigned)o->method > ORT_WEIGHTS_AWQ || (unsigned)o->form > ORT_WEIGHTS_QDQ)
         return ort_error_set(err, ORT_ERROR_USAGE, "no such method or form of weights");
     return o->damping > 0 && o->damping <= 100
                ? ORT_OK
@@ -110,9 +111,9 @@ static ort_status watch(ort_weights *w, ort_error *err)
 ort_status ort_low_bits_observe(ort_weights *w, ort_value *const *inputs, size_t count,
                                 ort_error *err)
 {
-    if (w->options.method != ORT_WEIGHTS_GPTQ || !w->model)
+    if (!ort_low_bits_sampled(w) || !w->model)
         return ort_error_set(err, ORT_ERROR_USAGE,
-                             w->model ? "this method takes no samples: GPTQ does"
+                             w->model ? "this method takes no samples: GPTQ and AWQ do"
                                       : "ort_weights_apply was called before");
     if (!w->moments.env)
         ORT_TRY(watch(w, err));
@@ -127,6 +128,7 @@ typedef struct filling {
     ort_block_matrix matrix; /* of the present strip */
     int64_t first;           /* column of the matrix that its first one is */
     int64_t stride;
+    const float *importance; /* of the weight */
     bool refine;
     bool failed, infinite; /* set by any task */
 } filling;
@@ -143,7 +145,7 @@ static void fill_lanes(filling *f, int64_t n, float *x, uint8_t *codes)
         const float *at = x + b * s->block * ORT_BLOCK_LANES;
         const int64_t left = s->k - b * s->block, count = left < s->block ? left : s->block;
         ort_block_grid grid;
-        ort_block_fit(form, at, NULL, count, &grid);
+        ort_block_fit(form, at, f->importance ? f->importance + b * s->block : NULL, count, &grid);
         if (f->refine)
             ort_block_refine(form, at, count, &grid);
         ort_block_codes(form, &grid, at, count, codes);
@@ -183,13 +185,13 @@ static ort_status fill_strip(void *arg, const ort_strip *strip, ort_error *err)
     return f->failed ? ort_error_memory(err, (size_t)whole->k * sizeof(float)) : ORT_OK;
 }
 
-static ort_status fill(const ort_weights *w, ort_block_store *codes, bool *infinite,
-                       ort_error *err)
+static ort_status fill(const ort_weights *w, const ort_weight *weight, ort_block_store *codes,
+                       bool *infinite, ort_error *err)
 {
     const ort_block_matrix *m = &codes->matrix;
     const ort_channels columns = ort_channels_of(m->from, !m->turned);
     filling f = {.w = w, .codes = codes, .stride = ort_block_store_stride(codes),
-                 .refine = w->options.method == ORT_WEIGHTS_HQQ};
+                 .importance = weight->importance, .refine = w->options.method == ORT_WEIGHTS_HQQ};
     ORT_TRY(ort_strips_each(w->model, m->from, &columns, fill_strip, &f, err));
     *infinite = f.infinite;
     return ORT_OK;
@@ -272,7 +274,8 @@ static void leave(ort_weights *w, size_t weight, const char *why)
 static ort_status factor_of(ort_weights *w, const ort_weight *weight, ort_moment **moment,
                             ort_error *err)
 {
-    *moment = weight->moments == SIZE_MAX ? NULL : &w->moments.list.data[weight->moments];
+    *moment = weight->moments == SIZE_MAX || w->options.method != ORT_WEIGHTS_GPTQ
+                  ? NULL : &w->moments.list.data[weight->moments];
     if (!*moment || (*moment)->rows == 0)
         *moment = NULL;
     return !*moment || (*moment)->factored
@@ -290,7 +293,7 @@ static ort_status quantize(ort_weights *w, size_t at, ort_error *err)
     ORT_TRY(factor_of(w, weight, &moment, err));
     ORT_TRY(ort_block_store_alloc(&codes, err));
     ort_status status = moment ? ort_gptq_quantize(w->moments.env, moment, &codes, &infinite, err)
-                               : fill(w, &codes, &infinite, err);
+                               : fill(w, weight, &codes, &infinite, err);
     ort_model_forget(w->model, weight->shape.from->data, ort_tensor_bytes(weight->shape.from));
     if (status == ORT_OK && infinite)
         leave(w, at, "its weights aren't all finite numbers");
@@ -303,23 +306,24 @@ static ort_status quantize(ort_weights *w, size_t at, ort_error *err)
 /* What differs from the defaults, as ort-quantize names it. */
 static ort_status stamp(const ort_weights *w, ort_error *err)
 {
-    static const char *const methods[] = {"", " --method hqq", " --method gptq"};
+    static const char *const methods[] = {"", " --method hqq", " --method gptq",
+                                          " --method awq"};
     const ort_weights_options *o = &w->options;
     char block[32] = "", samples[64], level[32] = "", damping[32] = "";
     ort_strbuf text = {0};
-    const bool sampled = o->method == ORT_WEIGHTS_GPTQ;
+    const bool sampled = ort_low_bits_sampled(w);
     if (o->block_size != 32)
         snprintf(block, sizeof block, o->block_size ? " --block-size %d" : " --block-size column",
                  (int)o->block_size);
     if (o->accuracy_level)
         snprintf(level, sizeof level, " --accuracy-level %d", o->accuracy_level);
-    if (sampled && o->damping != 0.01)
+    if (o->method == ORT_WEIGHTS_GPTQ && o->damping != 0.01)
         snprintf(damping, sizeof damping, " --damping %g", o->damping);
     snprintf(samples, sizeof samples, "%lld samples", (long long)w->moments.samples);
     ort_strbuf_addf(&text, "--bits %d%s%s%s%s%s%s%s%s", o->bits, block, level, damping,
                     o->asymmetric ? " --asymmetric-weights" : "", methods[o->method],
                     o->form == ORT_WEIGHTS_QDQ ? " --form qdq" : "", o->tables ? " --tables" : "",
-                    sampled && o->ordered ? " --ordered" : "");
+                    o->method == ORT_WEIGHTS_GPTQ && o->ordered ? " --ordered" : "");
     if (o->include || o->exclude)
         ort_strbuf_addf(&text, " %s", o->choice ? o->choice : "nodes left out");
     const ort_quantize_stamp how = {.verb = "weights", .options = ort_strbuf_text(&text),
@@ -335,9 +339,12 @@ ort_status ort_low_bits_write(ort_weights *w, ort_model **model, ort_error *err)
 {
     if (!w->model)
         return ort_error_set(err, ORT_ERROR_USAGE, "ort_weights_apply was called before");
-    if (w->options.method == ORT_WEIGHTS_GPTQ && w->moments.samples == 0)
-        return ort_error_set(err, ORT_ERROR_USAGE, "GPTQ takes samples, and saw none");
+    if (ort_low_bits_sampled(w) && w->moments.samples == 0)
+        return ort_error_set(err, ORT_ERROR_USAGE, "%s takes samples, and saw none",
+                             w->options.method == ORT_WEIGHTS_AWQ ? "AWQ" : "GPTQ");
     ort_moments_close_session(&w->moments);
+    if (w->options.method == ORT_WEIGHTS_AWQ)
+        ORT_TRY(ort_awq_scale(w, err));
     for (size_t i = 0; i < w->weights.count; i++)
         if (is_wanted(w, i))
             ORT_TRY(quantize(w, i, err));

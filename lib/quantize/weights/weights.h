@@ -20,6 +20,7 @@ typedef struct ort_weight {
     bool turned;      /* the matrix has a row for each column of the product */
     bool has_product, has_table, done;
     ort_block_matrix shape;
+    const float *importance; /* [K] what errors of rows weigh, or NULL: alike */
     size_t moments;   /* of the input, among those of the object; SIZE_MAX: none */
     ort_id codes, scales, zeros; /* what was written */
     ort_id rows, value; /* the same as rows of a table; dequantized (QDQ); or ORT_ID_NONE */
@@ -42,7 +43,7 @@ struct ort_weights {
     ort_model *model; /* a copy; NULL once it was handed out */
     ORT_VEC(ort_weight) weights;
     ORT_VEC(ort_weight_reader) readers;
-    ort_moments moments; /* of GPTQ */
+    ort_moments moments; /* of GPTQ and AWQ */
 };
 
 ort_status ort_low_bits_make(ort_env *env, const ort_model *model,
@@ -52,6 +53,12 @@ ort_status ort_low_bits_observe(ort_weights *w, ort_value *const *inputs, size_t
                                 ort_error *err);
 ort_status ort_low_bits_write(ort_weights *w, ort_model **model, ort_error *err);
 void ort_low_bits_release(ort_weights *w);
+
+/* Does its method take samples? */
+static inline bool ort_low_bits_sampled(const ort_weights *w)
+{
+    return w->options.method == ORT_WEIGHTS_GPTQ || w->options.method == ORT_WEIGHTS_AWQ;
+}
 
 /* weights_find.c: fills readers and weights. */
 ort_status ort_low_bits_find(ort_weights *w, ort_error *err);

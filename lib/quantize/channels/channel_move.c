@@ -1,5 +1,5 @@
 /* channel_move.c - sources, what carries their channels on, and readers; constants scaled. */
-#include "quantize/static/channel_move.h"
+#include "quantize/channels/channel_move.h"
 
 #include <math.h>
 #include <string.h>
