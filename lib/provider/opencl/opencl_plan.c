@@ -135,9 +135,10 @@ static int add_data(ort_cl_step *s, const void *data, size_t bytes)
 {
     cl_mem memory = NULL;
     ort_cl_plan *p = s->plan;
-    return keep(p, ort_cl_upload(p->device, data, bytes, &memory, p->error))
-               ? add_memory(p, memory, true)
-               : 0;
+    if (p->status != ORT_OK ||
+        !keep(p, ort_cl_upload(p->device, data, bytes, &memory, p->error)))
+        return 0;
+    return add_memory(p, memory, true);
 }
 
 int ort_cl_table(ort_cl_step *s, const int64_t *numbers, int64_t count)
