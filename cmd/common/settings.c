@@ -48,18 +48,6 @@ static bool are_providers(const char *list)
 
 const option_words settings_providers = {list_providers, are_providers};
 
-/* Names that nobody has, and their options. Without libraries that is known before any work. */
-static int check_providers(const settings *s, const ort_env *env)
-{
-    ort_error err = ORT_ERROR_INIT;
-    const char *path = getenv("ORT_PROVIDER_PATH");
-    bool later = s->provider_libs.count > 0 || (path != NULL && path[0] != '\0');
-    ort_status status = s->provider == NULL || (env == NULL && later) ? ORT_OK
-                        : env != NULL ? ort_env_providers_check(env, s->provider, &err)
-                                      : ort_providers_check(s->provider, &err);
-    return status == ORT_OK ? 0 : tool_usage("%s", err.message);
-}
-
 const char *settings_provider(const settings *s)
 {
     return s->provider != NULL ? s->provider : ort_provider_name(0);
@@ -89,6 +77,21 @@ static const char *source(const settings *s, const char *name)
         if (!strcmp(settings_run_rows[i].name, name) && s->from_variable & 1u << i)
             return settings_run_rows[i].variable;
     return "option";
+}
+
+/* Names that nobody has, and their options. Without libraries that is known before any work. */
+static int check_providers(const settings *s, const ort_env *env)
+{
+    ort_error err = ORT_ERROR_INIT;
+    const char *path = getenv("ORT_PROVIDER_PATH");
+    bool later = s->provider_libs.count > 0 || (path != NULL && path[0] != '\0');
+    ort_status status = s->provider == NULL || (env == NULL && later) ? ORT_OK
+                        : env != NULL ? ort_env_providers_check(env, s->provider, &err)
+                                      : ort_providers_check(s->provider, &err);
+    const char *given = source(s, "provider");
+    return status == ORT_OK ? 0
+                            : tool_usage("%s: %s", strcmp(given, "option") ? given : "--provider",
+                                         err.message);
 }
 
 static const char *source_or_default(const settings *s, const char *name, const char *value)

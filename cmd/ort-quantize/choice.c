@@ -25,6 +25,8 @@ bool can_choose(const quantizing *q)
     enum { MOST_MB = 32 }; /* several of them are in memory at a time */
     ort_error err = {0};
     size_t bytes;
+    if (q->options.overrides != NULL) /* an assignment is taken as it is */
+        return false;
     return (q->options.observer == NULL || keep_sensitive(q) > 0) &&
            ort_model_written_bytes(q->original, &bytes, &err) == ORT_OK &&
            bytes <= (size_t)MOST_MB << 20;

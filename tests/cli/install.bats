@@ -40,8 +40,9 @@ staged() { # staged ARGUMENT...: make install into $PWD/stage
     done
 }
 
-# 50 MB were those of six tools; ort-quantize came to them with 7, the drop-in with 6.
-@test "what is installed is stripped, a tool takes at most 7 MB, and all of it 63" {
+# 50 MB were those of six tools; ort-quantize came to them with 7, the drop-in with 6, floats on tiles and libraries of
+# providers with 0.2 in each of nine.
+@test "what is installed is stripped, a tool takes at most 7 MB, and all of it 65" {
     staged PREFIX=/usr
     for file in stage/usr/bin/ort-run stage/usr/lib/libort.so.0; do
         ! readelf -S "$file" | grep -q '\.debug_info' || { echo "$file has debug information"; return 1; }
@@ -49,7 +50,7 @@ staged() { # staged ARGUMENT...: make install into $PWD/stage
     for file in stage/usr/bin/ort-*; do
         [ "$(du -sm "$file" | cut -f1)" -le 7 ]
     done
-    [ "$(du -sm stage | cut -f1)" -le 63 ]
+    [ "$(du -sm stage | cut -f1)" -le 65 ]
 }
 
 @test "install-debug keeps what was stripped where debuggers look" {

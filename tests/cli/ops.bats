@@ -119,7 +119,7 @@ bad() { # bad CASE: the library of tests/cli/bad_ops.c in bad.so
     fails 2 "bad.so: is no operator library: it exports no 'ort_ops_entry'" \
         ort-run "$FX/clip.onnx" --ops-lib bad.so -i "$FX/x.npy" -o y.npy
     bad 5
-    fails 2 "bad.so: the operator library was built for ABI 2, this runtime \(0.1.0\) has 1" \
+    fails 2 "bad.so: the operator library was built for ABI 3, this runtime \(0.1.0\) has 2" \
         ort-inspect "$FX/clip.onnx" --ops --ops-lib bad.so
     bad 6
     fails 5 "bad.so: can't be loaded as a shared object: .*nobody_has_this" \

@@ -110,7 +110,7 @@ PY
 
 @test "what --sensitivity lists for a gate lifts the model over it through --exclude-from" {
     planted
-    fails 1 "--min-sqnr" ort-quantize static planted.onnx --random 1 --min-sqnr 30 -q -o q.onnx
+    fails 1 "--min-sqnr" ort-quantize static planted.onnx --random 1 --min-sqnr 30 --observer mse --keep-sensitive 0 -q -o q.onnx
     ort-quantize static planted.onnx --random 1 --sensitivity --min-sqnr 30 >stay.txt
     works ort-quantize static planted.onnx --random 1 --min-sqnr 30 --exclude-from stay.txt -o q.onnx
     [ -s q.onnx ]
@@ -127,7 +127,7 @@ PY
 
 @test "--auto finds codes that hold a gate which int8 does not, and says what else there was" {
     planted
-    fails 1 "--min-sqnr" ort-quantize static planted.onnx --random 1 --min-sqnr 30 -q -o q.onnx
+    fails 1 "--min-sqnr" ort-quantize static planted.onnx --random 1 --min-sqnr 30 --observer mse --keep-sensitive 0 -q -o q.onnx
     for goal in latency size; do
         works ort-quantize static planted.onnx --random 1 --auto $goal --min-sqnr 30 -o $goal.onnx \
             --assignment $goal.json --plot $goal.svg

@@ -64,9 +64,9 @@ print(json.dumps({"v": {"dtype": dtype, "shape": shape, "data": [0] * math.prod(
 @test "a bad variable is blamed by its name" {
     fails 2 "^ort-run: ORT_THREADS: 'foo' is not a whole number" \
         env ORT_THREADS=foo ort-run "$MODELS_DIR/digits.onnx" --random 1
-    fails 2 "^ort-run: ORT_PROVIDER: 'foo' is none of cpu" \
+    fails 2 "^ort-run: ORT_PROVIDER: provider 'foo' is unknown; this build has: cpu" \
         env ORT_PROVIDER=foo ort-run "$MODELS_DIR/digits.onnx" --random 1
-    fails 2 "^ort-run: --provider: 'foo' in 'cpu,foo' is none of cpu" \
+    fails 2 "^ort-run: --provider: provider 'foo' is unknown; this build has: cpu" \
         ort-run --provider cpu,foo "$MODELS_DIR/digits.onnx" --random 1
     fails 2 "^ort-run: ORT_LOG: 'bogus' is none of warning, info, debug" \
         env ORT_LOG=bogus ort-run "$MODELS_DIR/digits.onnx" --random 1

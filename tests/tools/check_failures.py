@@ -114,12 +114,15 @@ def depthwise(bin_dir, folder, check):
         w = n.constant((fade * n.rng.standard_normal((16, 1, 3, 3))).astype(F32))
         return tuple(n.op("Split", n.op("Conv", x, w, group=16, pads=[1] * 4), axis=1, outputs=4))
     p = Planted(bin_dir, folder, build)
-    one, each = sqnr_of(p.quantize("--per-tensor")), sqnr_of(p.quantize())
-    check(one < 10, f"it is there: {one:.1f} dB with --per-tensor")
+    plain = ("--per-tensor", "--observer", "mse", "--keep-sensitive", "0")
+    one, each = sqnr_of(p.quantize(*plain)), sqnr_of(p.quantize())
+    check(one < 10, f"it is there: {one:.1f} dB with --per-tensor, and nothing chosen by samples")
     check(each > 25, f"a scale each channel, the default: {each:.1f} dB")
-    check(p.quantize("--per-tensor", "--min-sqnr", "20") is None, "--min-sqnr keeps the file away")
-    even = sqnr_of(p.quantize("--per-tensor", "--equalize"))
+    check(p.quantize(*plain, "--min-sqnr", "20") is None, "--min-sqnr keeps the file away")
+    even = sqnr_of(p.quantize(*plain, "--equalize"))
     check(even > one + 10, f"--equalize, where one scale must do: {even:.1f} dB")
+    chosen = sqnr_of(p.quantize("--per-tensor"))
+    check(chosen > one + 10, f"which samples choose by themselves: {chosen:.1f} dB")
 
 
 # ---- heads that share a scale
