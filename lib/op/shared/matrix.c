@@ -170,8 +170,8 @@ static ort_epilogue plainer(const ort_epilogue *e)
 /* ---- tiles */
 
 /* Splitting takes as long as a third of the products of 64 rows; B's, of rows, and A's, of columns
- * (Xeon of the fifth generation: 0.6 to 0.8 of the time of floats beyond these bounds, while 64 rows
- * of small products took 1.04 of it where the processor was shared). */
+ * (Xeon of the fifth generation: 0.6 to 0.8 of the time of floats beyond these bounds; 64 rows of
+ * small products took 1.04 of it where the processor was shared). */
 enum { TILES_ROWS = 96, TILES_COLUMNS = 128, TILES_DEPTH = 128 };
 
 static bool tiles_pay(const ort_kernels *k, int64_t m, int64_t n, int64_t depth)
