@@ -80,6 +80,8 @@ static int interleave_records(tool *t, const string_list *files)
         status = open_part(t, files->items[i], &parts[i]);
     while (status == 0 && ended == NULL)
         status = take_turn(t, parts, files->count, &ended);
+    if (status == 0 && parts[0].records == 0)
+        status = tool_error(ORT_ERROR_DATA, "%s: is empty", parts[0].path);
     /* The parts in front of the one that ended have had their last record, too. */
     for (size_t i = 0; i < files->count && status == 0; i++) {
         ort_tensors *record = NULL;

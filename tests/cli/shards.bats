@@ -92,6 +92,16 @@ open('neg.onnx', 'wb').write(model([node('Neg', ['x'], ['y'])], [value_info('x',
     [[ $stderr == *"part.2.jsonl ends behind 2, and part.1.jsonl goes on"* ]]
 }
 
+@test "parts that hold nothing, and a part from a pipe" {
+    pictures
+    : >empty
+    fails 5 "empty: is empty" ort-tensor --interleave records empty empty -o again.npz
+    fails 5 "empty: is empty" ort-tensor --interleave rows empty empty -o again.npz
+    works ort-run "$MODELS_DIR/digits.onnx" pictures -o all.jsonl
+    for k in 1 2; do works ort-run "$MODELS_DIR/digits.onnx" pictures --shard "$k/2" -o "part.$k.jsonl"; done
+    ort-tensor --interleave records - part.2.jsonl --format json <part.1.jsonl | cmp - all.jsonl
+}
+
 @test "more parts than runs: a part without any says so and writes nothing" {
     pictures
     run -0 --separate-stderr ort-run "$MODELS_DIR/digits.onnx" pictures --shard 9/9 -o part.npz

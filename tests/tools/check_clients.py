@@ -158,7 +158,7 @@ def skl2onnx(folder):
     ours, here = outcomes([PYTHON, "-m", "ort_tools.as_onnxruntime", "-m", "pytest"], tests,
                           PYTHONPATH=str(ROOT / "python"), ORT_TOOLS_LIBRARY=str(LIBRARY))
     lost = [name for name, good in theirs.items() if good and not ours.get(name)]
-    good = theirs and ours and not lost
+    good = sum(theirs.values()) > len(theirs) / 2 and not lost
     passed, failed = passed + bool(good), failed + (not good)
     print(f"{'ok' if good else 'FAIL'} skl2onnx: {sum(theirs.values())} of {len(theirs)} tests pass, here {sum(ours.values())}; "
           + (f"{seconds:.0f} s, here {here:.0f}" if theirs and ours else f"{seconds} {here}"))

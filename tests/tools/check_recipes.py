@@ -97,13 +97,20 @@ def gnu_parallel(folder):
     (broken / "ort-run").chmod(0o755)
     told = run(command, PATH=f"{broken}:{BIN}:{os.environ['PATH']}")
     say(told.returncode != 0 and not out.exists(), f"{name}: a part that can't be had is a failure without a result")
-    parts = folder / "parallel.npz.parts"
+    parts = folder / f"parallel.npz.parts/of-{PARTS}"
     before = {f.name: f.stat().st_mtime_ns for f in parts.glob("*.npz")}
-    kept = parts.with_suffix(".kept")
-    shutil.copytree(parts, kept)
+    (broken / "ort-run").write_text(f'#!/bin/sh\necho "$@" >>{folder}/calls\nexec {BIN}/ort-run "$@"\n')
+    told = run(command, PATH=f"{broken}:{BIN}:{os.environ['PATH']}")
+    calls = (folder / "calls").read_text().count("--shard")
+    say(len(before) == PARTS - 1 and told.returncode == 0 and calls == 1 and same(out, folder / "all.npz"),
+        f"{name}: the next call computes what lacks, and that alone", told.stderr)
+    # Parts of another number of them are left alone: these are no results of this call.
+    (parts.parent / f"of-{PARTS - 2}").mkdir(parents=True)
+    for k in range(1, PARTS - 1):
+        shutil.copy(folder / "all.npz", parts.parent / f"of-{PARTS - 2}/part.{k}.npz")
+    out.unlink(missing_ok=True)
     told = run(command, PATH=f"{BIN}:{os.environ['PATH']}")
-    say(len(before) == PARTS - 1 and told.returncode == 0 and same(out, folder / "all.npz"),
-        f"{name}: the next call computes what lacks", told.stderr)
+    say(told.returncode == 0 and same(out, folder / "all.npz"), f"{name}: parts of another number aren't taken", told.stderr)
     return None
 
 

@@ -13,7 +13,9 @@ for name in example onednn openvino; do
     build/venv/bin/python -u tests/tools/check_plugin.py ${3:+--only "$3"} --models "$2" \
         --known tests/onnx/plugins.txt "$name" build/bin build/conformance >"$out" 2>&1
     sed "s/^/$name: /" "$out"
-    set -- "$1" "$2" "$3" $(tail -n 1 "$out" | tr -c '0-9\n' ' ')
+    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$out" | tail -n 1)
+    # shellcheck disable=SC2046
+    set -- "$1" "$2" "$3" $(echo "${line:-0 passed, 1 failed, 0 skipped}" | tr -c '0-9\n' ' ')
     passed=$((passed + ${4:-0})) failed=$((failed + ${5:-1})) skipped=$((skipped + ${6:-0}))
     set -- "$1" "$2" "$3"
 done
