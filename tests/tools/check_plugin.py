@@ -89,12 +89,9 @@ class Checks:
             self.skipped += 1
             return
         self.ran.update(ops if len(ops) == 1 else ())
-        if "goes on on cpu" in text:
-            self.failed += 1
-            print(f"not ok {name}: the device failed: {text.splitlines()[0]}")
-            return
+        status = status or "goes on on cpu" in text  # the device failed, though the results are right
         reason = self.known.pop(name, None)
-        lines = [line for line in text.splitlines() if "FAIL" in line or "not ok" in line or "differ" in line]
+        lines = [line for line in text.splitlines() if re.search("FAIL|not ok|differ|goes on on cpu", line)]
         if status and reason is None:
             self.failed += 1
             print(f"not ok {name}: {(lines or text.splitlines())[-1]}")
