@@ -5,6 +5,7 @@
 #
 #   make            the tools and the library          make test     everything CI runs
 #   make dropin     libonnxruntime.so.1: programs of onnxruntime on this library   make abi  its tests
+#   make abi-asan abi-tsan abi-valgrind  its scenarios under sanitizers
 #   make clients    programs of PyPI that were built on onnxruntime, on this library
 #   make DEBUG=1    the same with asserts, graphs checked after every pass
 #   make demo       read digits, enlarge a photograph  make check    sanitizers, every tier
@@ -518,6 +519,20 @@ extremes: all
 .PHONY: abi
 abi: all $(OBJ)/tests/abi/differ $(OBJ)/tests/abi/lifetimes
 	@sh tests/tools/run_abi.sh $(OBJ)/tests/abi $(OBJ)/onnxruntime/libonnxruntime.so.1.txt $(MODELS)
+
+# The same under sanitizers and Valgrind, ours alone: scenarios, eight threads on one session, a thousand
+# environments, the library unloaded and loaded again.
+.PHONY: abi-asan abi-tsan abi-valgrind abi-programs abi-alone
+abi-programs: $(OBJ)/onnxruntime/libonnxruntime.so.1 $(OBJ)/tests/abi/differ $(OBJ)/tests/abi/lifetimes
+abi-alone: abi-programs
+	@sh tests/tools/run_abi_alone.sh $(OBJ)/tests/abi $(OBJ)/onnxruntime/libonnxruntime.so.1 $(RUNNER)
+abi-asan:
+	@$(MAKE) --no-print-directory abi-alone LDFLAGS="-fsanitize=address,undefined" \
+	  CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+abi-tsan:
+	@$(MAKE) --no-print-directory abi-alone CFLAGS="-O1 -g -fsanitize=thread" LDFLAGS="-fsanitize=thread"
+abi-valgrind:
+	@$(MAKE) --no-print-directory abi-alone RUNNER=valgrind
 
 # Programs of PyPI that were built on onnxruntime, on the drop-in (250 MB to download once).
 .PHONY: clients

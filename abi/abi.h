@@ -111,6 +111,10 @@ typedef struct OrtEnvCreationOptions {
     const OrtKeyValuePairs *config;
 } OrtEnvCreationOptions;
 
+/* Threads that a client makes. */
+typedef void *(*OrtCustomCreateThreadFn)(void *options, void (*work)(void *), void *work_arg);
+typedef void (*OrtCustomJoinThreadFn)(const void *thread);
+
 /* Every function that is provided, as slots.def says it. */
 #define STATUS OrtStatus *
 #define SLOT(number, since, returns, name, parameters) returns abi_##name parameters;
@@ -180,15 +184,34 @@ struct OrtEnv {
     char *log_id;
     OrtLoggingFunction log;
     void *log_param;
+    struct abi_makers *makers; /* of the threads, or NULL */
 };
 void abi_env_retain(OrtEnv *env);
 const OrtLogger *abi_env_logger(const OrtEnv *env);
+/* A line of the environment's log; until the options are NULL again, lines of this thread go where
+ * they say, from the severity on that they say. */
+__attribute__((format(printf, 3, 4))) void abi_log(const OrtEnv *env, int severity,
+                                                   const char *format, ...);
+void abi_log_for(const struct OrtSessionOptions *options);
 /* An environment that shares the log of `env`: for operators that one session alone knows. */
 OrtStatus *abi_env_private(OrtEnv *env, int threads, ort_env **made);
 
+/* Who makes threads (threads.c). */
+typedef struct abi_makers {
+    ort_threads threads;
+    OrtCustomCreateThreadFn create;
+    OrtCustomJoinThreadFn join;
+    void *options;
+} abi_makers;
+/* A copy with `threads` made of the others; NULL in *out: the client makes none. */
+OrtStatus *abi_makers_new(const abi_makers *from, abi_makers **out);
+
 struct OrtThreadingOptions {
     int intra_threads;
+    char *affinity; /* or NULL */
+    abi_makers makers;
 };
+OrtStatus *abi_check_affinity(const OrtThreadingOptions *options);
 
 typedef struct abi_dim {
     char *name; /* of the symbol, or what the axis denotes */
@@ -198,11 +221,13 @@ typedef struct abi_dim {
 typedef struct abi_named {
     char *name;
     ort_value *value;
+    bool external; /* of an initializer: the model must have it */
 } abi_named;
 
 struct OrtSessionOptions {
     int level, execution_mode, intra_threads, log_severity, log_verbosity;
     bool mem_pattern, cpu_arena, deterministic, own_threads, cancel_loading;
+    abi_makers makers;
     char *log_id, *optimized_path, *profile_prefix; /* NULL: none */
     OrtLoggingFunction log;
     void *log_param;
@@ -223,9 +248,13 @@ OrtStatus *abi_options_keep(OrtSessionOptions *options, struct abi_library *libr
 struct OrtSession {
     OrtEnv *env;
     struct abi_custom *custom; /* operators that the client brought, or NULL */
+    abi_makers *makers;        /* of its threads, or NULL */
     ort_session *session;
     ort_model *model; /* what it was made of, or NULL: it keeps its file itself */
     void *bytes;      /* of the model, copied */
+    size_t byte_count;
+    OrtSessionOptions *edited; /* a model that is edited: what it will be made with; else NULL */
+    char *folder;              /* the same: of its external data, or "" */
     size_t *inputs;   /* without defaults, as indices of `session` */
     size_t input_count;
     size_t *defaults; /* inputs with one: overridable initializers */
@@ -235,6 +264,10 @@ struct OrtSession {
     struct abi_job *jobs;          /* runs in the background, run.c */
 };
 void abi_wait_for_jobs(OrtSession *session);
+/* A session whose model is edited: of these bytes; of others from now on; made ready for runs. */
+OrtStatus *abi_session_edit(const OrtEnv *env, const void *bytes, size_t count, const char *folder,
+                            const OrtSessionOptions *options, OrtSession **out);
+OrtStatus *abi_session_change(OrtSession *session, const void *bytes, size_t count, bool ready);
 bool abi_session_has(const OrtSession *session, const char *name, bool input);
 
 /* What runs write into a profile, one at a time. */

@@ -1,5 +1,4 @@
-/* env.c - the environment: one for the process, its log, its threads, and which providers there
- * are.
+/* env.c - the environment: one for the process, its log, and which providers there are.
  *
  * Clients make and release environments freely, some one for each test. The first makes the
  * library's environment; others share it, and it goes with the last of them and of their sessions.
@@ -42,16 +41,38 @@ static void print(const OrtEnv *env, int severity, const char *message)
             "VIWEF"[severity], env -> log_id, message);
 }
 
-static void log_line(void *arg, ort_log_level level, const char *message)
+/* Of the session that this thread is making, or NULL. */
+static _Thread_local const OrtSessionOptions *making;
+
+void abi_log_for(const OrtSessionOptions *options) { making = options; }
+
+static void log_text(const OrtEnv *env, int severity, const char *message)
 {
-    const OrtEnv *env = arg;
-    int severity = severity_of(level);
-    if (severity < env->severity)
+    const OrtSessionOptions *o = making;
+    if (severity < (o && o->log_severity >= 0 ? o->log_severity : env->severity))
         return;
-    if (env->log)
+    if (o && o->log)
+        o->log(o->log_param, severity, "onnxruntime", o->log_id ? o->log_id : env->log_id, "libort",
+               message);
+    else if (env->log)
         env->log(env->log_param, severity, "onnxruntime", env->log_id, "libort", message);
     else
         print(env, severity, message);
+}
+
+void abi_log(const OrtEnv *env, int severity, const char *format, ...)
+{
+    char text[ORT_ERROR_TEXT];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    log_text(env, severity, text);
+}
+
+static void log_line(void *arg, ort_log_level level, const char *message)
+{
+    log_text(arg, severity_of(level), message);
 }
 
 /* A logger is its environment. */
@@ -85,12 +106,13 @@ OrtStatus *abi_Logger_GetLoggingSeverityLevel(const OrtLogger *logger, int *out)
 
 /* -------------------------------------------------------------------------------- environments */
 
-static OrtStatus *open_library(OrtEnv *env, int threads, ort_env **made)
+static OrtStatus *open_library(OrtEnv *env, int threads, const abi_makers *makers, ort_env **made)
 {
     ort_error err = ORT_ERROR_INIT;
     ort_env_options options;
     ort_env_options_init(&options);
     options.threads = threads;
+    options.own_threads = makers ? &makers->threads : NULL;
     options.log = log_line;
     options.log_arg = env;
     options.log_level = level_of(env->severity);
@@ -99,12 +121,13 @@ static OrtStatus *open_library(OrtEnv *env, int threads, ort_env **made)
 
 OrtStatus *abi_env_private(OrtEnv *env, int threads, ort_env **made)
 {
-    return open_library(env, threads ? threads : env->threads, made);
+    return open_library(env, threads ? threads : env->threads, NULL, made);
 }
 
 static void free_env(OrtEnv *env)
 {
     ort_env_free(env->env);
+    free(env->makers);
     free(env->log_id);
     free(env);
 }
@@ -123,7 +146,11 @@ static OrtStatus *make_env(const OrtEnvCreationOptions *options, OrtEnv **out)
     env->severity = options->severity;
     env->log = options->log;
     env->log_param = options->log_param;
-    OrtStatus *status = open_library(env, env->threads, &env->env);
+    OrtStatus *status = threading ? abi_check_affinity(threading) : NULL;
+    if (!status && threading)
+        status = abi_makers_new(&threading->makers, &env->makers);
+    if (!status)
+        status = open_library(env, env->threads, env->makers, &env->env);
     if (status)
         free_env(env);
     else
@@ -214,54 +241,6 @@ OrtStatus *abi_EnableTelemetryEvents(const OrtEnv *env) { return NULL; }
 OrtStatus *abi_DisableTelemetryEvents(const OrtEnv *env) { return NULL; }
 
 OrtStatus *abi_SetLanguageProjection(const OrtEnv *env, int projection) { return NULL; }
-
-/* ------------------------------------------------------------------------------------- threads */
-
-OrtStatus *abi_CreateThreadingOptions(OrtThreadingOptions **out)
-{
-    *out = calloc(1, sizeof **out);
-    return *out ? NULL : abi_no_memory();
-}
-
-void abi_ReleaseThreadingOptions(OrtThreadingOptions *options) { free(options); }
-
-OrtStatus *abi_SetGlobalIntraOpNumThreads(OrtThreadingOptions *options, int threads)
-{
-    ABI_CHECK(options, "Received null OrtThreadingOptions");
-    ABI_CHECK(threads >= 0, "intra_op_num_threads is less than 0");
-    options->intra_threads = threads;
-    return NULL;
-}
-
-/* Nodes run one after the other. */
-OrtStatus *abi_SetGlobalInterOpNumThreads(OrtThreadingOptions *options, int threads)
-{
-    ABI_CHECK(options, "Received null OrtThreadingOptions");
-    return NULL;
-}
-
-OrtStatus *abi_SetGlobalSpinControl(OrtThreadingOptions *options, int spin)
-{
-    ABI_CHECK(options, "Received null OrtThreadingOptions");
-    ABI_CHECK(spin == 0 || spin == 1, "Received invalid value for allow_spinning. Valid values "
-                                      "are 0 or 1");
-    return NULL;
-}
-
-/* Denormals are zero anyway. */
-OrtStatus *abi_SetGlobalDenormalAsZero(OrtThreadingOptions *options)
-{
-    ABI_CHECK(options, "Received null OrtThreadingOptions");
-    return NULL;
-}
-
-/* Threads settle where the processors are free. */
-OrtStatus *abi_SetGlobalIntraOpThreadAffinity(OrtThreadingOptions *options, const char *affinity)
-{
-    ABI_CHECK(options, "Received null OrtThreadingOptions");
-    ABI_CHECK(affinity, "Received null affinity_string");
-    return NULL;
-}
 
 /* ------------------------------------------------------------------------------ what there is */
 

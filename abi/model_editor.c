@@ -1,40 +1,18 @@
-/* model_editor.c - models that a client builds piece by piece: written as the bytes of a model
- * file, of which a session is made.
+/* model_editor.c - models that a client builds piece by piece, and such pieces added to a model
+ * that is there.
  *
  * Each piece belongs to what it is added to: a value or node to its graph, a graph to its model;
- * until then the client releases it. Edits of a model that is loaded already are not provided.
+ * until then the client releases it. A model becomes the bytes of a file (model_bytes.c), of which
+ * a session is made; edits of one make other bytes of it (model_merge.c).
  */
-#include "custom.h"
-#include "proto.h"
+#include "model_editor.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct OrtValueInfo {
-    char *name;
-    OrtTypeInfo *type;
-};
-struct OrtNode {
-    char *name, *type, *domain;
-    char **inputs, **outputs;
-    size_t input_count, output_count;
-    OrtOpAttr **attrs;
-    size_t attr_count;
-};
-struct OrtGraph {
-    OrtValueInfo **inputs, **outputs;
-    size_t input_count, output_count;
-    OrtNode **nodes;
-    size_t node_count;
-    abi_named *initializers;
-    size_t initializer_count;
-};
-struct OrtModel {
-    OrtGraph *graph;
-    char **domains;
-    int *versions;
-    size_t count;
-};
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* --------------------------------------------------------------------------------------- types */
 
@@ -320,155 +298,94 @@ static OrtStatus *add_graph(OrtModel *model, OrtGraph *graph)
     return NULL;
 }
 
-/* -------------------------------------------------------------------------------- as a message */
-
-static void put_shape(abi_proto *p, const OrtTensorTypeAndShapeInfo *shape)
-{
-    abi_proto_number(p, 1, (uint64_t)abi_dtype_in(shape->dtype));
-    if (!shape->has_shape)
-        return;
-    abi_proto_begin(p, 2);
-    for (size_t i = 0; i < shape->rank; i++) {
-        abi_proto_begin(p, 1);
-        if (shape->dims[i] >= 0)
-            abi_proto_number(p, 1, (uint64_t)shape->dims[i]);
-        else if (shape->symbols[i][0])
-            abi_proto_text(p, 2, shape->symbols[i]);
-        abi_proto_end(p);
-    }
-    abi_proto_end(p);
-}
-
-static void put_type(abi_proto *p, const OrtTypeInfo *type)
-{
-    static const unsigned fields[] = {[ABI_TENSOR] = 1, [ABI_SEQUENCE] = 4, [ABI_MAP] = 5,
-                                      [ABI_SPARSE] = 8, [ABI_OPTIONAL] = 9};
-    abi_proto_begin(p, fields[type->type]);
-    if (type->type == ABI_TENSOR || type->type == ABI_SPARSE) {
-        put_shape(p, &type->tensor);
-    } else {
-        bool map = type->type == ABI_MAP;
-        if (map)
-            abi_proto_number(p, 1, (uint64_t)abi_dtype_in(type->key));
-        abi_proto_begin(p, map ? 2 : 1);
-        put_type(p, type->element);
-        abi_proto_end(p);
-    }
-    abi_proto_end(p);
-}
-
-static void put_info(abi_proto *p, unsigned field, const OrtValueInfo *info)
-{
-    abi_proto_begin(p, field);
-    abi_proto_text(p, 1, info->name);
-    abi_proto_begin(p, 2);
-    put_type(p, info->type);
-    abi_proto_end(p);
-    abi_proto_end(p);
-}
-
-static void put_tensor(abi_proto *p, unsigned field, const char *name, const ort_value *value)
-{
-    abi_proto_begin(p, field);
-    for (int i = 0; i < ort_value_rank(value); i++)
-        abi_proto_number(p, 1, (uint64_t)ort_value_dims(value)[i]);
-    abi_proto_number(p, 2, (uint64_t)ort_value_dtype(value));
-    if (ort_value_dtype(value) == ORT_DTYPE_STRING) {
-        for (int64_t i = 0; i < ort_value_count(value); i++) {
-            size_t length;
-            const char *text = ort_value_string(value, i, &length);
-            abi_proto_bytes(p, 6, text, length);
-        }
-    }
-    abi_proto_text(p, 8, name);
-    if (ort_value_dtype(value) != ORT_DTYPE_STRING)
-        abi_proto_bytes(p, 9, ort_value_data((ort_value *)value), ort_value_bytes(value));
-    abi_proto_end(p);
-}
-
-static void put_attribute(abi_proto *p, const ort_attribute_spec *a)
-{
-    static const char kinds[] = "\0fist_FIST"; /* by AttributeProto's numbers */
-    abi_proto_begin(p, 5);
-    abi_proto_text(p, 1, a->name);
-    if (a->kind == 'f')
-        abi_proto_float(p, 2, a->f);
-    if (a->kind == 'i')
-        abi_proto_number(p, 3, (uint64_t)a->i);
-    if (a->kind == 's')
-        abi_proto_bytes(p, 4, a->s, a->lengths[0]);
-    if (a->kind == 't')
-        put_tensor(p, 5, "", a->t);
-    for (size_t i = 0; i < a->count; i++) {
-        if (a->kind == 'F')
-            abi_proto_float(p, 7, a->floats[i]);
-        if (a->kind == 'I')
-            abi_proto_number(p, 8, (uint64_t)a->ints[i]);
-        if (a->kind == 'S')
-            abi_proto_bytes(p, 9, a->strings[i], a->lengths[i]);
-    }
-    abi_proto_number(p, 20, (uint64_t)(strchr(kinds + 1, a->kind) - kinds));
-    abi_proto_end(p);
-}
-
-static void put_node(abi_proto *p, const OrtNode *node)
-{
-    abi_proto_begin(p, 1);
-    for (size_t i = 0; i < node->input_count; i++)
-        abi_proto_text(p, 1, node->inputs[i]);
-    for (size_t i = 0; i < node->output_count; i++)
-        abi_proto_text(p, 2, node->outputs[i]);
-    abi_proto_text(p, 3, node->name);
-    abi_proto_text(p, 4, node->type);
-    for (size_t i = 0; i < node->attr_count; i++)
-        put_attribute(p, &node->attrs[i]->spec);
-    abi_proto_text(p, 7, node->domain);
-    abi_proto_end(p);
-}
-
-static void put_model(abi_proto *p, const OrtModel *model)
-{
-    enum { IR_VERSION = 10 };
-    const OrtGraph *graph = model->graph;
-    abi_proto_number(p, 1, IR_VERSION);
-    abi_proto_begin(p, 7);
-    for (size_t i = 0; i < graph->node_count; i++)
-        put_node(p, graph->nodes[i]);
-    abi_proto_text(p, 2, "OrtGraph");
-    for (size_t i = 0; i < graph->initializer_count; i++)
-        put_tensor(p, 5, graph->initializers[i].name, graph->initializers[i].value);
-    for (size_t i = 0; i < graph->input_count; i++)
-        put_info(p, 11, graph->inputs[i]);
-    for (size_t i = 0; i < graph->output_count; i++)
-        put_info(p, 12, graph->outputs[i]);
-    abi_proto_end(p);
-    for (size_t i = 0; i < model->count; i++) {
-        abi_proto_begin(p, 8);
-        abi_proto_text(p, 1, model->domains[i]);
-        abi_proto_number(p, 2, (uint64_t)model->versions[i]);
-        abi_proto_end(p);
-    }
-}
-
 static OrtStatus *create_session(const OrtEnv *env, const OrtModel *model,
                                  const OrtSessionOptions *options, OrtSession **out)
 {
     ABI_CHECK(env && model && out, "env or model is NULL");
     ABI_CHECK(model->graph, "the model has no graph");
     abi_proto p = {.bytes = NULL};
-    put_model(&p, model);
+    abi_put_model(&p, model);
     OrtStatus *status = p.failed ? abi_no_memory()
                                  : abi_CreateSessionFromArray(env, p.bytes, p.count, options, out);
     free(p.bytes);
     return status;
 }
 
-/* --------------------------------------------------------------------------------------- table */
+/* ---------------------------------------------------------------------- edits of a loaded model */
 
-static OrtStatus *no_edit(void)
+static OrtStatus *edit_array(const OrtEnv *env, const void *bytes, size_t count,
+                             const OrtSessionOptions *options, OrtSession **out)
 {
-    return abi_missing("Editing a loaded model (ModelEditorSession)");
+    ABI_CHECK(env && out && (bytes || !count), "env or model_data is NULL");
+    return abi_session_edit(env, bytes, count, NULL, options, out);
 }
+
+/* External data lies beside the file. */
+static OrtStatus *edit_mapped(const OrtEnv *env, const char *path, const void *bytes, size_t count,
+                              const OrtSessionOptions *options, OrtSession **out)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    if (!folder)
+        return abi_no_memory();
+    OrtStatus *status = abi_session_edit(env, bytes, count, folder, options, out);
+    free(folder);
+    return status;
+}
+
+static OrtStatus *edit_file(const OrtEnv *env, const char *path, const OrtSessionOptions *options,
+                            OrtSession **out)
+{
+    ABI_CHECK(env && path && out, "env or model_path is NULL");
+    struct stat info;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || fstat(file, &info)) {
+        if (file >= 0)
+            close(file);
+        return abi_fail(ABI_NO_SUCH_FILE,
+                        "Load model from %s failed:Load model %s failed. File doesn't exist", path,
+                        path);
+    }
+    size_t size = (size_t)info.st_size;
+    void *bytes = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0) : NULL;
+    close(file);
+    if (bytes == MAP_FAILED)
+        return abi_fail(ABI_FAIL, "Load model from %s failed: it can't be mapped", path);
+    OrtStatus *status = edit_mapped(env, path, bytes, size, options, out);
+    if (bytes)
+        munmap(bytes, size);
+    return status;
+}
+
+/* The pieces stay the client's. */
+static OrtStatus *apply_model(OrtSession *session, OrtModel *model)
+{
+    ABI_CHECK(session && model, "session or model is NULL");
+    if (!session->edited)
+        return abi_fail(ABI_MODEL_LOADED, "the session is made already: only one of "
+                                          "CreateModelEditorSession takes more, until it is "
+                                          "finalized");
+    ABI_CHECK(model->graph, "the model has no graph");
+    abi_proto p = {.bytes = NULL};
+    abi_merge_model(&p, session->bytes, session->byte_count, model);
+    OrtStatus *status =
+        p.failed ? abi_no_memory() : abi_session_change(session, p.bytes, p.count, false);
+    free(p.bytes);
+    return status;
+}
+
+/* The options that the session was created with are those that count, there as here: these may be
+ * NULL. */
+static OrtStatus *finalize_session(OrtSession *session, const OrtSessionOptions *options,
+                                   OrtPrepackedWeightsContainer *container)
+{
+    ABI_CHECK(session, "session is NULL");
+    if (!session->edited)
+        return NULL;
+    return abi_session_change(session, session->bytes, session->byte_count, true);
+}
+
+/* --------------------------------------------------------------------------------------- table */
 
 /* Of sessions that keep their model: those made from memory, from pieces, or with changes. */
 static OrtStatus *get_opset(const OrtSession *session, const char *domain, int *out)
@@ -505,11 +422,11 @@ const OrtModelEditorApi *abi_GetModelEditorApi(void)
         (abi_function *)create_model,
         (abi_function *)add_graph,
         (abi_function *)create_session,
-        (abi_function *)no_edit, /* CreateModelEditorSession */
-        (abi_function *)no_edit, /* CreateModelEditorSessionFromArray */
+        (abi_function *)edit_file,
+        (abi_function *)edit_array,
         (abi_function *)get_opset,
-        (abi_function *)no_edit, /* ApplyModelToModelEditorSession */
-        (abi_function *)no_edit, /* FinalizeModelEditorSession */
+        (abi_function *)apply_model,
+        (abi_function *)finalize_session,
     }};
     return &table;
 }

@@ -70,7 +70,8 @@ static OrtStatus *add_dim(OrtSessionOptions *options, const char *name, bool den
     return NULL;
 }
 
-static OrtStatus *add_initializer(OrtSessionOptions *options, const char *name, ort_value *value)
+static OrtStatus *keep_initializer(OrtSessionOptions *options, const char *name, ort_value *value,
+                                   bool external)
 {
     abi_named *list = abi_grow(options->initializers, options->initializer_count, sizeof *list);
     if (!list)
@@ -79,7 +80,7 @@ static OrtStatus *add_initializer(OrtSessionOptions *options, const char *name, 
     char *copy = strdup(name);
     if (!copy)
         return abi_no_memory();
-    list[options->initializer_count++] = (abi_named){copy, ort_value_retain(value)};
+    list[options->initializer_count++] = (abi_named){copy, ort_value_retain(value), external};
     return NULL;
 }
 
@@ -105,7 +106,8 @@ static OrtStatus *copy_lists(const OrtSessionOptions *from, OrtSessionOptions *t
     for (size_t i = 0; i < from->dim_count; i++)
         ABI_TRY(add_dim(to, from->dims[i].name, from->dims[i].denotes, from->dims[i].size));
     for (size_t i = 0; i < from->initializer_count; i++)
-        ABI_TRY(add_initializer(to, from->initializers[i].name, from->initializers[i].value));
+        ABI_TRY(keep_initializer(to, from->initializers[i].name, from->initializers[i].value,
+                                 from->initializers[i].external));
     for (size_t i = 0; i < from->file_count; i++)
         ABI_TRY(add_file(to, from->files[i].name, from->files[i].data, from->files[i].bytes));
     for (size_t i = 0; i < from->domain_count; i++)
@@ -305,14 +307,21 @@ OrtStatus *abi_SessionOptionsAppendExecutionProvider(OrtSessionOptions *options,
 
 /* ------------------------------------------------------------------------------ initializers */
 
-OrtStatus *abi_AddInitializer(OrtSessionOptions *options, const char *name, const OrtValue *value)
+static OrtStatus *add_initializer(OrtSessionOptions *options, const char *name,
+                                  const OrtValue *value, bool external)
 {
+    ABI_CHECK(options, "options is NULL");
     ABI_CHECK(name && *name, "Initializer name was empty");
     ABI_TRY(abi_check_tensor(value));
     for (size_t i = 0; i < options->initializer_count; i++)
         ABI_CHECK(strcmp(options->initializers[i].name, name),
                   "An OrtValue for this name has already been added: %s", name);
-    return add_initializer(options, name, value->value);
+    return keep_initializer(options, name, value->value, external);
+}
+
+OrtStatus *abi_AddInitializer(OrtSessionOptions *options, const char *name, const OrtValue *value)
+{
+    return add_initializer(options, name, value, false);
 }
 
 OrtStatus *abi_AddExternalInitializers(OrtSessionOptions *options, const char *const *names,
@@ -320,7 +329,7 @@ OrtStatus *abi_AddExternalInitializers(OrtSessionOptions *options, const char *c
 {
     ABI_CHECK((names && values) || !count, "initializer_names is NULL");
     for (size_t i = 0; i < count; i++)
-        ABI_TRY(abi_AddInitializer(options, names[i], values[i]));
+        ABI_TRY(add_initializer(options, names[i], values[i], true));
     return NULL;
 }
 
@@ -333,8 +342,7 @@ OrtStatus *abi_AddExternalInitializersFromFilesInMemory(OrtSessionOptions *optio
         ABI_CHECK(names[i] && *names[i], "External initializer file name was empty");
         for (size_t k = 0; k < options->file_count; k++)
             ABI_CHECK(strcmp(options->files[k].name, names[i]),
-                      "An external initializer file for name '%s' has already been added.",
-                      names[i]);
+                      "An entry for this name has already been added: %s", names[i]);
         ABI_TRY(add_file(options, names[i], data[i], bytes[i]));
     }
     return NULL;

@@ -1,5 +1,5 @@
 /* proto.c - writing protobuf messages: a length stands before what it measures, so a message inside
- * is moved back by the length's own size when it ends.
+ * is moved back by the length's own size when it ends. And reading one, field by field.
  */
 #include "proto.h"
 
@@ -90,4 +90,35 @@ void abi_proto_end(abi_proto *p)
         return;
     memmove(p->bytes + begin + n, p->bytes + begin, size);
     memcpy(p->bytes + begin, length, n);
+}
+
+void abi_proto_raw(abi_proto *p, const void *bytes, size_t count) { put(p, bytes, count); }
+
+static bool read_number(const unsigned char *bytes, size_t count, size_t *at, uint64_t *number)
+{
+    *number = 0;
+    for (int shift = 0; shift <= 63 && *at < count; shift += 7) {
+        *number |= (uint64_t)(bytes[*at] & 127) << shift;
+        if (!(bytes[(*at)++] & 128))
+            return true;
+    }
+    return false;
+}
+
+bool abi_field_read(const unsigned char *bytes, size_t count, size_t at, abi_field *field)
+{
+    uint64_t key, number = 0;
+    field->begin = at;
+    if (!read_number(bytes, count, &at, &key) || !(key >> 3) || key >> 3 > UINT32_MAX)
+        return false;
+    field->number = (unsigned)(key >> 3);
+    field->wire = (unsigned)(key & 7);
+    if (field->wire == 1 || field->wire == 5)
+        number = field->wire == 1 ? 8 : 4;
+    else if (field->wire > 2 || !read_number(bytes, count, &at, &number))
+        return false;
+    field->at = at;
+    field->size = field->wire ? (size_t)number : 0;
+    field->end = at + field->size;
+    return number <= count - at || !field->wire;
 }

@@ -1,4 +1,4 @@
-/* proto.h - bytes of a protobuf message, written front to back. */
+/* proto.h - bytes of a protobuf message, written front to back, and the fields of one to read. */
 #ifndef ABI_PROTO_H
 #define ABI_PROTO_H
 
@@ -23,4 +23,14 @@ void abi_proto_text(abi_proto *p, unsigned field, const char *text);
 /* A message as a field, with all that is written until its end. */
 void abi_proto_begin(abi_proto *p, unsigned field);
 void abi_proto_end(abi_proto *p);
+/* As they stand. */
+void abi_proto_raw(abi_proto *p, const void *bytes, size_t count);
+
+/* A field of a message: its key from `begin` on, its value from `at` on. */
+typedef struct abi_field {
+    unsigned number, wire;
+    size_t begin, at, size, end;
+} abi_field;
+/* The field that begins at `at`; false: these bytes aren't one. */
+bool abi_field_read(const unsigned char *bytes, size_t count, size_t at, abi_field *field);
 #endif

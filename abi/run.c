@@ -90,6 +90,8 @@ static OrtStatus *check_request(const request *r)
 {
     static const char *const none[1];
     ABI_CHECK(r->session, "session is NULL");
+    if (r->session->edited)
+        return abi_fail(ABI_FAIL, "Session not initialized.");
     ABI_CHECK(r->output_count, "At least one output should be requested.");
     ABI_CHECK(r->output_names && r->outputs, "output_names is NULL");
     ABI_CHECK((r->input_names && r->inputs) || !r->input_count, "input_names is NULL");

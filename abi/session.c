@@ -4,6 +4,7 @@
  * beside it. A model from memory is copied: clients free theirs when the session is there.
  */
 #include "custom.h"
+#include "proto.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ typedef struct source {
     const char *path; /* or NULL */
     const void *bytes;
     size_t count;
+    const char *folder; /* with bytes: of the model's external data; NULL: none is known */
 } source;
 
 /* ------------------------------------------------------------------------ changes of the model */
@@ -65,7 +67,21 @@ static bool has_symbol(ort_model *model, const char *name)
     return found;
 }
 
-/* Names that the model doesn't have are ignored, there as here. */
+/* Those that external data is given for must be there, and fit. */
+static ort_status replace_external(ort_model *model, const ort_types *known, const abi_named *named,
+                                   ort_error *err)
+{
+    if (!ort_types_find(known, named->name)) {
+        snprintf(err->message, sizeof err->message,
+                 "Failed to find existing initializer with name %s.", named->name);
+        return err->status = ORT_ERROR_RUN;
+    }
+    if (ort_model_set_initializer(model, named->name, named->value, err) != ORT_OK)
+        err->status = ORT_ERROR_RUN;
+    return err->status;
+}
+
+/* Other names that the model doesn't have are ignored, there as here. */
 static ort_status replace_initializers(ort_model *model, const OrtSessionOptions *options,
                                        ort_error *err)
 {
@@ -77,7 +93,9 @@ static ort_status replace_initializers(ort_model *model, const OrtSessionOptions
         return status;
     for (size_t i = 0; status == ORT_OK && i < options->initializer_count; i++) {
         const abi_named *named = &options->initializers[i];
-        if (ort_types_find(known, named->name))
+        if (named->external)
+            status = replace_external(model, known, named, err);
+        else if (ort_types_find(known, named->name))
             status = ort_model_set_initializer(model, named->name, named->value, err);
     }
     ort_types_free(known);
@@ -149,7 +167,10 @@ static ort_status load_model(ort_env *env, const source *from, const OrtSessionO
         return err->status = ORT_ERROR_MEMORY;
     }
     memcpy(session->bytes, from->bytes, from->count);
+    session->byte_count = from->count;
     load.label = "the model";
+    if (!load.external_dir)
+        load.external_dir = from->folder;
     return ort_model_load_memory(env, session->bytes, from->count, &load, &session->model, err);
 }
 
@@ -160,6 +181,10 @@ static ort_status make(ort_env *env, const source *from, const OrtSessionOptions
     ort_session_options_init(&made);
     made.level = options->level;
     made.threads = options->own_threads ? options->intra_threads : 0;
+    if (session->makers) {
+        made.threads = made.threads ? made.threads : ort_env_threads(env);
+        made.own_threads = &session->makers->threads;
+    }
     made.external_root = config(options, "session.model_external_initializers_file_folder_path");
     bool changes = options->dim_count || options->initializer_count || options->file_count ||
                    options->optimized_path;
@@ -179,29 +204,12 @@ static ort_status make(ort_env *env, const source *from, const OrtSessionOptions
  * that can't run. `graph`: it holds one. */
 static bool is_message(const unsigned char *bytes, size_t count, bool *graph)
 {
-    size_t at = 0;
+    abi_field field;
     *graph = false;
-    while (at < count) {
-        uint64_t number[2] = {0}; /* key; length or number */
-        for (int k = 0; k < 2; k++) {
-            int wire = k ? (int)(number[0] & 7) : 0;
-            if (wire == 1 || wire == 5) {
-                number[k] = wire == 1 ? 8 : 4;
-                continue;
-            }
-            for (int shift = 0;; shift += 7) {
-                if (at == count || shift > 63)
-                    return false;
-                number[k] |= (uint64_t)(bytes[at] & 127) << shift;
-                if (!(bytes[at++] & 128))
-                    break;
-            }
-        }
-        uint64_t wire = number[0] & 7, skip = wire ? number[1] : 0;
-        if (!(number[0] >> 3) || (wire > 2 && wire != 5) || skip > count - at)
+    for (size_t at = 0; at < count; at = field.end) {
+        if (!abi_field_read(bytes, count, at, &field))
             return false;
-        *graph |= number[0] >> 3 == 7 && wire == 2;
-        at += skip;
+        *graph |= field.number == 7 && field.wire == 2;
     }
     return true;
 }
@@ -271,8 +279,20 @@ static OrtStatus *list_inputs(OrtSession *session)
     return NULL;
 }
 
-static OrtStatus *finish(OrtSession *session, const OrtSessionOptions *options)
+/* The library's session, what is known of it, and its profile. */
+static OrtStatus *open_session(OrtSession *session, const source *from,
+                               const OrtSessionOptions *options)
 {
+    ort_error err = ORT_ERROR_INIT;
+    ort_env *made_in = session->custom ? session->custom->env : session->env->env;
+    abi_log_for(options);
+    abi_log(session->env, ABI_INFO, "making a session of %s", from->path ? from->path : "memory");
+    ort_status made = make(made_in, from, options, session, &err);
+    if (made == ORT_OK)
+        abi_log(session->env, ABI_INFO, "the session is made");
+    abi_log_for(NULL);
+    if (made != ORT_OK)
+        return explain_load(session, from, &err);
     ABI_TRY(list_inputs(session));
     if (!options->profile_prefix)
         return NULL;
@@ -283,7 +303,6 @@ static OrtStatus *finish(OrtSession *session, const OrtSessionOptions *options)
 static OrtStatus *create(OrtEnv *env, const source *from, const OrtSessionOptions *options,
                          OrtSession **out)
 {
-    ort_error err = ORT_ERROR_INIT;
     if (options->cancel_loading)
         return abi_fail(ABI_MODEL_LOAD_CANCELED, "Session initialization canceled due to user "
                                                  "request.");
@@ -294,11 +313,10 @@ static OrtStatus *create(OrtEnv *env, const source *from, const OrtSessionOption
     session->env = env;
     pthread_mutex_init(&session->lock, NULL);
     OrtStatus *status = abi_custom_new(env, options, &session->custom);
-    ort_env *made_in = session->custom ? session->custom->env : env->env;
-    if (!status && make(made_in, from, options, session, &err) != ORT_OK)
-        status = explain_load(session, from, &err);
+    if (!status && options->own_threads)
+        status = abi_makers_new(&options->makers, &session->makers);
     if (!status)
-        status = finish(session, options);
+        status = open_session(session, from, options);
     if (status)
         abi_ReleaseSession(session);
     else
@@ -348,11 +366,67 @@ void abi_ReleaseSession(OrtSession *session)
     ort_session_free(session->session);
     ort_model_free(session->model);
     abi_custom_free(session->custom);
+    abi_ReleaseSessionOptions(session->edited);
+    free(session->folder);
+    free(session->makers);
     free(session->bytes);
     free(session->inputs);
     free(session->defaults);
     abi_ReleaseEnv(session->env);
     free(session);
+}
+
+/* -------------------------------------------------------------------------- models being edited */
+
+/* While it is edited, a session tells of its model and makes nothing faster. */
+static OrtSessionOptions plain_options(const OrtSessionOptions *options)
+{
+    OrtSessionOptions plain = *options;
+    plain.level = 0;
+    plain.intra_threads = 1;
+    plain.makers = (abi_makers){.create = NULL};
+    plain.optimized_path = plain.profile_prefix = NULL;
+    return plain;
+}
+
+OrtStatus *abi_session_edit(const OrtEnv *env, const void *bytes, size_t count, const char *folder,
+                            const OrtSessionOptions *options, OrtSession **out)
+{
+    OrtSessionOptions *own = NULL;
+    ABI_TRY(options ? abi_CloneSessionOptions(options, &own) : abi_CreateSessionOptions(&own));
+    char *place = strdup(folder ? folder : "");
+    OrtSessionOptions plain = plain_options(own);
+    source from = {.bytes = bytes, .count = count, .folder = folder};
+    OrtStatus *status = place ? create_with(env, &from, &plain, out) : abi_no_memory();
+    if (status) {
+        abi_ReleaseSessionOptions(own);
+        free(place);
+        return status;
+    }
+    (*out)->edited = own;
+    (*out)->folder = place;
+    return NULL;
+}
+
+/* The model that stood before stays where the new one is refused. Nothing runs in either session,
+ * so that their locks are at rest and may change places. */
+OrtStatus *abi_session_change(OrtSession *session, const void *bytes, size_t count, bool ready)
+{
+    OrtSessionOptions plain = plain_options(session->edited);
+    source from = {.bytes = bytes, .count = count,
+                   .folder = *session->folder ? session->folder : NULL};
+    OrtSession *other = NULL, old = *session;
+    ABI_TRY(create_with(old.env, &from, ready ? old.edited : &plain, &other));
+    *session = *other;
+    *other = old;
+    if (!ready) {
+        session->edited = old.edited;
+        session->folder = old.folder;
+        other->edited = NULL;
+        other->folder = NULL;
+    }
+    abi_ReleaseSession(other);
+    return NULL;
 }
 
 /* Packed weights are shared within a session; a container has nothing to hold. */

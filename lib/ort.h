@@ -148,6 +148,16 @@ typedef enum ort_log_level {
 } ort_log_level;
 typedef void ort_log_fn(void *arg, ort_log_level level, const char *message);
 
+/* Threads that the program makes itself, to name them or to place them: `start` gives one that
+ * calls work(work_arg) and then ends, or NULL where it can't, which fails what asked for it;
+ * `join` waits for one that `start` gave. They are made with what asks for them, an environment or
+ * a session with threads of its own, and joined when it goes. */
+typedef struct ort_threads {
+    void *(*start)(void *arg, void (*work)(void *work_arg), void *work_arg);
+    void (*join)(void *arg, void *thread);
+    void *arg;
+} ort_threads;
+
 #define ORT_DEFAULT_SPIN_US 2000
 
 typedef struct ort_env_options {
@@ -172,10 +182,11 @@ typedef struct ort_env_options {
     /* Rows multiply weights of a few bits in 8 bits an element, also where accuracy_level doesn't
      * ask for it; the log says what that may cost. */
     bool math_fast;
+    const ort_threads *own_threads; /* the program's, read while the environment lives; or NULL */
 } ort_env_options;
 #define ORT_ENV_OPTIONS_INIT \
     {sizeof(ort_env_options), 0, false, -1, NULL, false, false, 0, NULL, NULL, ORT_LOG_WARNING, \
-     false, false}
+     false, false, NULL}
 ORT_INIT_(ort_env_options, ORT_ENV_OPTIONS_INIT)
 
 /* options may be NULL. An isa that this machine lacks is ORT_ERROR_USAGE with the list. */
@@ -716,10 +727,11 @@ typedef struct ort_session_options {
      * no pass takes them away, and their memory is used again within the run. Values of bodies of
      * control flow too, at each of their runs: those of all bodies that have one of the name. */
     const char *const *watched;
+    const ort_threads *own_threads; /* with `threads`: those of ort_env_options for this session */
 } ort_session_options;
 #define ORT_SESSION_OPTIONS_INIT \
     {sizeof(ort_session_options), -1, NULL, NULL, false, NULL, false, false, false, 0, false, \
-     NULL, NULL}
+     NULL, NULL, NULL}
 ORT_INIT_(ort_session_options, ORT_SESSION_OPTIONS_INIT)
 
 /* When PATH.pack lies beside the model, was made by this library for it and for this kernel tier

@@ -65,6 +65,7 @@ enum {
 typedef struct worker {
     struct ort_pool *pool;
     pthread_t handle;
+    void *made; /* instead of `handle`: by the program */
     int index; /* 1..threads-1; the caller of a loop is 0 */
     ort_watch watch;
     ort_apart apart; /* under `busy` */
@@ -73,6 +74,7 @@ typedef struct worker {
 struct ort_pool {
     int threads;
     bool pin;
+    const ort_threads *makers; /* of workers; NULL: they are ours */
     atomic_int started; /* workers running; written under `busy` */
     worker *workers;
     /* The current loop. */
@@ -264,6 +266,25 @@ static void pin_worker(pthread_t handle, int index)
     }
 }
 
+static void work(void *arg)
+{
+    worker_main(arg);
+}
+
+/* Where a worker of the program runs is the program's own matter. */
+static bool start_worker(ort_pool *pool, worker *w)
+{
+    if (pool->makers) {
+        w->made = pool->makers->start(pool->makers->arg, work, w);
+        return w->made;
+    }
+    if (pthread_create(&w->handle, NULL, worker_main, w) != 0)
+        return false;
+    if (pool->pin)
+        pin_worker(w->handle, w->index);
+    return true;
+}
+
 /* Signals belong to the host program's threads: workers block all of them. */
 static void start_workers(ort_pool *pool)
 {
@@ -279,10 +300,8 @@ static void start_workers(ort_pool *pool)
     while (pool->started < pool->threads - 1) {
         worker *w = &pool->workers[pool->started];
         *w = (worker){.pool = pool, .index = pool->started + 1};
-        if (pthread_create(&w->handle, NULL, worker_main, w) != 0)
+        if (!start_worker(pool, w))
             break; /* the loop is done by fewer threads: slower, never wrong */
-        if (pool->pin)
-            pin_worker(w->handle, w->index);
         pool->started++;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -301,6 +320,19 @@ ort_pool *ort_pool_new(int threads, bool pin)
     return pool;
 }
 
+ort_pool *ort_pool_new_of(int threads, bool pin, const ort_threads *makers)
+{
+    ort_pool *pool = ort_pool_new(threads, pin);
+    if (!pool || !makers)
+        return pool;
+    pool->makers = makers;
+    start_workers(pool);
+    if (pool->started == pool->threads - 1)
+        return pool;
+    ort_pool_free(pool);
+    return NULL;
+}
+
 void ort_pool_free(ort_pool *pool)
 {
     if (!pool)
@@ -310,7 +342,10 @@ void ort_pool_free(ort_pool *pool)
     atomic_fetch_add(&pool->epoch, 1);
     futex_wake(&pool->epoch, INT_MAX);
     for (int i = 0; i < pool->started; i++)
-        pthread_join(pool->workers[i].handle, NULL);
+        if (pool->makers)
+            pool->makers->join(pool->makers->arg, pool->workers[i].made);
+        else
+            pthread_join(pool->workers[i].handle, NULL);
     free(pool->workers);
     free(pool);
 }
@@ -450,7 +485,7 @@ static void wait_until_done(ort_pool *pool, uint64_t took)
  * room is tried for beside others, threads go wherever one is free. Under `busy`. */
 static void keep_apart(ort_pool *pool)
 {
-    if (pool->pin || pool->threads > APART_MOST)
+    if (pool->pin || pool->makers || pool->threads > APART_MOST)
         return;
     int processor = pool->contention.trial && pool->contention.blind ? -1 : sched_getcpu();
     for (int i = 0; i < pool->started; i++) {

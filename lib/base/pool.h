@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ort.h"
+
 typedef struct ort_pool ort_pool;
 
 /* task: number of the task; thread: 0..ort_pool_threads()-1, stable in one task, for scratch. */
@@ -23,6 +25,9 @@ typedef void ort_task_fn(void *arg, size_t task, int thread);
 /* `threads` in total, the caller of a loop included (so threads-1 workers are started, lazily at
  * the first loop). pin: bind workers to processors. NULL when memory is exhausted. */
 ort_pool *ort_pool_new(int threads, bool pin);
+/* The same with workers that the program makes, all of them at once. NULL as well where it makes
+ * fewer. `makers` is read while the pool lives; NULL: as ort_pool_new. */
+ort_pool *ort_pool_new_of(int threads, bool pin, const ort_threads *makers);
 void ort_pool_free(ort_pool *pool);
 int ort_pool_threads(const ort_pool *pool);
 /* How many of them would take part in a loop now: fewer while others want the same processors

@@ -45,6 +45,21 @@ static ort_status unknown_isa(const char *isa, ort_error *err)
                          isa, list);
 }
 
+static ort_status make_pool(ort_env *env, const ort_threads *makers, ort_error *err)
+{
+    if (makers && (!makers->start || !makers->join))
+        return ort_error_set(err, ORT_ERROR_USAGE, "own_threads: %s is NULL",
+                             makers->start ? "join" : "start");
+    env->pool = ort_pool_new_of(env->threads, env->options.pin, makers);
+    if (env->pool)
+        return ORT_OK;
+    return makers ? ort_error_set(err, ORT_ERROR_RUN,
+                                  "own_threads: start gave fewer than the %d threads asked for; "
+                                  "give them, or ask for fewer",
+                                  env->threads - 1)
+                  : ort_error_memory(err, 0);
+}
+
 ort_status ort_env_new(const ort_env_options *options, ort_env **env, ort_error *err)
 {
     if (!env)
@@ -83,11 +98,7 @@ ort_status ort_env_new(const ort_env_options *options, ort_env **env, ort_error 
         status = ort_error_memory(err, 0);
         goto fail;
     }
-    e->pool = ort_pool_new(e->threads, e->options.pin);
-    if (!e->pool) {
-        status = ort_error_memory(err, 0);
-        goto fail;
-    }
+    ORT_TRY_GOTO(status, make_pool(e, options->own_threads, err), fail);
     *env = e;
     return ORT_OK;
 fail:
@@ -116,7 +127,8 @@ void ort_env_limit_loading(ort_env *env, double timeout_s, const ort_cancel *can
     env->limits.cancel = cancel;
 }
 
-ort_status ort_env_derive(const ort_env *env, int threads, ort_env **derived, ort_error *err)
+ort_status ort_env_derive(const ort_env *env, int threads, const ort_threads *makers,
+                          ort_env **derived, ort_error *err)
 {
     assert(threads > 0);
     ort_env *e = malloc(sizeof *e);
@@ -125,13 +137,12 @@ ort_status ort_env_derive(const ort_env *env, int threads, ort_env **derived, or
         return ort_error_memory(err, sizeof *e);
     *e = *env;
     e->threads = threads < MAX_THREADS ? threads : MAX_THREADS;
-    e->pool = ort_pool_new(e->threads, e->options.pin);
-    if (!e->pool) {
+    ort_status status = make_pool(e, makers, err);
+    if (status == ORT_OK)
+        *derived = e;
+    else
         free(e);
-        return ort_error_memory(err, 0);
-    }
-    *derived = e;
-    return ORT_OK;
+    return status;
 }
 
 void ort_env_derived_free(ort_env *env)

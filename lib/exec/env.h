@@ -29,7 +29,8 @@ struct ort_env {
 
 /* An environment like this one, with threads of its own: of a session that asks for another number.
  * It shares the registry, and goes first. */
-ort_status ort_env_derive(const ort_env *env, int threads, ort_env **derived, ort_error *err);
+ort_status ort_env_derive(const ort_env *env, int threads, const ort_threads *makers,
+                          ort_env **derived, ort_error *err);
 void ort_env_derived_free(ort_env *env);
 /* provider_library.c */
 void ort_env_forget_providers(ort_env *env);

@@ -500,8 +500,9 @@ static ort_status new_session(const ort_session_parts *b, ort_model *pristine,
     }
     ort_env *env = b->env;
     ort_status derived = ORT_OK;
-    if (b->options->threads > 0 && b->options->threads != env->threads) {
-        derived = ort_env_derive(env, b->options->threads, &s->own_env, err);
+    const ort_threads *makers = b->options->own_threads;
+    if (b->options->threads > 0 && (makers || b->options->threads != env->threads)) {
+        derived = ort_env_derive(env, b->options->threads, makers, &s->own_env, err);
         env = s->own_env ? s->own_env : env;
     }
     creation c = {.env = env,

@@ -461,6 +461,8 @@ static OrtStatus *told(test_kernel *k, OrtKernelContext *c)
     view x, y;
     const OrtLogger *logger = NULL;
     void *block = NULL, *stream = k;
+    OrtSyncStream *synced = (OrtSyncStream *)k;
+    OrtValue *ready = NULL;
     OrtMemoryInfo *memory = NULL;
     OrtAllocator *allocator = NULL;
     TRY(input(k, c, 0, &x));
@@ -471,9 +473,11 @@ static OrtStatus *told(test_kernel *k, OrtKernelContext *c)
     TRY(k->api->KernelContext_GetScratchBuffer(c, memory, 1000, &block));
     TRY(k->api->KernelContext_GetAllocator(c, memory, &allocator));
     TRY(k->api->KernelContext_GetGPUComputeStream(c, &stream));
+    TRY(k->api->KernelContext_GetSyncStream(c, &synced));
+    TRY(k->api->KernelContext_GetPreallocatedOutput(c, 0, &ready));
     memset(block, 1, 1000);
     k->api->ReleaseMemoryInfo(memory);
-    return stream ? k->api->CreateStatus(1, "a stream on the CPU") : NULL;
+    return stream || synced ? k->api->CreateStatus(1, "a stream on the CPU") : NULL;
 }
 
 /* ---- Count: how often it ran; Each: X * X over the threads; Twice: X + X by the runtime's Add */

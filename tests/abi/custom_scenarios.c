@@ -151,6 +151,10 @@ static void attributes(side *s, const row *r)
         GOOD(s, ReadOpAttr, attr, cases[i].type, room, sizeof room, &size);
         say(s, "size %zu: %d %d %d %d", size, room[0], room[1], room[2], room[4]);
         GOOD(s, ReadOpAttr, attr, cases[i].type == 1 ? 3 : 1, room, sizeof room, &size);
+        OrtValue *tensor = NULL; /* it is none */
+        OrtStatus *refused = s->api->OpAttr_GetTensorAttributeAsOrtValue(attr, &tensor);
+        say(s, "a tensor: %d", refused == NULL);
+        s->api->ReleaseStatus(refused);
         s->api->ReleaseOpAttr(attr);
     }
 }

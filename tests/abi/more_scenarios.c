@@ -90,6 +90,9 @@ typedef struct editor {
     OrtStatus *(*CreateModelEditorSessionFromArray)(const OrtEnv *, const void *, size_t,
                                                     const OrtSessionOptions *, OrtSession **);
     OrtStatus *(*SessionGetOpsetForDomain)(const OrtSession *, const char *, int *);
+    OrtStatus *(*ApplyModelToModelEditorSession)(OrtSession *, OrtModel *);
+    OrtStatus *(*FinalizeModelEditorSession)(OrtSession *, const OrtSessionOptions *,
+                                             OrtPrepackedWeightsContainer *);
 } editor;
 #define EDIT(s, e, function, ...) good(s, #function, (e)->function(__VA_ARGS__))
 
@@ -180,6 +183,106 @@ static void in_pieces(side *s, const row *r)
     s->api->ReleaseSessionOptions(options);
 }
 
+/* z = operator(y + v) behind the model's y, whose place it takes where `output` says so */
+static OrtModel *make_pieces(side *s, const editor *e, const char *operator, bool output)
+{
+    const char *domains[] = {"", "com.example"}, *in[] = {"y", "v"}, *middle[] = {"m"},
+               *out[] = {"z"};
+    const int versions[] = {17, 1};
+    static const float weights[] = {-60, 0, 1};
+    const int64_t dims[] = {3};
+    OrtModel *model = NULL;
+    OrtGraph *graph = NULL;
+    OrtNode *nodes[2] = {NULL, NULL};
+    OrtValue *v = NULL;
+    void *data = NULL;
+    EDIT(s, e, CreateModel, domains, versions, 2, &model);
+    EDIT(s, e, CreateGraph, &graph);
+    if (output) {
+        OrtValueInfo *z = info(s, e, "z");
+        EDIT(s, e, SetGraphOutputs, graph, &z, 1);
+    }
+    GOOD(s, CreateTensorAsOrtValue, s->allocator, dims, 1, 1, &v);
+    GOOD(s, GetTensorMutableData, v, &data);
+    memcpy(data, weights, sizeof weights);
+    EDIT(s, e, AddInitializerToGraph, graph, "v", v, false);
+    EDIT(s, e, CreateNode, "Add", "", "third", in, 2, middle, 1, NULL, 0, &nodes[0]);
+    EDIT(s, e, CreateNode, operator, "", "fourth", middle, 1, out, 1, NULL, 0, &nodes[1]);
+    EDIT(s, e, AddNodeToGraph, graph, nodes[0]);
+    EDIT(s, e, AddNodeToGraph, graph, nodes[1]);
+    EDIT(s, e, AddGraphToModel, model, graph);
+    return model;
+}
+
+static OrtSession *open_editor(side *s, const editor *e, const row *r,
+                               const OrtSessionOptions *options)
+{
+    OrtSession *session = NULL;
+    size_t size = 0;
+    if (!r->k) {
+        EDIT(s, e, CreateModelEditorSession, s->env, model_path(r->a), options, &session);
+        return session;
+    }
+    char *bytes = whole_file(model_path(r->a), &size);
+    EDIT(s, e, CreateModelEditorSessionFromArray, s->env, bytes, size, options, &session);
+    free(bytes);
+    return session;
+}
+
+static void run_for(side *s, OrtSession *session, const char *name)
+{
+    const char *in[] = {"x"}, *out[] = {name};
+    int64_t dims[] = {2, 3};
+    OrtValue *x = floats(s, numbers, 2, dims), *y = NULL;
+    const OrtValue *feeds[] = {x};
+    if (GOOD(s, Run, session, NULL, in, feeds, 1, out, 1, &y))
+        say_value(s, y);
+    s->api->ReleaseValue(y);
+    s->api->ReleaseValue(x);
+}
+
+/* b: the operator added; k: from memory; i: 1 runs before it is ready, 2 applies nothing, 3 twice
+ * ready */
+static void edited(side *s, const row *r)
+{
+    const editor *e = (const editor *)s->api->GetModelEditorApi();
+    OrtSessionOptions *options = NULL;
+    int opset = 0;
+    GOOD(s, CreateSessionOptions, &options);
+    s->api->SetSessionLogSeverityLevel(options, 4);
+    OrtSession *session = open_editor(s, e, r, options);
+    if (session) {
+        say_session(s, session);
+        EDIT(s, e, SessionGetOpsetForDomain, session, "", &opset);
+        say(s, "opset %d", opset);
+        OrtModel *pieces = r->i == 2 ? NULL : make_pieces(s, e, r->b, true);
+        bool ready = !pieces || EDIT(s, e, ApplyModelToModelEditorSession, session, pieces);
+        s->api->ReleaseModel(pieces);
+        if (r->i == 1)
+            run_for(s, session, "z");
+        ready = ready && EDIT(s, e, FinalizeModelEditorSession, session, options, NULL);
+        if (r->i == 3)
+            EDIT(s, e, FinalizeModelEditorSession, session, options, NULL);
+        if (ready) {
+            say_session(s, session);
+            run_for(s, session, pieces ? "z" : "y");
+        }
+    }
+    s->api->ReleaseSession(session);
+    s->api->ReleaseSessionOptions(options);
+}
+
+/* What isn't a session of an edited model can't be edited. */
+static void not_edited(side *s, const row *r)
+{
+    const editor *e = (const editor *)s->api->GetModelEditorApi();
+    OrtSession *session = open_model(s, "add", NULL);
+    OrtModel *pieces = make_pieces(s, e, "Relu", true);
+    EDIT(s, e, ApplyModelToModelEditorSession, session, pieces);
+    s->api->ReleaseModel(pieces);
+    s->api->ReleaseSession(session);
+}
+
 static void types_in_pieces(side *s, const row *r)
 {
     const editor *e = (const editor *)s->api->GetModelEditorApi();
@@ -199,6 +302,7 @@ static void types_in_pieces(side *s, const row *r)
     OrtNode *node = NULL;
     EDIT(s, e, CreateValueInfo, "", NULL, &nameless);
     EDIT(s, e, CreateNode, "", "", "", NULL, 0, NULL, 0, NULL, 0, &node);
+    s->api->ReleaseNode(node);
     s->api->ReleaseValueInfo(NULL);
     s->api->ReleaseNode(NULL);
     s->api->ReleaseGraph(NULL);
@@ -253,6 +357,16 @@ const row more_rows[] = {
     {"editor: a model", in_pieces, "LeakyRelu"},
     {"editor: an unknown operator", in_pieces, "NoSuchOperator"},
     {"editor: types", types_in_pieces},
+    {"editor: a loaded model", edited, "add", .b = "Relu"},
+    {"editor: a loaded model, from memory", edited, "metadata", .b = "Neg", .k = 1},
+    {"editor: weights beside the model", edited, "external", .b = "Relu"},
+    {"editor: run too early", edited, "add", .b = "Relu", .i = 1},
+    {"editor: nothing added", edited, "add", .b = "Relu", .i = 2},
+    {"editor: ready twice", edited, "add", .b = "Relu", .i = 3},
+    {"editor: an unknown operator added", edited, "add", .b = "NoSuchOperator"},
+    {"editor: no such file", edited, "none such", .b = "Relu"},
+    {"editor: no model", edited, "garbage", .b = "Relu"},
+    {"editor: a session that runs", not_edited},
     {"devices: the processor", devices},
     {"copies: a tensor", copies, .i = 2, .k = 3,
      .known = "there nothing copies between two places of the processor's memory"},

@@ -2,7 +2,7 @@
 """check_abi.py LIBRARY MAP ORT_RUN - what a client relies on before it calls anything, and what the library holds.
 
 Symbols: two functions, each at the version of every release. Slots: one table of 428 functions for every version
-that can be asked for; each that isn't provided says so with its name. Size: nothing of the quantizer, of image
+that can be asked for; each that isn't provided says so with its name, each that is has a scenario. Size: nothing of the quantizer, of image
 codecs or of reports is linked in, and the stripped library is at most 1.0 MB above ort-run.
 Prints one line per finding, the bytes of each room, and "N passed, N failed, 0 skipped".
 """
@@ -59,6 +59,19 @@ def slots():
             yield int(row[2]), row[3].strip(), row[4], row[1] == "SLOT"
 
 
+def check_scenarios(rows):
+    """What is provided is called in a scenario, and what programs call (tests/abi/called.txt) is provided."""
+    text = "".join(p.read_text() for p in (ROOT / "tests/abi").glob("*.c"))
+    called = set(re.findall(r"->(\w+)\(", text)) | set(re.findall(r"GOOD\(\w+, (\w+)", text))
+    called |= set(re.findall(r"(?:TEXT|TEXT_OF)\((\w+)", text)) | set(re.findall(r"api->(\w+)\b", text))
+    provided = {name for *_, name, given in rows if given}
+    for name in sorted(provided - called):
+        check(False, f"{name}: no scenario of tests/abi/ calls it")
+    for name in (ROOT / "tests/abi/called.txt").read_text().splitlines():
+        if not name.startswith("#"):
+            check(name in provided, f"{name}: programs call it, and it isn't provided")
+
+
 class Base(ctypes.Structure):
     _fields_ = [("get_api", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)),
                 ("get_version", ctypes.CFUNCTYPE(ctypes.c_char_p))]
@@ -76,6 +89,7 @@ def check_manual(rows):
 def check_slots(library):
     rows = list(slots())
     check_manual(rows)
+    check_scenarios(rows)
     check([r[0] for r in rows] == list(range(428)), f"slots.def has {len(rows)} slots, or not in order")
     handle = ctypes.CDLL(library)
     handle.OrtGetApiBase.restype = ctypes.POINTER(Base)

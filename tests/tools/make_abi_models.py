@@ -21,6 +21,15 @@ def constant(name, array):
     return numpy_helper.from_array(np.asarray(array), name)
 
 
+def external_weight(name, count):
+    """A weight whose bytes lie in external.bin."""
+    tensor = onnx.TensorProto(name=name, data_type=F, dims=[count], data_location=onnx.TensorProto.EXTERNAL)
+    for key, text in (("location", "external.bin"), ("offset", "0"), ("length", str(4 * count))):
+        entry = tensor.external_data.add()
+        entry.key, entry.value = key, text
+    return tensor
+
+
 def save(name, nodes, inputs, outputs, initializers=(), opsets=(("", 17),), check=True, **fields):
     graph = h.make_graph(nodes, fields.pop("graph", name), inputs, outputs, initializers,
                          doc_string=fields.pop("graph_doc", ""))
@@ -46,6 +55,10 @@ def main():
     save("scalar", [node("Add", ["x", "w"], ["y"])], [value("x", F, [])], [value("y", F, [])],
          [constant("w", np.float32(1))])
     save("rankless", [node("Relu", ["x"], ["y"])], [value("x", F, None)], [value("y", F, None)], check=False)
+    outside = external_weight("w", 3)
+    save("external", [node("Add", ["x", "w"], ["y"])], [value("x", F, ["n", 3])], [value("y", F, ["n", 3])], [outside],
+         check=False)
+    (OUT / "external.bin").write_bytes(np.array([10, 20, 30], np.float32).tobytes())
     save("strings", [node("Identity", ["x"], ["y"])], [value("x", S, ["k"])], [value("y", S, ["k"])])
     save("split", [node("SplitToSequence", ["x"], ["y"], axis=0)], [value("x", F, ["n", 2])],
          [h.make_tensor_sequence_value_info("y", F, None)])
