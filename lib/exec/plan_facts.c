@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "exec/plan.h"
 #include "op/eval.h"
+#include "op/half_weight.h"
 
 #define FOLD_MAX_COUNT 4096
 #define FOLD_MAX_CONSTANT_BYTES ((int64_t)16 << 20)
@@ -35,6 +36,8 @@ static void start_facts(walker *w)
             continue;
         w->facts[id].type = ort_type_of_tensor(p->constants[id]);
         w->facts[id].value = p->constants[id];
+        if (ort_half_is_kept(p->constants[id])) /* the value's own type, not how it is kept */
+            w->facts[id].type.dtype = p->graph->values.data[id]->fact.type.dtype;
     }
 }
 

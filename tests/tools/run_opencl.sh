@@ -27,7 +27,7 @@ for options in '' ':tiles=local'; do
     count $log
 done
 for model in mnist_8 mlperf_tiny_kws_fp32 mlperf_tiny_vww_fp32 magika_v3_3 silero_micro ort_tiny_gpt2_past ppocrv2_cls \
-    llama_byte_2m_trained yunet_n_320; do
+    llama_byte_2m_trained yunet_n_320 efficientnet_lite0_fp16; do
     folder=$models/$model
     if [ ! -d "$folder/test_data_set_0" ]; then
         skipped=$((skipped + 1))
