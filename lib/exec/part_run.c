@@ -83,6 +83,8 @@ ort_status ort_device_status(ort_status status, const ort_provider *row, ort_err
         return ort_error_set(err, ORT_ERROR_DEVICE, "provider '%s' failed and doesn't say why",
                              row->name);
     err->count = err->count ? err->count : 1;
+    if (status == ORT_ERROR_DATA) /* wrong for everybody */
+        return err->status = status;
     return err->status = ORT_ERROR_DEVICE;
 }
 

@@ -62,6 +62,42 @@ has_opencl() {
     fails 4 "there is no device 63" ort-run --provider opencl:device=63 "$net" --random 1
 }
 
+@test "chains of elementwise operators give the bits of one operator after the other" {
+    has_opencl
+    ort-run --provider opencl "$net" --random 1 -o y.npz || skip "no device of OpenCL here"
+    python3 "$ROOT/tests/tools/fixtures.py" fx
+    echo '{"rows": [1, 0, -2, 1]}' > rows.json
+    for tiles in local registers; do
+        run ort-run -v --provider opencl:cost=off:tiles=$tiles,cpu fx/looked_up.onnx -i rows.json -o chains.npz
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"opencl: 3 elementwise operators in 1 kernels"* ]]
+        run ort-run -v --provider opencl:cost=off:chains=off:tiles=$tiles,cpu fx/looked_up.onnx -i rows.json -o one.npz
+        [ "$status" -eq 0 ]
+        [[ "$output" != *"elementwise"* ]]
+        ort-tensor chains.npz --compare one.npz --rtol 0 --atol 0
+        ort-run fx/looked_up.onnx -i rows.json -o want.npz
+        ort-tensor chains.npz --compare want.npz
+    done
+    ort-profile --provider opencl:cost=off,cpu fx/looked_up.onnx -i rows.json --seconds 0.1 -o trace.json
+    grep -q quick_gelu_add_tanh__0 trace.json
+    fails 2 "chains=no: elementwise operators run as chains" \
+        ort-run --provider opencl:chains=no "$net" --random 1
+}
+
+@test "an index that is out of range is the data's fault, on the device too" {
+    has_opencl
+    ort-run --provider opencl "$net" --random 1 -o y.npz || skip "no device of OpenCL here"
+    python3 "$ROOT/tests/tools/fixtures.py" fx
+    echo '{"rows": [1, 0, 7, 1]}' > bad.json
+    echo '{"rows": [1, 0, 1, 1]}' > good.json
+    for provider in cpu opencl:cost=off,cpu; do
+        fails 4 "node 'gather_g' \(Gather\): indices\[2\] is 7, outside \[-2, 1\]" \
+            ort-run --provider $provider fx/looked_up.onnx -i bad.json -o y.npz
+    done
+    [[ $stderr != *"goes on on cpu"* ]]
+    ort-run --provider opencl:cost=off,cpu fx/looked_up.onnx -i good.json -o y.npz
+}
+
 @test "programs are kept where ORT_CACHE says, and only there" {
     has_opencl
     ort-run --provider opencl "$net" --random 1 -o y.npz || skip "no device of OpenCL here"

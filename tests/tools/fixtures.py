@@ -198,6 +198,11 @@ def models():
     return {
         "add.onnx": add,
         "chain.onnx": model(chain, [x], [out]),
+        "looked_up.onnx": model(
+            [node("Gather", ["w", "rows"], ["g"]), node("Sigmoid", ["g"], ["s"]), node("Mul", ["g", "s"], ["m"]),
+             node("Add", ["m", "bias"], ["a"]), node("Tanh", ["a"], ["out"])],
+            [value_info("rows", ["N"], INT64)], [value_info("out", ["N", 3]), value_info("m", ["N", 3])],
+            [weight, initializer("bias", [3], [0.1, 0.2, 0.3])]),
         "renamed.onnx": model(renamed, [x], [out]),
         "pair.onnx": model(chain + [node("Sin", ["x"], ["extra"])], [x],
                            [out, value_info("extra", [2, 3])]),

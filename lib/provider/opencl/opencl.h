@@ -7,6 +7,7 @@
  *
  * An operator is a row (opencl_rows.c): may it be claimed, and which launches it becomes. Kernels
  * are texts in cl/, one program each, built when the first plan needs it and kept under ORT_CACHE.
+ * Those of elementwise operators are written for each plan (opencl_chain.c).
  */
 #ifndef ORT_PROVIDER_OPENCL_OPENCL_H
 #define ORT_PROVIDER_OPENCL_OPENCL_H
@@ -18,7 +19,7 @@
 #include "provider/provider.h"
 
 #define ORT_CL_PROGRAMS 16
-#define ORT_CL_ARGS 40
+#define ORT_CL_ARGS 64
 
 /* An operand as kernels of products read it fastest: [batch][outer / strip][k][strip], zeros behind
  * the last of `outer`. Strip 0: as it is. */
@@ -35,6 +36,15 @@ typedef struct ort_cl_constant { /* a weight on the device */
 
 typedef struct ort_cl_row ort_cl_row;
 
+typedef struct ort_cl_text {
+    const char *name, *source;
+} ort_cl_text;
+
+typedef struct ort_cl_program { /* that a plan wrote */
+    ort_cl_text text;
+    cl_program built;
+} ort_cl_program;
+
 typedef struct ort_cl_device {
     ort_cl_api api;
     cl_device_id id;
@@ -42,6 +52,7 @@ typedef struct ort_cl_device {
     cl_command_queue queue; /* of weights; frames have their own */
     pthread_mutex_t lock;   /* of what follows */
     cl_program programs[ORT_CL_PROGRAMS];
+    ORT_VEC(ort_cl_program *) generated;
     ORT_VEC(ort_cl_constant) constants;
     const ort_log *log;
     const ort_cl_row *(*row_of)(const ort_op *op); /* what becomes of an operator, or NULL */
@@ -51,6 +62,7 @@ typedef struct ort_cl_device {
     int lanes; /* of a register, where an item is a thread of a CPU; 0: many small items */
     int rows;  /* of a tile in registers */
     int span;  /* elements that an item walks over */
+    int chain; /* the longest of elementwise operators */
     char name[200], driver[100], options[120]; /* of the compiler */
 } ort_cl_device;
 
@@ -63,12 +75,16 @@ double ort_cl_copy_cost(void *device, double bytes);
 
 /* opencl_program.c: the texts, ended by one without a name; a kernel object of one. "common" stands
  * before each of the others. */
-typedef struct ort_cl_text {
-    const char *name, *source;
-} ort_cl_text;
 extern const ort_cl_text ort_cl_texts[];
 ort_status ort_cl_kernel(ort_cl_device *device, const char *program, const char *kernel,
                          cl_kernel *object, ort_error *err);
+/* A text that a plan wrote, on the functions of cl/each.cl: the device's own copy, the same for
+ * equal texts; and a kernel of one. */
+ort_status ort_cl_generated(ort_cl_device *device, const char *source, ort_cl_program **program,
+                            ort_error *err);
+ort_status ort_cl_generated_kernel(ort_cl_device *device, ort_cl_program *program,
+                                   const char *kernel, cl_kernel *object, ort_error *err);
+void ort_cl_programs_release(ort_cl_device *device);
 
 /* ---- plans */
 
@@ -97,13 +113,22 @@ typedef struct ort_cl_copy { /* of a value between host and device */
     size_t bytes;
 } ort_cl_copy;
 
+typedef struct ort_cl_check { /* of indices, by the device: in [least, size) */
+    const ort_node *node;
+    int least, size; /* both 0: of several tables */
+} ort_cl_check;
+
 typedef struct ort_cl_plan {
     ort_cl_device *device;
     ORT_VEC(ort_cl_buffer) buffers;
     ORT_VEC(ort_cl_launch) launches;
     ORT_VEC(int) ends; /* by part: one past its last launch */
     ORT_VEC(ort_cl_copy) in, out;
+    ORT_VEC(ort_cl_check) checks; /* kernels tell of the first that fails by its place, from 1 */
+    int fault;                    /* the buffer where they do; -1: nothing is checked */
     size_t memory_bytes;
+    struct ort_cl_chains *chains; /* opencl_chain.c; names of launches point into it */
+    ort_cl_program *generated;    /* its kernels; NULL: none */
     /* while it is made: */
     const ort_device_request *request;
     int *buffer_of;    /* by value id; -1 */
@@ -126,6 +151,7 @@ static inline int64_t ort_cl_dim(const ort_fact *fact, int axis)
     return fact->type.dim[axis].size;
 }
 int64_t ort_cl_count(const ort_fact *fact);
+size_t ort_cl_bytes(const ort_fact *fact);
 /* The buffer of an input, of an output, or of scratch for this step alone. After an error they are
  * 0, and launches are dropped. */
 int ort_cl_read(ort_cl_step *s, int input);
@@ -137,6 +163,10 @@ int ort_cl_table(ort_cl_step *s, const int64_t *numbers, int64_t count);
 int ort_cl_numbers(ort_cl_step *s, const float *numbers, int64_t count);
 int ort_cl_write(ort_cl_step *s, int output);
 int ort_cl_scratch(ort_cl_step *s, int64_t floats);
+/* A check of indices: its number, and the buffer where a kernel tells that it failed. */
+int ort_cl_checks(ort_cl_step *s, int64_t least, int64_t size, int *fault);
+/* An error where the value of an input, which is there, isn't known when the plan is made. */
+ort_status ort_cl_known(const ort_cl_step *s, int input, ort_error *err);
 /* Output 0 is input 0 in another shape. */
 void ort_cl_alias(ort_cl_step *s);
 /* One launch over a grid of x * y * z work items. format: a letter for each argument, 'b' a buffer
@@ -147,15 +177,44 @@ void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
 int64_t ort_cl_along(const ort_cl_step *s, int64_t count);
 int64_t ort_cl_items(const ort_cl_step *s, int64_t count);
 
+/* The same for who writes launches himself: values by id, arguments one by one. */
+int ort_cl_read_value(ort_cl_plan *p, ort_id id);
+int ort_cl_write_value(ort_cl_plan *p, ort_id id);
+void ort_cl_add_arg(ort_cl_plan *p, ort_cl_launch *l, ort_cl_arg arg);
+void ort_cl_add_launch(ort_cl_plan *p, ort_cl_launch *l, const int64_t *grid, const size_t *local);
+
+/* opencl_chain.c. A step of an elementwise operator is taken, to be launched later; a step that
+ * needs what waits has it launched before. */
+ort_status ort_cl_chains_new(ort_cl_plan *p, ort_error *err);
+ort_status ort_cl_chain_step(ort_cl_plan *p, const ort_device_step *step, bool *taken,
+                             ort_error *err);
+ort_status ort_cl_chain_end(ort_cl_plan *p, ort_error *err);
+ort_status ort_cl_chains_finish(ort_cl_plan *p, ort_error *err);
+void ort_cl_chains_free(ort_cl_plan *p);
+/* Element types of chains: float, int32, int64, bool are 0 to 3; others -1. */
+int ort_cl_element(ort_dtype dtype);
+
+typedef enum ort_cl_form { /* of an operator: what chains make of it (cl/each.cl) */
+    ORT_CL_WHOLE,          /* no part of a chain */
+    ORT_CL_ONE,            /* a function of an element and two numbers */
+    ORT_CL_FOLD,           /* of two elements; of more one after the other */
+    ORT_CL_PICK,           /* of a condition and two elements */
+    ORT_CL_CAST,
+} ort_cl_form;
+
 struct ort_cl_row {
     const char *domain, *op_type;
     /* May be NULL. What is asked of every row is asked before: float tensors of rank 6 at most. */
     bool (*claim)(const ort_graph *graph, const ort_node *node, const char **why);
-    ort_status (*emit)(ort_cl_step *s, ort_error *err);
-    const char *kernel; /* of rows that share an emit */
+    ort_status (*emit)(ort_cl_step *s, ort_error *err); /* NULL: of a form */
+    const char *kernel; /* of rows that share an emit; the function of a form */
     bool typed;         /* its claim looks at element types, which may be others than float */
+    ort_cl_form form;
+    /* ORT_CL_ONE: the numbers, and the function if that depends on the node. May be NULL. */
+    const char *(*numbers)(const ort_cl_step *s, double *two);
 };
 
+/* opencl_steps.c */
 ort_status ort_cl_plan_new(void *device, const ort_device_request *request, void **plan,
                            ort_error *err);
 void ort_cl_plan_free(void *plan);
@@ -180,6 +239,6 @@ ort_status ort_cl_upload(ort_cl_device *device, const void *data, size_t bytes, 
 /* Rows of each file opencl_NAME.c, ended by one without a name. */
 extern const ort_cl_row ort_cl_net_rows[], ort_cl_math_rows[], ort_cl_moves_rows[],
     ort_cl_norm_rows[], ort_cl_attention_rows[], ort_cl_take_rows[], ort_cl_reduce_rows[],
-    ort_cl_transpose_rows[];
+    ort_cl_transpose_rows[], ort_cl_tokens_rows[], ort_cl_codes_rows[];
 
 #endif

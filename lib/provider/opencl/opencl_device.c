@@ -1,4 +1,5 @@
 /* opencl_device.c - which devices there are, opening one, and what it is guessed to take. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,11 +103,12 @@ ort_status ort_cl_devices(ort_device_fn *tell, void *arg, ort_error *err)
 typedef struct wishes { /* of the user */
     int device;
     const char *tiles; /* where products make them: "registers", "local"; "": the device's class */
+    bool chains;
 } wishes;
 
 static ort_status read_wishes(const ort_provider_setup *setup, wishes *w, ort_error *err)
 {
-    *w = (wishes){0, ""};
+    *w = (wishes){0, "", true};
     for (int i = 0; i < setup->option_count; i++) {
         const ort_provider_option *o = &setup->options[i];
         char *end;
@@ -116,6 +118,11 @@ static ort_status read_wishes(const ort_provider_setup *setup, wishes *w, ort_er
             if (strcmp(w->tiles, "local") && strcmp(w->tiles, "registers"))
                 return ort_error_set(err, ORT_ERROR_USAGE, "tiles=%s: tiles are made in local "
                                      "memory (local) or in registers", o->value);
+        } else if (!strcmp(o->key, "chains")) {
+            w->chains = !strcmp(o->value, "on");
+            if (!w->chains && strcmp(o->value, "off"))
+                return ort_error_set(err, ORT_ERROR_USAGE, "chains=%s: elementwise operators run "
+                                     "as chains (on) or one by one (off)", o->value);
         } else if (*end || number < 0 || number >= MOST_DEVICES) {
             return ort_error_set(err, ORT_ERROR_USAGE, "device=%s: a device is a number from 0 to "
                                  "%d", o->value, MOST_DEVICES - 1);
@@ -183,6 +190,7 @@ static ort_status open_device(ort_cl_device *d, const wishes *w, ort_error *err)
     read_facts(&d->api, f.platforms[index], d->id, &x);
     read_limits(d, &x);
     choose_class(d, w->tiles);
+    d->chain = w->chains ? INT_MAX : 1;
     ORT_TRY(make_context(d, err));
     ort_log_write(d->log, ORT_LOG_INFO, "opencl: device %d, %s, driver %s", index, d->name,
                   d->driver);
@@ -212,9 +220,7 @@ void ort_cl_close(void *device)
     for (size_t i = 0; i < d->constants.count; i++)
         d->api.clReleaseMemObject(d->constants.data[i].memory);
     ort_vec_release(&d->constants);
-    for (int i = 0; i < ORT_CL_PROGRAMS; i++)
-        if (d->programs[i])
-            d->api.clReleaseProgram(d->programs[i]);
+    ort_cl_programs_release(d);
     if (d->queue)
         d->api.clReleaseCommandQueue(d->queue);
     if (d->context)

@@ -2,6 +2,7 @@
  * arguments. Buffers are parts of one allocation; those of equal place are the same object.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "provider/opencl/opencl.h"
@@ -20,6 +21,7 @@ typedef struct ort_cl_frame {
     cl_mem memory;
     cl_mem *buffers;    /* by buffer of the plan; of constants, theirs */
     cl_kernel *kernels; /* by launch */
+    cl_int fault[3]; /* of a check: which, where, what; 0: none failed */
 } ort_cl_frame;
 
 static ort_status make_buffers(ort_cl_frame *f, ort_error *err)
@@ -64,10 +66,26 @@ static ort_status make_kernels(ort_cl_frame *f, ort_error *err)
     const ort_cl_plan *p = f->plan;
     for (size_t i = 0; i < p->launches.count; i++) {
         const ort_cl_launch *l = &p->launches.data[i];
-        ORT_TRY(ort_cl_kernel(p->device, l->program, l->kernel, &f->kernels[i], err));
+        if (!strcmp(l->program, "chains"))
+            ORT_TRY(ort_cl_generated_kernel(p->device, p->generated, l->kernel, &f->kernels[i],
+                                            err));
+        else
+            ORT_TRY(ort_cl_kernel(p->device, l->program, l->kernel, &f->kernels[i], err));
         ORT_TRY(set_args(f, l, f->kernels[i], err));
     }
     return ORT_OK;
+}
+
+/* No check has failed. */
+static ort_status clear_fault(ort_cl_frame *f, ort_error *err)
+{
+    const ort_cl_plan *p = f->plan;
+    static const cl_int none[3];
+    cl_int code = CL_SUCCESS;
+    if (p->fault >= 0)
+        code = p->device->api.clEnqueueWriteBuffer(f->queue, f->buffers[p->fault], CL_TRUE, 0,
+                                                   sizeof none, none, 0, NULL, NULL);
+    return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "a copy to the device", err);
 }
 
 static ort_status make(ort_cl_frame *f, ort_error *err)
@@ -83,6 +101,7 @@ static ort_status make(ort_cl_frame *f, ort_error *err)
         return ort_cl_fail(code, "a queue", err);
     f->plain = f->queue;
     ORT_TRY(make_buffers(f, err));
+    ORT_TRY(clear_fault(f, err));
     return make_kernels(f, err);
 }
 
@@ -244,9 +263,32 @@ ort_status ort_cl_run(void *frame, int part, ort_error *err)
     return ORT_OK;
 }
 
+static ort_status tell_fault(ort_cl_frame *f, ort_error *err)
+{
+    char label[256];
+    const ort_cl_check *c = &f->plan->checks.data[f->fault[0] - 1];
+    ort_node_label(c->node, label, sizeof label);
+    ORT_TRY(clear_fault(f, err));
+    if (!c->size)
+        return ort_error_set(err, ORT_ERROR_DATA, "%s: an id or position of token %d is outside "
+                             "its table", label, f->fault[1]);
+    return ort_error_set(err, ORT_ERROR_DATA, "%s: indices[%d] is %d, outside [%d, %d]", label,
+                         f->fault[1], f->fault[2], c->least, c->size - 1);
+}
+
 ort_status ort_cl_sync(void *frame, ort_error *err)
 {
     ort_cl_frame *f = frame;
-    cl_int code = f->plan->device->api.clFinish(f->queue);
-    return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "the device", err);
+    const ort_cl_plan *p = f->plan;
+    const ort_cl_api *api = &p->device->api;
+    cl_int code = CL_SUCCESS;
+    f->fault[0] = 0;
+    if (p->fault >= 0)
+        code = api->clEnqueueReadBuffer(f->queue, f->buffers[p->fault], CL_FALSE, 0,
+                                        sizeof f->fault, f->fault, 0, NULL, NULL);
+    cl_int finished = api->clFinish(f->queue);
+    code = code != CL_SUCCESS ? code : finished;
+    if (code != CL_SUCCESS)
+        return ort_cl_fail(code, "the device", err);
+    return f->fault[0] ? tell_fault(f, err) : ORT_OK;
 }

@@ -102,19 +102,11 @@ static ort_status emit_matmul(ort_cl_step *s, ort_error *err)
 
 /* ---- elementwise */
 
-static ort_status emit_unary_with(ort_cl_step *s, double a, double b)
+static const char *alpha_beta(const ort_cl_step *s, double *two)
 {
-    int64_t count = ort_cl_count(ort_cl_out(s, 0));
-    const int64_t grid[3] = {ort_cl_items(s, count), 1, 1};
-    ort_cl_launch_grid(s, "map", s->row->kernel, grid, NULL, "bbffi", ort_cl_read(s, 0),
-                       ort_cl_write(s, 0), a, b, count);
-    return ORT_OK;
-}
-
-static ort_status emit_unary(ort_cl_step *s, ort_error *err)
-{
-    return emit_unary_with(s, ort_node_attr_float(s->node, "alpha"),
-                           ort_node_attr_float(s->node, "beta"));
+    two[0] = ort_node_attr_float(s->node, "alpha");
+    two[1] = ort_node_attr_float(s->node, "beta");
+    return s->row->kernel;
 }
 
 static bool claim_alone(const ort_graph *graph, const ort_node *node, const char **why)
@@ -123,18 +115,17 @@ static bool claim_alone(const ort_graph *graph, const ort_node *node, const char
     return !ort_cl_has(node, 1);
 }
 
-static ort_status emit_selu(ort_cl_step *s, ort_error *err)
+static const char *alpha_gamma(const ort_cl_step *s, double *two)
 {
-    return emit_unary_with(s, ort_node_attr_float(s->node, "alpha"),
-                           ort_node_attr_float(s->node, "gamma"));
+    two[0] = ort_node_attr_float(s->node, "alpha");
+    two[1] = ort_node_attr_float(s->node, "gamma");
+    return s->row->kernel;
 }
 
-static ort_status emit_gelu(ort_cl_step *s, ort_error *err)
+static const char *which_gelu(const ort_cl_step *s, double *two)
 {
     bool by_tanh = strcmp(ort_node_string(s->node, "approximate", "none"), "none");
-    const ort_cl_row row = {.kernel = by_tanh ? "gelu_tanh" : "gelu"};
-    s->row = &row;
-    return emit_unary_with(s, 0, 0);
+    return by_tanh ? "gelu_tanh" : "gelu";
 }
 
 static bool claim_clip(const ort_graph *graph, const ort_node *node, const char **why)
@@ -152,15 +143,61 @@ static double bound(const ort_cl_step *s, int input, const char *attr, double no
     return fact ? value : ort_node_float(s->node, attr, value);
 }
 
-static ort_status emit_clip(ort_cl_step *s, ort_error *err)
+static const char *bounds(const ort_cl_step *s, double *two)
 {
-    return emit_unary_with(s, bound(s, 1, "min", -INFINITY), bound(s, 2, "max", INFINITY));
+    two[0] = bound(s, 1, "min", -INFINITY);
+    two[1] = bound(s, 2, "max", INFINITY);
+    return s->row->kernel;
 }
 
-static bool claim_binary(const ort_graph *graph, const ort_node *node, const char **why)
+/* ---- of several operands */
+
+static bool claim_operands(const ort_graph *graph, const ort_node *node, int most,
+                           const char **why)
 {
+    *why = "more than four operands have no kernel";
+    if (node->input_count > most)
+        return false;
     *why = "this form has no kernel";
-    return node->input_count == 2 && ort_cl_floats(graph, node) && node->opset >= 7;
+    return node->input_count > 0 && node->opset >= 7;
+}
+
+static bool claim_floats(const ort_graph *graph, const ort_node *node, const char **why)
+{
+    return claim_operands(graph, node, 4, why) && ort_cl_floats(graph, node);
+}
+
+static bool all_of(const ort_graph *graph, const ort_node *node, const char *elements)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        int element = ort_cl_element(ort_cl_type(graph, node, i));
+        if (element < 0 || !strchr(elements, '0' + element) ||
+            ort_cl_type(graph, node, i) != ort_cl_type(graph, node, 0))
+            return false;
+    }
+    return true;
+}
+
+static bool claim_numbers(const ort_graph *graph, const ort_node *node, const char **why)
+{
+    if (!claim_operands(graph, node, 4, why))
+        return false;
+    *why = "the element type has no kernel";
+    return all_of(graph, node, "012");
+}
+
+static bool claim_flags(const ort_graph *graph, const ort_node *node, const char **why)
+{
+    if (!claim_operands(graph, node, 2, why))
+        return false;
+    *why = "the element type has no kernel";
+    return all_of(graph, node, "3");
+}
+
+static bool claim_not(const ort_graph *graph, const ort_node *node, const char **why)
+{
+    *why = "the element type has no kernel";
+    return all_of(graph, node, "3");
 }
 
 static bool claim_biased(const ort_graph *graph, const ort_node *node, const char **why)
@@ -168,64 +205,84 @@ static bool claim_biased(const ort_graph *graph, const ort_node *node, const cha
     return node->input_count == 2 && ort_cl_floats(graph, node);
 }
 
-static ort_status emit_binary(ort_cl_step *s, ort_error *err)
+static bool claim_where(const ort_graph *graph, const ort_node *node, const char **why)
 {
-    const ort_fact *y = ort_cl_out(s, 0);
-    ort_cl_walk w = ort_cl_walk_of(&y->type);
-    const int64_t grid[3] = {ort_cl_items(s, ort_cl_count(y)), 1, 1};
-    ort_cl_spread(&ort_cl_in(s, 0)->type, ORT_CL_AXES, w.x);
-    ort_cl_spread(&ort_cl_in(s, 1)->type, ORT_CL_AXES, w.y);
-    ort_cl_join_axes(&w);
-    ort_cl_launch_grid(s, "map", s->row->kernel, grid, NULL, "bbbvvvi", ort_cl_read(s, 0),
-                       ort_cl_read(s, 1), ort_cl_write(s, 0), w.n, w.x, w.y, ort_cl_count(y));
-    return ORT_OK;
+    int element = ort_cl_element(ort_cl_type(graph, node, 1));
+    *why = "the element type has no kernel";
+    return element >= 0 && element < 3;
 }
+
+static bool claim_cast(const ort_graph *graph, const ort_node *node, const char **why)
+{
+    int from = ort_cl_element(ort_cl_type(graph, node, 0));
+    int to = ort_cl_element(graph->values.data[node->outputs[0]]->fact.type.dtype);
+    *why = "these types have no kernel";
+    return from >= 0 && to >= 0 && from != to;
+}
+
+#define ONE(domain, name, function, ...)                                                           \
+    {domain, name, .kernel = function, .form = ORT_CL_ONE, __VA_ARGS__}
+#define FOLD(domain, name, function, claim_, ...)                                                  \
+    {domain, name, claim_, .kernel = function, .form = ORT_CL_FOLD, __VA_ARGS__}
+#define ALPHA_BETA .numbers = alpha_beta
 
 const ort_cl_row ort_cl_math_rows[] = {
     {ONNX, "Gemm", claim_gemm, emit_gemm, NULL},
     {MS, "FusedGemm", claim_gemm, emit_gemm, NULL},
     {ONNX, "MatMul", claim_matmul, emit_matmul, NULL},
     {MS, "FusedMatMul", claim_matmul, emit_matmul, NULL},
-    {ONNX, "Relu", NULL, emit_unary, "relu"},
-    {ONNX, "LeakyRelu", NULL, emit_unary, "leaky_relu"},
-    {ONNX, "Clip", claim_clip, emit_clip, "clip"},
-    {ONNX, "Sigmoid", NULL, emit_unary, "sigmoid"},
-    {ONNX, "Tanh", NULL, emit_unary, "tanh_"},
-    {ONNX, "HardSigmoid", NULL, emit_unary, "hard_sigmoid"},
-    {ONNX, "HardSwish", NULL, emit_unary, "hard_swish"},
-    {MS, "QuickGelu", NULL, emit_unary, "quick_gelu"},
-    {MS, "Gelu", NULL, emit_unary, "gelu"},
-    {ONNX, "Gelu", NULL, emit_gelu, NULL},
-    {MS, "FastGelu", claim_alone, emit_unary, "gelu_tanh"},
-    {ONNX, "Sin", NULL, emit_unary, "sin_"},
-    {ONNX, "Cos", NULL, emit_unary, "cos_"},
-    {ONNX, "Round", NULL, emit_unary, "round_"},
-    {ONNX, "Sign", NULL, emit_unary, "sign_"},
-    {ONNX, "Softsign", NULL, emit_unary, "softsign"},
-    {ONNX, "Selu", NULL, emit_selu, "selu"},
-    {ONNX, "Celu", NULL, emit_unary, "celu"},
-    {ONNX, "ThresholdedRelu", NULL, emit_unary, "thresholded"},
-    {ONNX, "Mish", NULL, emit_unary, "mish"},
-    {ONNX, "Swish", NULL, emit_unary, "swish"},
-    {ONNX, "Exp", NULL, emit_unary, "exp_"},
-    {ONNX, "Log", NULL, emit_unary, "log_"},
-    {ONNX, "Sqrt", NULL, emit_unary, "sqrt_"},
-    {ONNX, "Neg", NULL, emit_unary, "neg"},
-    {ONNX, "Abs", NULL, emit_unary, "abs_"},
-    {ONNX, "Erf", NULL, emit_unary, "erf_"},
-    {ONNX, "Reciprocal", NULL, emit_unary, "reciprocal"},
-    {ONNX, "Floor", NULL, emit_unary, "floor_"},
-    {ONNX, "Ceil", NULL, emit_unary, "ceil_"},
-    {ONNX, "Elu", NULL, emit_unary, "elu"},
-    {ONNX, "Softplus", NULL, emit_unary, "softplus"},
-    {ONNX, "Add", claim_binary, emit_binary, "add"},
-    {ONNX, "Sub", claim_binary, emit_binary, "sub"},
-    {ONNX, "Mul", claim_binary, emit_binary, "mul"},
-    {ONNX, "Div", claim_binary, emit_binary, "divide"},
-    {ONNX, "Pow", claim_binary, emit_binary, "power"},
-    {ONNX, "Max", claim_binary, emit_binary, "most"},
-    {ONNX, "Min", claim_binary, emit_binary, "least"},
-    {ONNX, "PRelu", claim_binary, emit_binary, "prelu"},
-    {MS, "BiasGelu", claim_biased, emit_binary, "bias_gelu"},
+    ONE(ONNX, "Relu", "relu"),
+    ONE(ONNX, "LeakyRelu", "leaky_relu", ALPHA_BETA),
+    ONE(ONNX, "Clip", "clip", .claim = claim_clip, .numbers = bounds),
+    ONE(ONNX, "Sigmoid", "sigmoid"),
+    ONE(ONNX, "Tanh", "tanh_"),
+    ONE(ONNX, "HardSigmoid", "hard_sigmoid", ALPHA_BETA),
+    ONE(ONNX, "HardSwish", "hard_swish"),
+    ONE(MS, "QuickGelu", "quick_gelu", ALPHA_BETA),
+    ONE(MS, "Gelu", "gelu"),
+    ONE(ONNX, "Gelu", "gelu", .numbers = which_gelu),
+    ONE(MS, "FastGelu", "gelu_tanh", .claim = claim_alone),
+    ONE(ONNX, "Sin", "sin_"),
+    ONE(ONNX, "Cos", "cos_"),
+    ONE(ONNX, "Round", "round_"),
+    ONE(ONNX, "Sign", "sign_"),
+    ONE(ONNX, "Softsign", "softsign"),
+    ONE(ONNX, "Selu", "selu", .numbers = alpha_gamma),
+    ONE(ONNX, "Celu", "celu", ALPHA_BETA),
+    ONE(ONNX, "ThresholdedRelu", "thresholded", ALPHA_BETA),
+    ONE(ONNX, "Mish", "mish"),
+    ONE(ONNX, "Swish", "swish", ALPHA_BETA),
+    ONE(ONNX, "Exp", "exp_"),
+    ONE(ONNX, "Log", "log_"),
+    ONE(ONNX, "Sqrt", "sqrt_"),
+    ONE(ONNX, "Neg", "neg"),
+    ONE(ONNX, "Abs", "abs_"),
+    ONE(ONNX, "Erf", "erf_"),
+    ONE(ONNX, "Reciprocal", "reciprocal"),
+    ONE(ONNX, "Floor", "floor_"),
+    ONE(ONNX, "Ceil", "ceil_"),
+    ONE(ONNX, "Elu", "elu", ALPHA_BETA),
+    ONE(ONNX, "Softplus", "softplus"),
+    FOLD(ONNX, "Add", "add", claim_numbers, .typed = true),
+    FOLD(ONNX, "Sub", "sub", claim_numbers, .typed = true),
+    FOLD(ONNX, "Mul", "mul", claim_numbers, .typed = true),
+    FOLD(ONNX, "Div", "divide", claim_floats),
+    FOLD(ONNX, "Pow", "power", claim_floats),
+    FOLD(ONNX, "Max", "most", claim_numbers, .typed = true),
+    FOLD(ONNX, "Min", "least", claim_numbers, .typed = true),
+    FOLD(ONNX, "PRelu", "prelu", claim_floats),
+    FOLD(MS, "BiasGelu", "bias_gelu", claim_biased),
+    FOLD(ONNX, "Sum", "add", claim_floats),
+    FOLD(ONNX, "Less", "less", claim_numbers, .typed = true),
+    FOLD(ONNX, "LessOrEqual", "less_equal", claim_numbers, .typed = true),
+    FOLD(ONNX, "Greater", "greater", claim_numbers, .typed = true),
+    FOLD(ONNX, "GreaterOrEqual", "greater_equal", claim_numbers, .typed = true),
+    FOLD(ONNX, "Equal", "equal", claim_numbers, .typed = true),
+    FOLD(ONNX, "And", "and", claim_flags, .typed = true),
+    FOLD(ONNX, "Or", "or", claim_flags, .typed = true),
+    FOLD(ONNX, "Xor", "xor", claim_flags, .typed = true),
+    ONE(ONNX, "Not", "not", .claim = claim_not, .typed = true),
+    {ONNX, "Where", claim_where, .kernel = "where", .form = ORT_CL_PICK, .typed = true},
+    {ONNX, "Cast", claim_cast, .kernel = "cast", .form = ORT_CL_CAST, .typed = true},
     {0},
 };

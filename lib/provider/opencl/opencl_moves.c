@@ -11,9 +11,13 @@ static ort_status emit_alias(ort_cl_step *s, ort_error *err)
     return ORT_OK;
 }
 
+/* Of elements that have whole bytes. */
 static bool claim_alias(const ort_graph *graph, const ort_node *node, const char **why)
 {
     bool drops = !strcmp(node->op_type, "Dropout");
+    *why = "the element type has no kernel";
+    if (ort_dtype_bits(ort_cl_type(graph, node, 0)) < 8)
+        return false;
     *why = "a mask, and training, have no kernel";
     return !ort_cl_gives(node, 1) && !(drops && ort_cl_has(node, 2)) &&
            (!drops || node->opset >= 7);
@@ -136,7 +140,9 @@ static ort_status emit_slice(ort_cl_step *s, ort_error *err)
     const ort_fact *starts = ort_cl_in(s, 1), *axes = ort_cl_in(s, 3), *steps = ort_cl_in(s, 4);
     int64_t stride[ORT_CL_AXES] = {0}, step[ORT_CL_AXES], first = 0;
     ort_cl_walk w = ort_cl_walk_of(y);
-    int64_t count = starts->value ? ort_tensor_count(starts->value) : 0;
+    for (int i = 1; i < 5; i++)
+        ORT_TRY(ort_cl_known(s, i, err));
+    int64_t count = ort_tensor_count(starts->value);
     ort_cl_spread(x, x->rank, stride);
     ort_cl_spread(y, ORT_CL_AXES, w.y);
     for (int d = 0; d < x->rank; d++)
@@ -190,12 +196,12 @@ static bool claim_blocks(const ort_graph *graph, const ort_node *node, const cha
 const ort_cl_row ort_cl_moves_rows[] = {
     {ONNX, "DepthToSpace", claim_blocks, emit_blocks, NULL},
     {ONNX, "SpaceToDepth", claim_blocks, emit_blocks, NULL},
-    {ONNX, "Dropout", claim_alias, emit_alias, NULL},
-    {ONNX, "Reshape", claim_alias, emit_alias, NULL},
-    {ONNX, "Flatten", claim_alias, emit_alias, NULL},
-    {ONNX, "Squeeze", claim_alias, emit_alias, NULL},
-    {ONNX, "Unsqueeze", claim_alias, emit_alias, NULL},
-    {ONNX, "Identity", claim_alias, emit_alias, NULL},
+    {ONNX, "Dropout", claim_alias, emit_alias, .typed = true},
+    {ONNX, "Reshape", claim_alias, emit_alias, .typed = true},
+    {ONNX, "Flatten", claim_alias, emit_alias, .typed = true},
+    {ONNX, "Squeeze", claim_alias, emit_alias, .typed = true},
+    {ONNX, "Unsqueeze", claim_alias, emit_alias, .typed = true},
+    {ONNX, "Identity", claim_alias, emit_alias, .typed = true},
     {ONNX, "Transpose", NULL, emit_transpose, NULL},
     {ONNX, "Expand", NULL, emit_expand, NULL},
     {ONNX, "Concat", claim_joined, emit_concat, NULL},

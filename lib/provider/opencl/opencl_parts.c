@@ -141,7 +141,13 @@ void ort_cl_move(ort_cl_step *s, int from, int to, ort_cl_walk w, int64_t first,
 
 bool ort_cl_is_given(const ort_graph *graph, const ort_node *node, int input)
 {
-    return !ort_cl_has(node, input) || graph->values.data[node->inputs[input]]->fact.value;
+    if (!ort_cl_has(node, input))
+        return true;
+    const ort_fact *fact = &graph->values.data[node->inputs[input]]->fact;
+    for (int i = 0; !fact->value && fact->symbolic && i < fact->symbolic_count; i++)
+        if (fact->symbolic[i].expr == ORT_DIM_UNKNOWN)
+            return false;
+    return fact->value || fact->symbolic;
 }
 
 bool ort_cl_floats(const ort_graph *graph, const ort_node *node)

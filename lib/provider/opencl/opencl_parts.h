@@ -38,6 +38,8 @@ typedef struct ort_cl_product { /* Y = activation(alpha A B + beta C), M x K by 
  * often, few enough that all units have work. others: how many items there are for each. */
 int64_t ort_cl_rows_of_item(const ort_cl_step *s, int64_t rows, int64_t others);
 void ort_cl_multiply(ort_cl_step *s, const ort_cl_product *p);
+/* Gather of a constant list of indices. */
+ort_status ort_cl_gather_table(ort_cl_step *s, ort_error *err);
 /* Softmax over `count` elements that lie `step` apart, of `rows` such rows. */
 void ort_cl_softmax_rows(ort_cl_step *s, int from, int to, int64_t rows, int64_t count,
                          int64_t step, bool as_log);
@@ -61,7 +63,7 @@ static inline ort_dtype ort_cl_type(const ort_graph *graph, const ort_node *node
     return graph->values.data[node->inputs[input]]->fact.type.dtype;
 }
 
-/* Is the input absent, or a constant? */
+/* Is the input absent, or will a plan know its value? */
 bool ort_cl_is_given(const ort_graph *graph, const ort_node *node, int input);
 /* Is an input there? */
 static inline bool ort_cl_has(const ort_node *node, int input)

@@ -1,10 +1,9 @@
-/* opencl_plan.c - from steps to launches, and a place for every buffer.
- *
- * Buffers live from the launch that writes them (or from their copy to the device) to the last one
- * that reads them (or to their copy back). Launches run in order, so that buffers whose lives
- * don't meet share memory.
+/* opencl_plan.c - what rows make plans of: buffers, arguments, launches. A buffer lives from the
+ * launch that writes it (or from its copy to the device) to the last one that reads it (or to its
+ * copy back).
  */
 #include <assert.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +38,7 @@ static void touch(ort_cl_plan *p, int buffer)
         p->buffers.data[buffer].last = now;
 }
 
-static size_t bytes_of(const ort_fact *fact)
+size_t ort_cl_bytes(const ort_fact *fact)
 {
     ort_shape shape;
     ort_tensor tensor = {.dtype = fact->type.dtype};
@@ -103,10 +102,8 @@ bool ort_cl_constant_input(const ort_cl_step *s, int input)
     return s->plan->request->facts[s->node->inputs[input]].value;
 }
 
-int ort_cl_read(ort_cl_step *s, int input)
+int ort_cl_read_value(ort_cl_plan *p, ort_id id)
 {
-    ort_cl_plan *p = s->plan;
-    ort_id id = s->node->inputs[input];
     if (p->buffer_of[id] < 0 && p->request->facts[id].value)
         p->buffer_of[id] = add_constant(p, id, NULL);
     if (p->status != ORT_OK)
@@ -114,6 +111,11 @@ int ort_cl_read(ort_cl_step *s, int input)
     assert(p->buffer_of[id] >= 0);
     touch(p, p->buffer_of[id]);
     return p->buffer_of[id];
+}
+
+int ort_cl_read(ort_cl_step *s, int input)
+{
+    return ort_cl_read_value(s->plan, s->node->inputs[input]);
 }
 
 int ort_cl_read_strips(ort_cl_step *s, int input, const ort_cl_strips *x)
@@ -161,18 +163,50 @@ int ort_cl_numbers(ort_cl_step *s, const float *numbers, int64_t count)
     return add_data(s, numbers, (size_t)count * sizeof *numbers);
 }
 
+int ort_cl_write_value(ort_cl_plan *p, ort_id id)
+{
+    if (p->buffer_of[id] < 0)
+        p->buffer_of[id] = new_buffer(p, ort_cl_bytes(&p->request->facts[id]));
+    touch(p, p->buffer_of[id]);
+    return p->buffer_of[id];
+}
+
 int ort_cl_write(ort_cl_step *s, int output)
 {
-    ort_id id = s->node->outputs[output];
-    if (s->plan->buffer_of[id] < 0)
-        s->plan->buffer_of[id] = new_buffer(s->plan, bytes_of(&s->plan->request->facts[id]));
-    touch(s->plan, s->plan->buffer_of[id]);
-    return s->plan->buffer_of[id];
+    return ort_cl_write_value(s->plan, s->node->outputs[output]);
 }
 
 int ort_cl_scratch(ort_cl_step *s, int64_t floats)
 {
     return new_buffer(s->plan, (size_t)floats * 4);
+}
+
+enum { FAULT_BYTES = 3 * sizeof(cl_int) }; /* which check, where, what */
+
+int ort_cl_checks(ort_cl_step *s, int64_t least, int64_t size, int *fault)
+{
+    ort_cl_plan *p = s->plan;
+    const ort_cl_check check = {s->node, (int)least, (int)size};
+    if (p->fault < 0) { /* lives as long as the frame, which looks at it after each part */
+        p->fault = new_buffer(p, FAULT_BYTES);
+        if (p->status != ORT_OK)
+            return 0;
+        p->buffers.data[p->fault].first = 0;
+        p->buffers.data[p->fault].last = INT_MAX;
+    }
+    *fault = p->fault;
+    if (!ort_vec_push(&p->checks, check))
+        keep(p, ort_error_memory(p->error, sizeof check));
+    return (int)p->checks.count;
+}
+
+ort_status ort_cl_known(const ort_cl_step *s, int input, ort_error *err)
+{
+    const ort_fact *fact = ort_cl_in(s, input);
+    if (!fact || fact->value)
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_DEVICE, "the value of input %d isn't known when a plan is "
+                         "made", input);
 }
 
 void ort_cl_alias(ort_cl_step *s)
@@ -191,12 +225,24 @@ int64_t ort_cl_items(const ort_cl_step *s, int64_t count)
     return (count + span - 1) / span;
 }
 
-static void add_arg(ort_cl_plan *p, ort_cl_launch *l, ort_cl_arg arg)
+void ort_cl_add_arg(ort_cl_plan *p, ort_cl_launch *l, ort_cl_arg arg)
 {
     assert(l->arg_count < ORT_CL_ARGS);
     l->args[l->arg_count++] = arg;
     if (arg.kind == 'b')
         touch(p, arg.i);
+}
+
+void ort_cl_add_launch(ort_cl_plan *p, ort_cl_launch *l, const int64_t *grid, const size_t *local)
+{
+    for (int i = 0; i < 3; i++) {
+        l->local[i] = local ? local[i] : p->device->lanes ? 1 : 0;
+        l->global[i] = local ? ort_round_up((size_t)grid[i], local[i]) : (size_t)grid[i];
+        if (!grid[i] || p->status != ORT_OK) /* nothing to compute */
+            return;
+    }
+    if (!ort_vec_push(&p->launches, *l))
+        keep(p, ort_error_memory(p->error, sizeof *l));
 }
 
 void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
@@ -205,163 +251,20 @@ void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
     ort_cl_plan *p = s->plan;
     ort_cl_launch l = {.program = program, .kernel = kernel};
     va_list list;
-    for (int i = 0; i < 3; i++) {
-        l.local[i] = local ? local[i] : p->device->lanes ? 1 : 0;
-        l.global[i] = local ? ort_round_up((size_t)grid[i], local[i]) : (size_t)grid[i];
-        if (!grid[i] || p->status != ORT_OK) /* nothing to compute */
-            return;
-    }
     va_start(list, format);
     for (; *format; format++) {
         if (*format == 'b') {
-            add_arg(p, &l, (ort_cl_arg){.kind = 'b', .i = va_arg(list, int)});
+            ort_cl_add_arg(p, &l, (ort_cl_arg){.kind = 'b', .i = va_arg(list, int)});
         } else if (*format == 'i') {
-            add_arg(p, &l, (ort_cl_arg){.kind = 'i', .i = (int)va_arg(list, int64_t)});
+            ort_cl_add_arg(p, &l, (ort_cl_arg){.kind = 'i', .i = (int)va_arg(list, int64_t)});
         } else if (*format == 'f') {
-            add_arg(p, &l, (ort_cl_arg){.kind = 'f', .f = (float)va_arg(list, double)});
+            ort_cl_add_arg(p, &l, (ort_cl_arg){.kind = 'f', .f = (float)va_arg(list, double)});
         } else {
             const int64_t *six = va_arg(list, const int64_t *);
             for (int i = 0; i < 6; i++)
-                add_arg(p, &l, (ort_cl_arg){.kind = 'i', .i = (int)six[i]});
+                ort_cl_add_arg(p, &l, (ort_cl_arg){.kind = 'i', .i = (int)six[i]});
         }
     }
     va_end(list);
-    if (!ort_vec_push(&p->launches, l))
-        keep(p, ort_error_memory(p->error, sizeof l));
-}
-
-/* ---- the steps */
-
-static ort_status add_step(ort_cl_plan *p, const ort_device_step *step, ort_error *err)
-{
-    ort_cl_step s = {p, step->node, step->op, p->device->row_of(step->op)};
-    assert(s.row); /* it was claimed */
-    ort_status status = s.row->emit(&s, err);
-    if (status == ORT_OK)
-        status = p->status;
-    return status != ORT_OK ? ort_node_wrap_error(step->node, err, status) : ORT_OK;
-}
-
-static ort_status add_copy(ort_cl_plan *p, bool in, ort_id id, ort_error *err)
-{
-    ort_cl_copy copy = {p->buffer_of[id], bytes_of(&p->request->facts[id])};
-    if (in && copy.buffer < 0)
-        copy.buffer = p->buffer_of[id] = new_buffer(p, copy.bytes);
-    assert(copy.buffer >= 0);
-    touch(p, copy.buffer);
-    if (p->status != ORT_OK)
-        return p->status;
-    return (in ? ort_vec_push(&p->in, copy) : ort_vec_push(&p->out, copy))
-               ? ORT_OK
-               : ort_error_memory(err, sizeof copy);
-}
-
-static ort_status add_part(ort_cl_plan *p, const ort_device_part *part, ort_error *err)
-{
-    for (int i = 0; i < part->in_count; i++)
-        ORT_TRY(add_copy(p, true, part->in[i].id, err));
-    for (int i = 0; i < part->count; i++)
-        ORT_TRY(add_step(p, &p->request->steps[part->first + i], err));
-    for (int i = 0; i < part->out_count; i++)
-        ORT_TRY(add_copy(p, false, part->out[i].id, err));
-    int end = (int)p->launches.count;
-    return ort_vec_push(&p->ends, end) ? ORT_OK : ort_error_memory(err, sizeof end);
-}
-
-/* ---- places: the largest first, each at the lowest offset that is free while it lives */
-
-static int by_size(const void *a, const void *b)
-{
-    const ort_cl_buffer *x = *(ort_cl_buffer *const *)a, *y = *(ort_cl_buffer *const *)b;
-    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : x < y ? -1 : x > y;
-}
-
-static size_t find_gap(ort_cl_buffer *const *placed, int count, const ort_cl_buffer *b)
-{
-    size_t at = 0;
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (int i = 0; i < count; i++) {
-            const ort_cl_buffer *o = placed[i];
-            if (o->last < b->first || o->first > b->last || o->offset >= at + b->bytes ||
-                o->offset + o->bytes <= at)
-                continue;
-            at = o->offset + o->bytes;
-            moved = true;
-        }
-    }
-    return at;
-}
-
-static ort_status place(ort_cl_plan *p, ort_error *err)
-{
-    ort_cl_buffer **order = malloc((p->buffers.count + 1) * sizeof *order);
-    int count = 0;
-    if (!order)
-        return ort_error_memory(err, p->buffers.count * sizeof *order);
-    for (size_t i = 0; i < p->buffers.count; i++) {
-        p->buffers.data[i].bytes = ort_round_up(p->buffers.data[i].bytes, p->device->alignment);
-        if (!p->buffers.data[i].memory)
-            order[count++] = &p->buffers.data[i];
-    }
-    qsort(order, (size_t)count, sizeof *order, by_size);
-    for (int i = 0; i < count; i++) {
-        order[i]->offset = find_gap(order, i, order[i]);
-        if (order[i]->offset + order[i]->bytes > p->memory_bytes)
-            p->memory_bytes = order[i]->offset + order[i]->bytes;
-    }
-    free(order);
-    if (p->memory_bytes > p->device->most_bytes)
-        return ort_error_set(err, ORT_ERROR_MEMORY, "the values of this plan take %zu bytes; a "
-                             "buffer of %s has %zu", p->memory_bytes, p->device->name,
-                             p->device->most_bytes);
-    return ORT_OK;
-}
-
-static ort_status make(ort_cl_plan *p, ort_error *err)
-{
-    size_t values = p->request->graph->values.count;
-    p->buffer_of = malloc((values + 1) * sizeof *p->buffer_of);
-    if (!p->buffer_of)
-        return ort_error_memory(err, values * sizeof *p->buffer_of);
-    for (size_t i = 0; i < values; i++)
-        p->buffer_of[i] = -1;
-    for (int i = 0; i < p->request->part_count; i++)
-        ORT_TRY(add_part(p, &p->request->parts[i], err));
-    return place(p, err);
-}
-
-ort_status ort_cl_plan_new(void *device, const ort_device_request *request, void **plan,
-                           ort_error *err)
-{
-    ort_cl_plan *p = calloc(1, sizeof *p);
-    if (!p)
-        return ort_error_memory(err, sizeof *p);
-    p->device = device;
-    p->request = request;
-    p->error = err;
-    ort_status status = make(p, err);
-    free(p->buffer_of);
-    p->buffer_of = NULL;
-    p->request = NULL;
-    p->error = NULL;
-    if (status != ORT_OK)
-        ort_cl_plan_free(p);
-    else
-        *plan = p;
-    return status;
-}
-
-void ort_cl_plan_free(void *plan)
-{
-    ort_cl_plan *p = plan;
-    for (size_t i = 0; i < p->buffers.count; i++)
-        if (p->buffers.data[i].owned)
-            p->device->api.clReleaseMemObject(p->buffers.data[i].memory);
-    ort_vec_release(&p->buffers);
-    ort_vec_release(&p->launches);
-    ort_vec_release(&p->ends);
-    ort_vec_release(&p->in);
-    ort_vec_release(&p->out);
-    free(p);
+    ort_cl_add_launch(p, &l, grid, local);
 }

@@ -17,13 +17,39 @@ static uint64_t digest_more(uint64_t digest, const char *text)
     return (digest ^ 0xff) * 0x100000001b3u; /* where one text ends and the next begins */
 }
 
-static bool cache_path(const ort_cl_device *d, const ort_cl_text *text, char *path, size_t size)
+static int find_text(const char *name)
 {
-    const char *folder = getenv("ORT_CACHE");
-    uint64_t digest = digest_more(0xcbf29ce484222325u, ort_cl_texts[0].source);
+    int index = 0;
+    while (ort_cl_texts[index].name && strcmp(ort_cl_texts[index].name, name))
+        index++;
+    return index;
+}
+
+enum { MOST_SOURCES = 3 };
+
+/* What the program is built of: the common text first; functions of elements before those that
+ * plans write. */
+static cl_uint sources_of(const ort_cl_text *text, bool generated, const char **list)
+{
+    cl_uint count = 0;
+    list[count++] = ort_cl_texts[0].source;
+    if (generated)
+        list[count++] = ort_cl_texts[find_text("each")].source;
+    list[count++] = text->source;
+    return count;
+}
+
+static bool cache_path(const ort_cl_device *d, const ort_cl_text *text, bool generated, char *path,
+                       size_t size)
+{
+    const char *folder = getenv("ORT_CACHE"), *sources[MOST_SOURCES];
+    uint64_t digest = 0xcbf29ce484222325u;
     if (!folder || !*folder)
         return false;
-    digest = digest_more(digest_more(digest, text->source), d->name);
+    cl_uint count = sources_of(text, generated, sources);
+    for (cl_uint i = 0; i < count; i++)
+        digest = digest_more(digest, sources[i]);
+    digest = digest_more(digest, d->name);
     digest = digest_more(digest_more(digest, d->driver), d->options);
     int length = snprintf(path, size, "%s/opencl-%s-%016llx.bin", folder, text->name,
                           (unsigned long long)digest);
@@ -87,13 +113,14 @@ static void save(ort_cl_device *d, cl_program program, const char *path)
     free(bytes);
 }
 
-static ort_status build(ort_cl_device *d, const ort_cl_text *text, cl_program *program,
-                        ort_error *err)
+static ort_status build(ort_cl_device *d, const ort_cl_text *text, bool generated,
+                        cl_program *program, ort_error *err)
 {
     char log[1500] = "";
     cl_int code;
-    const char *sources[] = {ort_cl_texts[0].source, text->source};
-    *program = d->api.clCreateProgramWithSource(d->context, 2, sources, NULL, &code);
+    const char *sources[MOST_SOURCES];
+    cl_uint count = sources_of(text, generated, sources);
+    *program = d->api.clCreateProgramWithSource(d->context, count, sources, NULL, &code);
     if (code != CL_SUCCESS)
         return ort_cl_fail(code, text->name, err);
     code = d->api.clBuildProgram(*program, 1, &d->id, d->options, NULL, NULL);
@@ -106,37 +133,97 @@ static ort_status build(ort_cl_device *d, const ort_cl_text *text, cl_program *p
                          d->name, text->name, log);
 }
 
-static ort_status get_program(ort_cl_device *d, int index, cl_program *program, ort_error *err)
+static ort_status get_program(ort_cl_device *d, const ort_cl_text *text, bool generated,
+                              cl_program *kept, cl_program *program, ort_error *err)
 {
     char path[1000];
-    const ort_cl_text *text = &ort_cl_texts[index];
     ort_status status = ORT_OK;
     pthread_mutex_lock(&d->lock);
-    if (!d->programs[index]) {
-        bool cached = cache_path(d, text, path, sizeof path);
-        d->programs[index] = cached ? load(d, path) : NULL;
-        if (!d->programs[index]) {
-            status = build(d, text, &d->programs[index], err);
+    if (!*kept) {
+        bool cached = cache_path(d, text, generated, path, sizeof path);
+        *kept = cached ? load(d, path) : NULL;
+        if (!*kept) {
+            status = build(d, text, generated, kept, err);
             if (status == ORT_OK && cached)
-                save(d, d->programs[index], path);
+                save(d, *kept, path);
         }
     }
-    *program = d->programs[index];
+    *program = *kept;
     pthread_mutex_unlock(&d->lock);
     return status;
+}
+
+static ort_status make_kernel(ort_cl_device *d, cl_program program, const char *name,
+                              cl_kernel *object, ort_error *err)
+{
+    cl_int code;
+    *object = d->api.clCreateKernel(program, name, &code);
+    return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, name, err);
 }
 
 ort_status ort_cl_kernel(ort_cl_device *device, const char *program, const char *kernel,
                          cl_kernel *object, ort_error *err)
 {
     cl_program built = NULL;
-    cl_int code;
-    int index = 0;
-    while (ort_cl_texts[index].name && strcmp(ort_cl_texts[index].name, program))
-        index++;
+    int index = find_text(program);
     if (!ort_cl_texts[index].name)
         return ort_error_set(err, ORT_ERROR_DEVICE, "there is no program '%s'", program);
-    ORT_TRY(get_program(device, index, &built, err));
-    *object = device->api.clCreateKernel(built, kernel, &code);
-    return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, kernel, err);
+    ORT_TRY(get_program(device, &ort_cl_texts[index], false, &device->programs[index], &built,
+                        err));
+    return make_kernel(device, built, kernel, object, err);
+}
+
+ort_status ort_cl_generated_kernel(ort_cl_device *device, ort_cl_program *program,
+                                   const char *kernel, cl_kernel *object, ort_error *err)
+{
+    cl_program built = NULL;
+    ORT_TRY(get_program(device, &program->text, true, &program->built, &built, err));
+    return make_kernel(device, built, kernel, object, err);
+}
+
+/* ---- those that plans write */
+
+static ort_cl_program *find_generated(const ort_cl_device *d, const char *source)
+{
+    for (size_t i = 0; i < d->generated.count; i++)
+        if (!strcmp(d->generated.data[i]->text.source, source))
+            return d->generated.data[i];
+    return NULL;
+}
+
+static ort_cl_program *add_generated(ort_cl_device *d, const char *source)
+{
+    size_t bytes = strlen(source) + 1;
+    ort_cl_program *p = calloc(1, sizeof *p + bytes);
+    if (!p)
+        return NULL;
+    p->text = (ort_cl_text){"chains", memcpy(p + 1, source, bytes)};
+    if (ort_vec_push(&d->generated, p))
+        return p;
+    free(p);
+    return NULL;
+}
+
+ort_status ort_cl_generated(ort_cl_device *d, const char *source, ort_cl_program **program,
+                            ort_error *err)
+{
+    pthread_mutex_lock(&d->lock);
+    *program = find_generated(d, source);
+    if (!*program)
+        *program = add_generated(d, source);
+    pthread_mutex_unlock(&d->lock);
+    return *program ? ORT_OK : ort_error_memory(err, strlen(source));
+}
+
+void ort_cl_programs_release(ort_cl_device *d)
+{
+    for (int i = 0; i < ORT_CL_PROGRAMS; i++)
+        if (d->programs[i])
+            d->api.clReleaseProgram(d->programs[i]);
+    for (size_t i = 0; i < d->generated.count; i++) {
+        if (d->generated.data[i]->built)
+            d->api.clReleaseProgram(d->generated.data[i]->built);
+        free(d->generated.data[i]);
+    }
+    ort_vec_release(&d->generated);
 }

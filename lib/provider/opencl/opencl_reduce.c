@@ -36,6 +36,7 @@ static unsigned reduced(const ort_cl_step *s, int rank)
 static ort_status emit_reduce(ort_cl_step *s, ort_error *err)
 {
     const ort_type *x = &ort_cl_in(s, 0)->type;
+    ORT_TRY(ort_cl_known(s, 1, err));
     unsigned bits = reduced(s, x->rank);
     int64_t stride[ORT_CL_AXES], kept = 1, count = 1;
     ort_cl_walk outer = {{1, 1, 1, 1, 1, 1}, {0}, {0}}, inner = outer;

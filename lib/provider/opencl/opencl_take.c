@@ -1,6 +1,6 @@
 /* opencl_take.c - results whose elements are looked up by tables, one for each axis: Pad, Gather of
- * constant indices, Resize. The tables are made with the plan: kernels ask nothing about borders.
- * Also Where and Cast, which read other types than float.
+ * constant indices, Resize, Tile. The tables are made with the plan: kernels ask nothing about
+ * borders.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +111,8 @@ static ort_status emit_pad(ort_cl_step *s, ort_error *err)
     int64_t stride[ORT_CL_AXES], start[ORT_CL_AXES];
     float fill = ort_node_float(s->node, "value", 0);
     look_up l;
+    for (int i = 1; i < 4; i++)
+        ORT_TRY(ort_cl_known(s, i, err));
     if (value && ort_tensor_count(value->value))
         ort_tensor_to_f32(value->value, 0, 1, &fill);
     if (!new_tables(s, y, &l))
@@ -126,16 +128,9 @@ static ort_status emit_pad(ort_cl_step *s, ort_error *err)
     return ORT_OK;
 }
 
-/* ---- Gather: of constant indices, since nothing on the device tells that one is out of range */
+/* ---- Gather of constant indices (others: opencl_tokens.c) */
 
-static bool claim_gather(const ort_graph *graph, const ort_node *node, const char **why)
-{
-    *why = "indices that aren't constants have no kernel";
-    return ort_cl_is_given(graph, node, 1) && ort_cl_rank(graph, node, 0) > 0 &&
-           ort_cl_rank(graph, node, 1) <= 1;
-}
-
-static ort_status emit_gather(ort_cl_step *s, ort_error *err)
+ort_status ort_cl_gather_table(ort_cl_step *s, ort_error *err)
 {
     const ort_type *x = &ort_cl_in(s, 0)->type, *y = &ort_cl_out(s, 0)->type;
     const ort_tensor *indices = ort_cl_in(s, 1)->value;
@@ -292,6 +287,8 @@ static ort_status emit_resize(ort_cl_step *s, ort_error *err)
     ort_resample r = {0};
     ort_arena memory = {0};
     bool ok = true;
+    for (int i = s->node->opset < 11 ? 1 : 2; i < 4; i++)
+        ORT_TRY(ort_cl_known(s, i, err));
     if (!strcmp(mode, "nearest"))
         return resize_nearest(s);
     for (int d = 0; d < ort_cl_out(s, 0)->type.rank && ok; d++) {
@@ -307,66 +304,32 @@ static ort_status emit_resize(ort_cl_step *s, ort_error *err)
     return ok ? ORT_OK : ort_error_memory(err, sizeof r);
 }
 
-/* ---- Where, Cast */
+/* ---- Tile */
 
-static bool claim_where(const ort_graph *graph, const ort_node *node, const char **why)
+static ort_status emit_tile(ort_cl_step *s, ort_error *err)
 {
-    *why = "the element type isn't float";
-    return ort_cl_type(graph, node, 1) == ORT_DTYPE_FLOAT;
-}
-
-static ort_status emit_where(ort_cl_step *s, ort_error *err)
-{
-    const ort_fact *y = ort_cl_out(s, 0);
-    const ort_cl_walk w = ort_cl_walk_of(&y->type);
-    int64_t stride[3][ORT_CL_AXES];
-    const int64_t grid[3] = {ort_cl_items(s, ort_cl_count(y)), 1, 1};
-    for (int i = 0; i < 3; i++)
-        ort_cl_spread(&ort_cl_in(s, i)->type, ORT_CL_AXES, stride[i]);
-    ort_cl_launch_grid(s, "take", "where", grid, NULL, "bbbbvvvvi", ort_cl_read(s, 0),
-                       ort_cl_read(s, 1), ort_cl_read(s, 2), ort_cl_write(s, 0), w.n, stride[0],
-                       stride[1], stride[2], ort_cl_count(y));
+    const ort_type *x = &ort_cl_in(s, 0)->type, *y = &ort_cl_out(s, 0)->type;
+    int64_t stride[ORT_CL_AXES];
+    look_up l;
+    if (!new_tables(s, y, &l))
+        return s->plan->status;
+    strides_of(x, stride);
+    for (int d = 0; d < y->rank; d++)
+        for (int64_t i = 0; i < y->dim[d].size; i++)
+            l.axis[d][i] = i % x->dim[d].size * stride[d];
+    take(s, &l, 0);
     return ORT_OK;
 }
 
-static const char *const casts[4][4] = { /* from, to: float, int32, int64, bool */
-    {NULL, "float_int", "float_long", "float_bool"},
-    {"int_float", NULL, "int_long", "int_bool"},
-    {"long_float", "long_int", NULL, "long_bool"},
-    {"bool_float", "bool_int", "bool_long", NULL},
-};
-
-static int cast_type(ort_dtype dtype)
+static bool claim_tile(const ort_graph *graph, const ort_node *node, const char **why)
 {
-    return dtype == ORT_DTYPE_FLOAT   ? 0
-           : dtype == ORT_DTYPE_INT32 ? 1
-           : dtype == ORT_DTYPE_INT64 ? 2
-           : dtype == ORT_DTYPE_BOOL  ? 3
-                                      : -1;
-}
-
-static bool claim_cast(const ort_graph *graph, const ort_node *node, const char **why)
-{
-    int from = cast_type(ort_cl_type(graph, node, 0));
-    int to = cast_type(graph->values.data[node->outputs[0]]->fact.type.dtype);
-    *why = "these types have no kernel";
-    return from >= 0 && to >= 0 && from != to;
-}
-
-static ort_status emit_cast(ort_cl_step *s, ort_error *err)
-{
-    const ort_fact *x = ort_cl_in(s, 0), *y = ort_cl_out(s, 0);
-    const int64_t grid[3] = {ort_cl_items(s, ort_cl_count(y)), 1, 1};
-    ort_cl_launch_grid(s, "take", casts[cast_type(x->type.dtype)][cast_type(y->type.dtype)], grid,
-                       NULL, "bbi", ort_cl_read(s, 0), ort_cl_write(s, 0), ort_cl_count(y));
-    return ORT_OK;
+    *why = "this form has no kernel";
+    return node->opset >= 6 && ort_cl_rank(graph, node, 0) > 0;
 }
 
 const ort_cl_row ort_cl_take_rows[] = {
     {ONNX, "Pad", claim_pad, emit_pad, NULL},
-    {ONNX, "Gather", claim_gather, emit_gather, NULL},
     {ONNX, "Resize", claim_resize, emit_resize, NULL},
-    {ONNX, "Where", claim_where, emit_where, NULL, .typed = true},
-    {ONNX, "Cast", claim_cast, emit_cast, NULL, .typed = true},
+    {ONNX, "Tile", claim_tile, emit_tile, NULL},
     {0},
 };

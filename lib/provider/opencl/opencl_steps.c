@@ -1,0 +1,153 @@
+/* opencl_steps.c - from the steps of a request to a plan: launches in order, and a place for every
+ * buffer. Buffers whose lives don't meet share memory.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "op/eval.h"
+#include "provider/opencl/opencl.h"
+
+/* ---- the steps */
+
+static ort_status add_step(ort_cl_plan *p, const ort_device_step *step, ort_error *err)
+{
+    ort_cl_step s = {p, step->node, step->op, p->device->row_of(step->op)};
+    bool taken = false;
+    assert(s.row); /* it was claimed */
+    ort_status status = ort_cl_chain_step(p, step, &taken, err);
+    if (status == ORT_OK && !taken)
+        status = s.row->emit(&s, err);
+    if (status == ORT_OK)
+        status = p->status;
+    return status != ORT_OK ? ort_node_wrap_error(step->node, err, status) : ORT_OK;
+}
+
+static ort_status add_copy(ort_cl_plan *p, bool in, ort_id id, ort_error *err)
+{
+    const ort_cl_copy copy = {in ? ort_cl_write_value(p, id) : ort_cl_read_value(p, id),
+                              ort_cl_bytes(&p->request->facts[id])};
+    if (p->status != ORT_OK)
+        return p->status;
+    return (in ? ort_vec_push(&p->in, copy) : ort_vec_push(&p->out, copy))
+               ? ORT_OK
+               : ort_error_memory(err, sizeof copy);
+}
+
+static ort_status add_part(ort_cl_plan *p, const ort_device_part *part, ort_error *err)
+{
+    for (int i = 0; i < part->in_count; i++)
+        ORT_TRY(add_copy(p, true, part->in[i].id, err));
+    for (int i = 0; i < part->count; i++)
+        ORT_TRY(add_step(p, &p->request->steps[part->first + i], err));
+    ORT_TRY(ort_cl_chain_end(p, err));
+    for (int i = 0; i < part->out_count; i++)
+        ORT_TRY(add_copy(p, false, part->out[i].id, err));
+    int end = (int)p->launches.count;
+    return ort_vec_push(&p->ends, end) ? ORT_OK : ort_error_memory(err, sizeof end);
+}
+
+/* ---- places: the largest first, each at the lowest offset that is free while it lives */
+
+static int by_size(const void *a, const void *b)
+{
+    const ort_cl_buffer *x = *(ort_cl_buffer *const *)a, *y = *(ort_cl_buffer *const *)b;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : x < y ? -1 : x > y;
+}
+
+static size_t find_gap(ort_cl_buffer *const *placed, int count, const ort_cl_buffer *b)
+{
+    size_t at = 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int i = 0; i < count; i++) {
+            const ort_cl_buffer *o = placed[i];
+            if (o->last < b->first || o->first > b->last || o->offset >= at + b->bytes ||
+                o->offset + o->bytes <= at)
+                continue;
+            at = o->offset + o->bytes;
+            moved = true;
+        }
+    }
+    return at;
+}
+
+static ort_status place(ort_cl_plan *p, ort_error *err)
+{
+    ort_cl_buffer **order = malloc((p->buffers.count + 1) * sizeof *order);
+    int count = 0;
+    if (!order)
+        return ort_error_memory(err, p->buffers.count * sizeof *order);
+    for (size_t i = 0; i < p->buffers.count; i++) {
+        p->buffers.data[i].bytes = ort_round_up(p->buffers.data[i].bytes, p->device->alignment);
+        if (!p->buffers.data[i].memory)
+            order[count++] = &p->buffers.data[i];
+    }
+    qsort(order, (size_t)count, sizeof *order, by_size);
+    for (int i = 0; i < count; i++) {
+        order[i]->offset = find_gap(order, i, order[i]);
+        if (order[i]->offset + order[i]->bytes > p->memory_bytes)
+            p->memory_bytes = order[i]->offset + order[i]->bytes;
+    }
+    free(order);
+    if (p->memory_bytes > p->device->most_bytes)
+        return ort_error_set(err, ORT_ERROR_MEMORY, "the values of this plan take %zu bytes; a "
+                             "buffer of %s has %zu", p->memory_bytes, p->device->name,
+                             p->device->most_bytes);
+    return ORT_OK;
+}
+
+static ort_status make(ort_cl_plan *p, ort_error *err)
+{
+    size_t values = p->request->graph->values.count;
+    p->buffer_of = malloc((values + 1) * sizeof *p->buffer_of);
+    if (!p->buffer_of)
+        return ort_error_memory(err, values * sizeof *p->buffer_of);
+    for (size_t i = 0; i < values; i++)
+        p->buffer_of[i] = -1;
+    ORT_TRY(ort_cl_chains_new(p, err));
+    for (int i = 0; i < p->request->part_count; i++)
+        ORT_TRY(add_part(p, &p->request->parts[i], err));
+    ORT_TRY(ort_cl_chains_finish(p, err));
+    return place(p, err);
+}
+
+ort_status ort_cl_plan_new(void *device, const ort_device_request *request, void **plan,
+                           ort_error *err)
+{
+    ort_cl_plan *p = calloc(1, sizeof *p);
+    if (!p)
+        return ort_error_memory(err, sizeof *p);
+    p->device = device;
+    p->request = request;
+    p->error = err;
+    p->fault = -1;
+    ort_status status = make(p, err);
+    free(p->buffer_of);
+    p->buffer_of = NULL;
+    p->request = NULL;
+    p->error = NULL;
+    if (status != ORT_OK)
+        ort_cl_plan_free(p);
+    else
+        *plan = p;
+    return status;
+}
+
+void ort_cl_plan_free(void *plan)
+{
+    ort_cl_plan *p = plan;
+    for (size_t i = 0; i < p->buffers.count; i++)
+        if (p->buffers.data[i].owned)
+            p->device->api.clReleaseMemObject(p->buffers.data[i].memory);
+    ort_vec_release(&p->buffers);
+    ort_vec_release(&p->launches);
+    ort_vec_release(&p->ends);
+    ort_vec_release(&p->in);
+    ort_vec_release(&p->out);
+    ort_vec_release(&p->checks);
+    ort_cl_chains_free(p);
+    free(p);
+}
