@@ -33,6 +33,7 @@ static inline __attribute__((always_inline)) void bytes_words(const char *p, int
 }
 
 #include "kernel/blocked_bytes_depthwise.inc"
+#include "kernel/avx2/bytes_window.inc"
 
 /* ---- 3x3 windows: words of two int16 leave room for transformed ones */
 
@@ -158,10 +159,12 @@ void ort_bytes_plug_avx2(ort_bytes_kernels *table)
                                  .vector = VF_LANES,
                                  .conv = bytes_conv,
                                  .depthwise = depthwise,
-                                 .depthwise_words = depthwise_words,
-                                 .pack_depthwise = pack_depthwise,
+                                 .depthwise_words = all_depthwise_words,
+                                 .pack_depthwise = pack_all_depthwise,
                                  .arranged_bytes = arranged_bytes,
                                  .arrange = arrange,
+                                 .takes_window = takes_window,
+                                 .window = window,
                                  .tiles_in = tiles_in,
                                  .tiles_out = tiles_out,
                                  .gather4 = gather4,

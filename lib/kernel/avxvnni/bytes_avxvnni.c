@@ -52,6 +52,7 @@ void ort_bytes_plug_avxvnni(ort_bytes_kernels *table)
     table->pack_depthwise = pack_depthwise;
     table->arranged_bytes = arranged_bytes;
     table->arrange = arrange;
+    table->takes_window = NULL; /* whose words are AVX2's */
     table->floats = bytes_floats;
     table->tiles_in = NULL; /* four bytes in a word are faster than transformed int16 */
     table->tiles_out = NULL;

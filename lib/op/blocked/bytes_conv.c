@@ -19,7 +19,8 @@
  *
  * Weights without their zero point that no int8 holds are a sum of two that fit. The second, their
  * rest, is zero for all but a few weights of a file: only the runs of words, and the blocks of a
- * depthwise filter, in which some weight has one are multiplied again.
+ * depthwise filter, in which some weight has one are multiplied again. Words of two int16 hold the
+ * sum itself.
  *
  * What the zero point of the input contributes to a sum is the same for every pixel, since padding
  * holds it: minus the zero point times the sum of the filter, a part of the bias.

@@ -32,6 +32,7 @@ typedef struct bytes_state {
     const float *scale;                       /* likewise */
     const int32_t *rested; /* which runs, or depthwise blocks, have rests; NULL: none */
     bytes_rests rests;     /* the runs as lists */
+    bool summed;           /* instead, weights of int16 are sums of both */
     int x_zero, y_zero;
     ort_bytes_winograd *winograd;             /* or NULL */
     bool floats;                              /* bias and scale are made in the run */

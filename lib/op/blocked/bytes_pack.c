@@ -132,13 +132,23 @@ static void fill_panel(const bytes_state *s, const int32_t *filters, int64_t map
     }
 }
 
+/* Words of two int16 take the rests in: what is `rest` in the same order is added. */
+static void add_rest(const int32_t *rest, int64_t count, int32_t *words)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t low = (uint32_t)words[i] + (uint32_t)rest[i];
+        uint32_t high = ((uint32_t)words[i] >> 16) + ((uint32_t)rest[i] >> 16);
+        words[i] = (int32_t)((low & 0xffff) | high << 16);
+    }
+}
+
 /* Filters of group g: words, and sums of whole blocks. */
 static void pack_group(const bytes_state *s, const ort_tensor *w, const ort_zeros *zeros, int64_t g,
                        int8_t *space, int32_t *out, int32_t *sums)
 {
     const int64_t group_maps = s->maps / s->group, count = s->channels * taps_of(s);
     const int64_t lanes = s->k->vector, padded = s->group_blocks * ORT_BYTES_BLOCK;
-    int8_t *rest = s->rested ? space + ort_round_up((size_t)count, 64) : NULL;
+    int8_t *rest = s->rested || s->summed ? space + ort_round_up((size_t)count, 64) : NULL;
     int32_t *filters = (int32_t *)(void *)(space + 2 * ort_round_up((size_t)count, 64));
     memset(sums, 0, (size_t)padded * sizeof *sums);
     for (int64_t first = 0; first < padded; first += 2 * lanes) {
@@ -148,7 +158,12 @@ static void pack_group(const bytes_state *s, const ort_tensor *w, const ort_zero
             int64_t map = g * group_maps + first + i;
             const int8_t *filter = take_filter(w, map, ort_zero_at(zeros, map), count, space, rest,
                                                sums + first + i);
-            order_filter(s, filter, rest, filters + i * s->panel_words);
+            order_filter(s, filter, s->rested ? rest : NULL, filters + i * s->panel_words);
+            if (s->summed) {
+                order_filter(s, rest, NULL, filters + FILTERS_MOST * s->panel_words);
+                add_rest(filters + FILTERS_MOST * s->panel_words, s->panel_words,
+                         filters + i * s->panel_words);
+            }
         }
         fill_panel(s, filters, maps, width, out);
         out += s->panel_words * width;
@@ -160,6 +175,7 @@ static void pack_depthwise(const bytes_state *s, const ort_tensor *w, const ort_
 {
     const int64_t taps = taps_of(s);
     int8_t *filters = space + taps, *rests = filters + taps * ORT_BYTES_BLOCK;
+    int32_t *again = (int32_t *)(void *)(space + 2 * ort_round_up((size_t)taps, 64) * FILTERS_MOST);
     for (int64_t b = 0; b < s->group_blocks; b++, out += s->panel_words, sums += ORT_BYTES_BLOCK) {
         memset(filters, 0, (size_t)(2 * taps * ORT_BYTES_BLOCK));
         memset(sums, 0, ORT_BYTES_BLOCK * sizeof *sums);
@@ -167,11 +183,16 @@ static void pack_depthwise(const bytes_state *s, const ort_tensor *w, const ort_
             int64_t map = b * ORT_BYTES_BLOCK + i;
             memcpy(filters + i * taps,
                    take_filter(w, map, ort_zero_at(zeros, map), taps, space,
-                               s->rested ? rests + i * taps : NULL, sums + i), (size_t)taps);
+                               s->rested || s->summed ? rests + i * taps : NULL, sums + i),
+                   (size_t)taps);
         }
         s->k->pack_depthwise(filters, s->kernel, out);
         if (s->rested)
             s->k->pack_depthwise(rests, s->kernel, out + s->panel_words / 2);
+        if (s->summed) {
+            s->k->pack_depthwise(rests, s->kernel, again);
+            add_rest(again, s->panel_words, out);
+        }
     }
 }
 
@@ -219,7 +240,8 @@ static void mark_rests(const bytes_state *s, const ort_tensor *w, const ort_zero
     }
 }
 
-/* s->rested, NULL when nothing is marked, and the runs of it as lists. */
+/* s->rested, NULL when nothing is marked, and the runs of it as lists. Tiers that multiply int16
+ * need none: they hold any weight. */
 static ort_status list_rests(ort_prep *p, bytes_state *s, const int32_t *marks, ort_error *err)
 {
     const int64_t all = rested_count(s);
@@ -235,6 +257,11 @@ static ort_status list_rests(ort_prep *p, bytes_state *s, const int32_t *marks, 
         s->rests.count[part] = runs - s->rests.run[part];
     }
     s->rested = s->rests.count[0] + s->rests.count[1] ? marks : NULL;
+    s->summed = s->rested && s->k->wide > 1;
+    if (s->summed) {
+        s->rested = NULL;
+        s->rests = (bytes_rests){0};
+    }
     return ORT_OK;
 }
 
@@ -272,7 +299,8 @@ ort_status ort_bytes_pack_filters(ort_prep *p, const bytes_state *s, const ort_t
                                   int32_t *out, int32_t *sums, ort_error *err)
 {
     const size_t filter = ort_round_up((size_t)(s->channels * taps_of(s)), 64);
-    const size_t bytes = (2 * filter + (size_t)s->panel_words * sizeof *out) * FILTERS_MOST;
+    const size_t bytes = 2 * filter * FILTERS_MOST +
+                         (size_t)s->panel_words * sizeof *out * (FILTERS_MOST + 1);
     ort_zeros zeros = ort_zeros_of(ort_prep_constant(p, W_ZERO));
     ort_arena arena = {0};
     int8_t *space = ort_arena_alloc(&arena, bytes);

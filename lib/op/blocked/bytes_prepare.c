@@ -83,7 +83,7 @@ static ort_status choose_winograd(ort_prep *p, bytes_state *s, ort_error *err)
 {
     ort_bytes_winograd of = {.channels = s->channels, .maps = s->maps, .x_zero = s->x_zero,
                              .y_zero = s->y_zero};
-    if (s->floats || s->rested || s->plain || s->group > 1 || s->kernel[0] != 3 ||
+    if (s->floats || s->rested || s->summed || s->plain || s->group > 1 || s->kernel[0] != 3 ||
         s->kernel[1] != 3 || !ort_bytes_winograd_pays(p, &of, &s->spec))
         return ORT_OK;
     s->winograd = ort_arena_alloc(p->arena, sizeof of);
