@@ -233,7 +233,7 @@ static ort_status bytes_shape(ort_shaping *sh, ort_error *err)
         return ORT_OK;
     if (!s->depthwise) /* whose weights lie by rows of the window */
         ort_blocked_turn_column(&p->w);
-    p->cut.vectors = s->group_blocks * ORT_BYTES_BLOCK / s->k->vector;
+    p->cut.vectors = vectors_of(s);
     if (s->depthwise)
         plan_depthwise(p, s);
     else
@@ -425,7 +425,8 @@ static void task_product(void *arg, size_t task, int thread)
                 give_floats(j, &c.out, at, c.vectors * lanes, image, oy * p->w.out[1]);
             }
         }
-        const int64_t made = ort_min_i64(v + 2, vectors) * lanes / ORT_BYTES_BLOCK;
+        const int64_t made = v + 2 < vectors ? (v + 2) * lanes / ORT_BYTES_BLOCK
+                                             : blocks_of(vectors * lanes);
         finish(j, image * p->out.blocks + (place + vector * lanes) / ORT_BYTES_BLOCK + done,
                made - done, first, rows);
         done = made;

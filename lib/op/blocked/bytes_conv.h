@@ -59,6 +59,13 @@ static inline int64_t lanes_of(const bytes_state *s)
     return (s->depthwise ? 1 : s->group) * s->group_blocks * ORT_BYTES_BLOCK;
 }
 
+/* Vectors of a group's outputs. A last block of which one has no map is half: what lies there is
+ * anything, and multiplied by zero. */
+static inline int64_t vectors_of(const bytes_state *s)
+{
+    return ort_blocked_count(s->depthwise ? s->maps : s->maps / s->group, s->k->vector);
+}
+
 /* Where a map's number is among them. */
 static inline int64_t lane_of(const bytes_state *s, int64_t map)
 {

@@ -147,10 +147,10 @@ static void pack_group(const bytes_state *s, const ort_tensor *w, const ort_zero
                        int8_t *space, int32_t *out, int32_t *sums)
 {
     const int64_t group_maps = s->maps / s->group, count = s->channels * taps_of(s);
-    const int64_t lanes = s->k->vector, padded = s->group_blocks * ORT_BYTES_BLOCK;
+    const int64_t lanes = s->k->vector, padded = vectors_of(s) * lanes;
     int8_t *rest = s->rested || s->summed ? space + ort_round_up((size_t)count, 64) : NULL;
     int32_t *filters = (int32_t *)(void *)(space + 2 * ort_round_up((size_t)count, 64));
-    memset(sums, 0, (size_t)padded * sizeof *sums);
+    memset(sums, 0, (size_t)(s->group_blocks * ORT_BYTES_BLOCK) * sizeof *sums);
     for (int64_t first = 0; first < padded; first += 2 * lanes) {
         int64_t width = ort_min_i64(2 * lanes, padded - first);
         int64_t maps = ort_max_i64(0, ort_min_i64(width, group_maps - first));
