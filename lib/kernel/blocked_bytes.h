@@ -26,6 +26,7 @@ typedef struct ort_bytes_out {
     const int32_t *bias; /* per output channel from the first vector on */
     const float *scale;  /* likewise */
     int32_t zero;        /* 0..255 */
+    bool bounded;        /* every sum that may come has a product with its scale that int32 holds */
     int64_t count;       /* pixels */
     int32_t *sums;       /* the sums with their bias instead, elements where y has bytes; y is then
                             only counted from. NULL: codes */
@@ -43,17 +44,19 @@ typedef struct ort_bytes_conv {
     ort_bytes_runs part[2];  /* the second may have no runs */
     const int32_t *w;        /* panel 0 */
     int64_t first_vector, vectors; /* first_vector is even */
+    const int32_t *next;     /* weights that are multiplied after this, brought near meanwhile; */
+    int64_t next_bytes;      /* none: 0 */
     ort_bytes_out out;
 } ort_bytes_conv;
 
-/* Products on tiles: of a copy of the input in which the channels of a pixel are neighbours, and so
- * are the pixels that neighbouring outputs begin with, of all rows: of `pitch` that follow each
- * other a row takes `width`. Steps multiply `words` neighbouring words each; together they are all
- * words of a panel. */
+/* Products on tiles: of a copy of the input in which the words of a step are neighbours, 16 outputs
+ * begin with pixels that lie evenly apart, and so do such tiles, of all rows: of `pitch` pixels
+ * that follow each other a row takes `width`. Steps multiply `words` neighbouring words each;
+ * together they are all words of a panel. */
 typedef struct ort_bytes_tiled {
     const char *x;         /* under the first output pixel; ORT_BYTES_TILED pixels behind the last
                               may be read, for nothing */
-    int64_t step;          /* bytes from one output pixel to the next */
+    int64_t step, tile;    /* bytes from one output pixel to the next, from one tile to the next */
     const int64_t *offset; /* of each step, bytes */
     int64_t steps;
     int words;             /* 16 at most */
@@ -87,7 +90,7 @@ typedef struct ort_bytes_window {
     int64_t kernel[2], stride[2];
     const int32_t *w;       /* by pack_depthwise, one term */
     int64_t rows;           /* of the output, one behind the other; out.count: of a row */
-    ort_bytes_out out;      /* codes */
+    ort_bytes_out out;      /* codes, bounded */
 } ort_bytes_window;
 
 /* Neighbouring tiles of 2x2 outputs in a row, of one block, for a 3x3 window of stride 1
@@ -111,10 +114,11 @@ typedef struct ort_bytes_kernels {
     void (*conv)(const ort_bytes_conv *conv);
     void (*depthwise)(const ort_bytes_band *band);
     /* What is faster than `conv` where there are many channels and pixels, else NULL; and pixels
-     * for it: out[pixel * out_step + 16 b + i] = x[b * x_block + pixel * x_step + i], i < 16. */
+     * for it: out[pixel * out_step + b / 4 * out_next + b % 4 * 16 + i] =
+     * x[b * x_block + pixel * x_step + i], i < 16. */
     void (*tiled)(const ort_bytes_tiled *conv);
     void (*side_by_side)(const uint8_t *x, int64_t x_block, int64_t x_step, int64_t blocks,
-                         int64_t count, char *out, int64_t out_step);
+                         int64_t count, char *out, int64_t out_step, int64_t out_next);
     /* Words of a band's weights, and these of 16 filters [16][kernel[0] * kernel[1]]. */
     int64_t (*depthwise_words)(const int64_t *kernel);
     void (*pack_depthwise)(const int8_t *w, const int64_t *kernel, int32_t *out);

@@ -14,76 +14,112 @@
 #include "kernel/vnni/bytes_store.h"
 
 #define HIGH 1024.0f /* beyond every code, whatever the zero point */
+enum {
+    PIECE = 4,               /* pixels whose codes are made at a time */
+    NEAR_BYTES = 24 << 10,   /* of pixels that stay in the nearest cache, beside a panel */
+    NEAR_PIXELS = 2 * ORT_BYTES_TILED,
+};
 
-/* Sums of two blocks of channels, of neighbouring pixels each. */
+typedef struct piece { /* neighbours in a row */
+    int from, count;
+    int64_t to;
+} piece;
+
+/* Sums of two vectors of channels, of up to 32 pixels each, that wait for becoming codes. */
 typedef struct sums_block {
     int32_t sum[2][ORT_BYTES_TILED * ORT_BYTES_BLOCK] __attribute__((aligned(64)));
-    int64_t first, vector; /* pixel, of those of all rows; vector of channels */
-    int count, vectors;    /* 0 pixels: nothing */
+    piece piece[ORT_BYTES_TILED];
+    int pieces, given, quota; /* the quota: with each step */
+    int64_t vector;
+    int vectors;
 } sums_block;
 
-static inline vi code_of(const int32_t *sum, vf scale)
+static inline vi code_of(const int32_t *sum, vi bias, vf scale, bool bounded)
 {
-    return bytes_round(vf_min(vf_set1(HIGH), vf_mul(vf_from_vi(vi_load(sum)), scale)));
+    const vf v = vf_mul(vf_from_vi(vi_add(vi_load(sum), bias)), scale);
+    return bytes_round(bounded ? v : vf_min(vf_set1(HIGH), v));
 }
 
-static inline void give_codes(const int32_t *sum, int64_t count, vf scale, int zero, uint8_t *y)
+static inline void give_codes(const int32_t *sum, int count, vi bias, vf scale, bool bounded,
+                              int zero, uint8_t *y)
 {
-    for (; count >= 4; count -= 4, sum += 4 * ORT_BYTES_BLOCK, y += 4 * ORT_BYTES_BLOCK)
-        bytes_store4(y, code_of(sum, scale), code_of(sum + ORT_BYTES_BLOCK, scale),
-                     code_of(sum + 2 * ORT_BYTES_BLOCK, scale),
-                     code_of(sum + 3 * ORT_BYTES_BLOCK, scale), zero);
-    for (; count > 0; count--, sum += ORT_BYTES_BLOCK, y += ORT_BYTES_BLOCK)
-        bytes_store(y, code_of(sum, scale), zero);
+    if (count == PIECE)
+        bytes_store4(y, code_of(sum, bias, scale, bounded),
+                     code_of(sum + ORT_BYTES_BLOCK, bias, scale, bounded),
+                     code_of(sum + 2 * ORT_BYTES_BLOCK, bias, scale, bounded),
+                     code_of(sum + 3 * ORT_BYTES_BLOCK, bias, scale, bounded), zero);
+    for (; count % PIECE > 0; count--, sum += ORT_BYTES_BLOCK, y += ORT_BYTES_BLOCK)
+        bytes_store(y, code_of(sum, bias, scale, bounded), zero);
 }
 
-static inline void give_sums(const int32_t *sum, int64_t count, int32_t *to)
+static inline void give_sums(const int32_t *sum, int count, vi bias, int32_t *to)
 {
-    for (int64_t i = 0; i < count; i++)
-        vi_store(to + i * ORT_BYTES_BLOCK, vi_load(sum + i * ORT_BYTES_BLOCK));
+    for (int i = 0; i < count; i++)
+        vi_store(to + i * ORT_BYTES_BLOCK, vi_add(vi_load(sum + i * ORT_BYTES_BLOCK), bias));
 }
 
-/* Of the pixels of a block, those of the rows' width. */
-static inline void give_vector(const ort_bytes_tiled *k, const sums_block *b, int v)
+static void give_piece(const ort_bytes_out *o, const sums_block *s, const piece *p)
 {
-    const ort_bytes_out *o = &k->out;
-    const int64_t block = (b->vector + v) * o->y_block;
-    const vf scale = vf_load(o->scale + (b->vector + v) * ORT_BYTES_BLOCK);
-    int64_t row = b->first / k->pitch, at = b->first % k->pitch;
-    for (int64_t done = 0, run; done < b->count; done += run, row++, at = 0) {
-        run = k->pitch - at < b->count - done ? k->pitch - at : b->count - done;
-        const int64_t count = k->width - at < run ? k->width - at : run;
-        const int64_t to = block + (row * k->width + at) * ORT_BYTES_BLOCK;
-        const int32_t *from = b->sum[v] + done * ORT_BYTES_BLOCK;
+    for (int v = 0; v < s->vectors; v++) {
+        const int64_t to = (s->vector + v) * o->y_block + p->to;
+        const int32_t *from = s->sum[v] + p->from * ORT_BYTES_BLOCK;
+        const vf scale = vf_load(o->scale + (s->vector + v) * ORT_BYTES_BLOCK);
+        const vi bias = vi_load(o->bias + (s->vector + v) * ORT_BYTES_BLOCK);
         if (o->sums)
-            give_sums(from, count, o->sums + to);
+            give_sums(from, p->count, bias, o->sums + to);
+        else if (o->bounded)
+            give_codes(from, p->count, bias, scale, true, o->zero, o->y + to);
         else
-            give_codes(from, count, scale, o->zero, o->y + to);
+            give_codes(from, p->count, bias, scale, false, o->zero, o->y + to);
     }
 }
 
-static inline void give(const ort_bytes_tiled *k, const sums_block *b)
+static inline void give(const ort_bytes_out *o, sums_block *s, int count)
 {
-    for (int v = 0; v < b->vectors && b->count > 0; v++)
-        give_vector(k, b, v);
+    const int end = s->pieces - s->given < count ? s->pieces : s->given + count;
+    for (; s->given < end; s->given++)
+        give_piece(o, s, &s->piece[s->given]);
 }
 
-/* Products of up to 32 pixels by one or two vectors; what was pending is given meanwhile. */
-static inline __attribute__((always_inline)) void tile_block(const ort_bytes_tiled *k,
-                                                             const char *b, sums_block *s,
-                                                             const sums_block *next, bool lower,
-                                                             bool right)
+/* Of `count` pixels from `first` on, those of the rows' width. */
+static void list_pieces(const ort_bytes_tiled *k, int64_t first, int count, sums_block *s)
 {
-    const char *x = k->x + next->first * k->step;
-    const int64_t below = TILE_ROWS_MOST * k->step, b_row = right ? 128 : 64;
-    const int32_t *bias = k->out.bias + next->vector * ORT_BYTES_BLOCK;
-    TILE_LOAD(0, bias, 0);
+    int64_t row = first / k->pitch, at = first % k->pitch;
+    s->pieces = s->given = 0;
+    for (int done = 0; done < count;) {
+        const int64_t left = k->width - at;
+        int run = count - done < PIECE ? count - done : PIECE;
+        if (left > 0) {
+            run = left < run ? (int)left : run;
+            s->piece[s->pieces++] = (piece){done, run, (row * k->width + at) * ORT_BYTES_BLOCK};
+        } else {
+            run = k->pitch - at < count - done ? (int)(k->pitch - at) : count - done;
+        }
+        done += run;
+        at += run;
+        if (at == k->pitch) {
+            at = 0;
+            row++;
+        }
+    }
+}
+
+/* Products of up to 32 pixels from `first` on by one or two vectors; what waits is given
+ * meanwhile. */
+static inline __attribute__((always_inline)) void multiply(const ort_bytes_tiled *k, int64_t first,
+                                                           int64_t vector, sums_block *s,
+                                                           bool lower, bool right)
+{
+    const char *x = k->x + first / TILE_ROWS_MOST * k->tile;
+    const char *b = (const char *)(k->w + vector * k->steps * k->words * VF_LANES);
+    const int64_t below = k->tile, b_row = right ? 128 : 64;
+    TILE_ZERO(0);
     if (right)
-        TILE_LOAD(1, bias + ORT_BYTES_BLOCK, 0);
+        TILE_ZERO(1);
     if (lower)
-        TILE_LOAD(2, bias, 0);
+        TILE_ZERO(2);
     if (lower && right)
-        TILE_LOAD(3, bias + ORT_BYTES_BLOCK, 0);
+        TILE_ZERO(3);
     for (int64_t i = 0; i < k->steps; i++, b += k->words * b_row) {
         const char *a = x + k->offset[i];
         TILE_LOAD(4, a, k->step);
@@ -99,8 +135,8 @@ static inline __attribute__((always_inline)) void tile_block(const ort_bytes_til
         }
         if (lower && right)
             TILE_DOT(3, 5, 7);
+        give(&k->out, s, s->quota);
     }
-    give(k, s);
     TILE_STORE(0, s->sum[0], 64);
     if (right)
         TILE_STORE(1, s->sum[1], 64);
@@ -108,39 +144,51 @@ static inline __attribute__((always_inline)) void tile_block(const ort_bytes_til
         TILE_STORE(2, s->sum[0] + TILE_ROWS_MOST * ORT_BYTES_BLOCK, 64);
     if (lower && right)
         TILE_STORE(3, s->sum[1] + TILE_ROWS_MOST * ORT_BYTES_BLOCK, 64);
-    s->first = next->first;
-    s->vector = next->vector;
-    s->count = next->count;
-    s->vectors = next->vectors;
+}
+
+static void multiply_block(const ort_bytes_tiled *k, int64_t first, int count, int64_t vector,
+                           sums_block *s)
+{
+    const bool lower = count > TILE_ROWS_MOST, right = k->vectors - vector > 1;
+    if (lower && right)
+        multiply(k, first, vector, s, true, true);
+    else if (lower)
+        multiply(k, first, vector, s, true, false);
+    else if (right)
+        multiply(k, first, vector, s, false, true);
+    else
+        multiply(k, first, vector, s, false, false);
+    list_pieces(k, first, count, s);
+    s->quota = (int)((s->pieces + k->steps - 1) / k->steps);
+    s->vector = vector;
+    s->vectors = right ? 2 : 1;
+}
+
+/* Pixels that all vectors are multiplied by before the next: as many as stay near, if those are
+ * enough for the weights, which then come from further away. */
+static int64_t pixels_at_once(const ort_bytes_tiled *k, int64_t total)
+{
+    const int64_t near = NEAR_BYTES / (k->tile / TILE_ROWS_MOST) / ORT_BYTES_TILED *
+                         ORT_BYTES_TILED;
+    return near < NEAR_PIXELS || near > total ? total : near;
 }
 
 static void tiled(const ort_bytes_tiled *k)
 {
-    const int64_t total = (k->rows - 1) * k->pitch + k->width, words = k->steps * k->words;
-    sums_block s, next;
+    const int64_t total = (k->rows - 1) * k->pitch + k->width, near = pixels_at_once(k, total);
+    sums_block s;
     assert(k->words > 0 && k->words <= TILE_WORDS && k->steps > 0 && k->pitch >= k->width);
     assert(k->out.count == k->rows * k->width && k->out.zero >= 0 && k->out.zero <= 255);
-    s.count = 0;
+    s.pieces = s.given = s.quota = 0;
     tile_begin(TILE_ROWS_MOST, TILE_ROWS_MOST, k->words);
-    for (int64_t v = 0; v < k->vectors; v += 2)
-        for (int64_t q = 0; q < total; q += ORT_BYTES_TILED) {
-            const char *b = (const char *)(k->w + v * words * VF_LANES);
-            next.first = q;
-            next.vector = v;
-            next.count = (int)(total - q < ORT_BYTES_TILED ? total - q : ORT_BYTES_TILED);
-            next.vectors = k->vectors - v < 2 ? 1 : 2;
-            const bool lower = next.count > TILE_ROWS_MOST;
-            if (lower && next.vectors > 1)
-                tile_block(k, b, &s, &next, true, true);
-            else if (lower)
-                tile_block(k, b, &s, &next, true, false);
-            else if (next.vectors > 1)
-                tile_block(k, b, &s, &next, false, true);
-            else
-                tile_block(k, b, &s, &next, false, false);
-        }
+    for (int64_t n = 0; n < total; n += near)
+        for (int64_t v = 0; v < k->vectors; v += 2)
+            for (int64_t q = n; q < total && q < n + near; q += ORT_BYTES_TILED)
+                multiply_block(k, q,
+                               (int)(total - q < ORT_BYTES_TILED ? total - q : ORT_BYTES_TILED), v,
+                               &s);
     tile_end();
-    give(k, &s);
+    give(&k->out, &s, ORT_BYTES_TILED);
 }
 
 static inline __m128i load_pixel(const uint8_t *p)
@@ -149,9 +197,9 @@ static inline __m128i load_pixel(const uint8_t *p)
 }
 
 static void side_by_side(const uint8_t *x, int64_t x_block, int64_t x_step, int64_t blocks,
-                         int64_t count, char *out, int64_t out_step)
+                         int64_t count, char *out, int64_t out_step, int64_t out_next)
 {
-    for (; blocks >= 4; blocks -= 4, x += 4 * x_block, out += 4 * ORT_BYTES_BLOCK) {
+    for (; blocks >= 4; blocks -= 4, x += 4 * x_block, out += out_next) {
         const uint8_t *from = x;
         char *to = out;
         for (int64_t i = 0; i < count; i++, from += x_step, to += out_step) {

@@ -125,7 +125,7 @@ static void plan_depthwise(bytes_plan *p, const bytes_state *s)
     p->copy_row = (w->out[1] - 1) * w->stride[1] + ort_blocked_reach(w, 1);
     p->x_row = s->k->arranged_bytes(&band);
     p->cut.rows = w->out[0];
-    p->window = !s->floats && !s->rested && s->k->takes_window &&
+    p->window = !s->floats && !s->rested && s->bounded && s->k->takes_window &&
                 s->k->takes_window(w->kernel, w->stride, w->dilation);
     while (!p->window && p->cut.rows > 1 && rows_under(w, p->cut.rows) * p->x_row > BAND_BYTES)
         p->cut.rows = (p->cut.rows + 1) / 2;
@@ -286,7 +286,7 @@ static ort_bytes_out out_of(const bytes_job *j, int64_t block, int64_t first, in
     return (ort_bytes_out){.y = j->y + (block * j->p->out.plane + pixel) * ORT_BYTES_BLOCK,
                            .y_block = j->p->out.plane * ORT_BYTES_BLOCK,
                            .bias = j->bias + first, .scale = j->scale + first,
-                           .zero = s->y_zero, .count = count};
+                           .zero = s->y_zero, .bounded = s->bounded, .count = count};
 }
 
 /* The same, for sums: in a thread's scratch, one block behind the other. */
@@ -412,6 +412,9 @@ static void task_product(void *arg, size_t task, int thread)
                             : (const char *)x + oy * p->w.stride[0] * p->x_row;
             c.w = s->w + (place + out * lanes) * s->panel_words;
             c.vectors = ort_min_i64(2, vectors - v);
+            const int64_t left = r + 1 < rows ? 0 : ort_min_i64(2, vectors - v - 2);
+            c.next = c.w + 2 * lanes * s->panel_words;
+            c.next_bytes = ort_max_i64(left, 0) * lanes * s->panel_words * 4;
             int64_t at = place + out * lanes;
             c.out = s->floats ? sums_of(j, thread, at, pixels_of_row(p, oy))
                               : out_of(j, image * p->out.blocks + at / ORT_BYTES_BLOCK, at,

@@ -30,6 +30,7 @@ typedef struct bytes_state {
     const int32_t *w;                         /* [group][panel].. */
     const int32_t *bias;                      /* for whole blocks, group by group */
     const float *scale;                       /* likewise */
+    bool bounded;                             /* no sum times its scale is beyond int32 */
     const int32_t *rested; /* which runs, or depthwise blocks, have rests; NULL: none */
     bytes_rests rests;     /* the runs as lists */
     bool summed;           /* instead, weights of int16 are sums of both */

@@ -2,6 +2,7 @@
  * the filters in the order in which products read them, and bias and scale of whole blocks, in
  * which all zero points and scales of the file are folded (bytes_conv.c says how).
  */
+#include <math.h>
 #include <string.h>
 
 #include "op/blocked/bytes_conv.h"
@@ -21,6 +22,14 @@ static ort_status fill_shift(ort_prep *p, bytes_state *s, ort_error *err)
     return ORT_OK;
 }
 
+/* Whether int32 holds every sum of a filter times its scale, with room for roundings. */
+static bool is_bounded(const bytes_state *s, int32_t bias, float scale)
+{
+    const double most = 255.0 * 255.0 * (double)(s->channels * taps_of(s));
+    const double sum = most + (bias < 0 ? -(double)bias : (double)bias);
+    return sum < INT32_MAX && sum * fabs((double)scale) < INT32_MAX / 2; /* not NaN */
+}
+
 /* Bias and scale of whole blocks: the input's zero point in the one, all three scales in the
  * other. */
 static ort_status fill_numbers(ort_prep *p, bytes_state *s, const int32_t *sums, ort_error *err)
@@ -35,12 +44,14 @@ static ort_status fill_numbers(ort_prep *p, bytes_state *s, const int32_t *sums,
     memset(scale, 0, count * sizeof *scale);
     ort_tensor_one_f32(ort_prep_constant(p, X_SCALE), &x_scale);
     ort_tensor_one_f32(ort_prep_constant(p, Y_SCALE), &y_scale);
+    s->bounded = true;
     for (int64_t m = 0; m < s->maps; m++) {
         int64_t at = lane_of(s, m);
         uint32_t from_zero = (uint32_t)sums[at] * (uint32_t)s->x_zero;
         bias[at] = (int32_t)((b ? ((const uint32_t *)b->data)[m] : 0) - from_zero);
         scale[at] = x_scale * ((const float *)w_scale->data)[ort_tensor_count(w_scale) == 1
                                                                  ? 0 : m] / y_scale;
+        s->bounded = s->bounded && is_bounded(s, bias[at], scale[at]);
     }
     s->bias = bias;
     s->scale = scale;
@@ -48,6 +59,7 @@ static ort_status fill_numbers(ort_prep *p, bytes_state *s, const int32_t *sums,
         s->winograd->w = s->w;
         s->winograd->bias = bias;
         s->winograd->scale = scale;
+        s->winograd->bounded = s->bounded;
     }
     return ORT_OK;
 }

@@ -7,7 +7,7 @@
  * once, and found by every tap and every output. Rows lie by their place under the stride, so that
  * the pixels of all output rows are one line of even steps; tiles pass over the few pixels between
  * two rows, which are nobody's. A 1x1 window copies what its strides take, and its line has no
- * gaps.
+ * gaps; where its channels fill steps, what a tile reads is one piece of memory.
  */
 #include <string.h>
 
@@ -15,6 +15,8 @@
 #include "op/blocked/bytes_tiled.h"
 
 enum {
+    TILE_PIXELS = ORT_BYTES_TILED / 2,
+    TILE_ROW = 64,            /* bytes of a tile's row that is full */
     COPY_BYTES = 512 << 10,   /* of one task: a part of the second-level cache, as its filters */
     TASK_PRODUCTS = 8000000,  /* some microseconds: worth handing to another thread */
     TASKS_WANTED = 16,
@@ -27,6 +29,7 @@ struct ort_bytes_tiling {
     ort_blocked_dims in, out;
     ort_window w;
     bool flat;          /* 1x1, nothing padded */
+    bool whole;         /* flat, and the rows of a tile follow each other */
     ort_blocked_cut cut;
     int64_t pixel, row; /* bytes of a copied pixel and row */
     int64_t pitch;      /* output pixels from one row's first to the next's */
@@ -131,7 +134,10 @@ static ort_status plan_steps(ort_bytes_tiling *p, const bytes_state *s, int64_t 
     p->offset = ort_arena_array(arena, (size_t)p->steps, sizeof *p->offset);
     if (!p->offset)
         return ort_error_memory(err, (size_t)p->steps * sizeof *p->offset);
-    for (int64_t i = 0; i < p->steps; i++) {
+    p->whole = p->flat && 4 * p->words == TILE_ROW && p->pixel == p->steps * TILE_ROW;
+    for (int64_t i = 0; i < p->steps && p->whole; i++)
+        p->offset[i] = i * TILE_PIXELS * TILE_ROW;
+    for (int64_t i = 0; i < p->steps && !p->whole; i++) {
         const int64_t tap = i / each * taps, row = tap / p->w.kernel[1] * p->w.dilation[0];
         p->offset[i] = (p->flat ? 0 : place_of(p, row)) +
                        tap % p->w.kernel[1] * p->w.dilation[1] * p->pixel + i % each * 4 * p->words;
@@ -180,7 +186,23 @@ static void copy_pixels(const tiled_job *j, const uint8_t *x, int64_t at, int64_
     else
         j->s->k->side_by_side(x + at * ORT_BYTES_BLOCK, p->in.plane * ORT_BYTES_BLOCK,
                               step * ORT_BYTES_BLOCK, blocks_of(j->s->channels), count, to,
-                              p->pixel);
+                              p->pixel, TILE_ROW);
+}
+
+/* The same as the pixels of tiles from pixel `first` of the copy on. */
+static void copy_tiles(const tiled_job *j, const uint8_t *x, int64_t at, int64_t count,
+                       int64_t step, int64_t first, char *copy)
+{
+    const ort_bytes_tiling *p = j->p;
+    for (int64_t done = 0, run; done < count; done += run) {
+        const int64_t pixel = first + done, row = pixel % TILE_PIXELS;
+        run = ort_min_i64(TILE_PIXELS - row, count - done);
+        j->s->k->side_by_side(x + (at + done * step) * ORT_BYTES_BLOCK,
+                              p->in.plane * ORT_BYTES_BLOCK, step * ORT_BYTES_BLOCK,
+                              blocks_of(j->s->channels), run,
+                              copy + (pixel - row) * p->pixel + row * TILE_ROW, TILE_ROW,
+                              TILE_PIXELS * TILE_ROW);
+    }
 }
 
 /* What a 1x1 window takes under output rows [first, first + rows); `pixels` of them. */
@@ -188,11 +210,15 @@ static void copy_flat(const tiled_job *j, const uint8_t *x, int64_t first, int64
                       int64_t pixels, char *to)
 {
     const ort_window *w = &j->p->w;
-    if (w->stride[0] == 1 && w->stride[1] == 1) {
+    const bool dense = w->stride[0] == 1 && w->stride[1] == 1;
+    if (dense && j->p->whole)
+        copy_tiles(j, x, first * w->out[1], pixels, 1, 0, to);
+    else if (dense)
         copy_pixels(j, x, first * w->out[1], pixels, 1, to);
-        return;
-    }
-    for (int64_t r = 0; r < rows; r++)
+    for (int64_t r = 0; r < rows && !dense && j->p->whole; r++)
+        copy_tiles(j, x, (first + r) * w->stride[0] * w->in[1], w->out[1], w->stride[1],
+                   r * w->out[1], to);
+    for (int64_t r = 0; r < rows && !dense && !j->p->whole; r++)
         copy_pixels(j, x, (first + r) * w->stride[0] * w->in[1], w->out[1], w->stride[1],
                     to + r * j->p->row);
 }
@@ -240,13 +266,15 @@ static void task_tiled(void *arg, size_t task, int thread)
     const int64_t in = image * p->in.blocks + group * blocks_of(s->channels);
     const uint8_t *x = j->v->x + (s->plain ? image * s->channels : in * ORT_BYTES_BLOCK) *
                                      p->in.plane;
+    const int64_t step = p->pixel * (p->flat ? 1 : p->w.stride[1]);
     char *copy = ort_call_scratch(j->call, thread);
     if (p->flat)
         copy_flat(j, x, first, rows, pixels, copy);
     else
         copy_rows(j, x, first, rows, copy);
     ort_bytes_tiled t = {
-        .x = copy, .step = p->pixel * (p->flat ? 1 : p->w.stride[1]), .offset = p->offset,
+        .x = copy, .step = p->whole ? TILE_ROW : step, .tile = TILE_PIXELS * step,
+        .offset = p->offset,
         .steps = p->steps, .words = p->words, .rows = p->flat ? 1 : rows,
         .width = p->flat ? pixels : p->w.out[1], .pitch = p->flat ? pixels : p->pitch,
         .w = s->w + lane * s->panel_words,
@@ -254,7 +282,8 @@ static void task_tiled(void *arg, size_t task, int thread)
         .out = {.y = j->v->y + ((image * p->out.blocks + block) * p->out.plane + pixel) *
                                    ORT_BYTES_BLOCK,
                 .y_block = p->out.plane * ORT_BYTES_BLOCK, .bias = j->v->bias + lane,
-                .scale = j->v->scale + lane, .zero = s->y_zero, .count = pixels}};
+                .scale = j->v->scale + lane, .zero = s->y_zero, .bounded = s->bounded,
+                .count = pixels}};
     s->k->tiled(&t);
     finish(j, image * p->out.blocks + block, t.vectors, pixel, pixels);
 }

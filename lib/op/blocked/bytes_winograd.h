@@ -13,6 +13,7 @@ typedef struct ort_bytes_winograd {
     const int32_t *bias;    /* for whole blocks */
     const float *scale;     /* likewise */
     int x_zero, y_zero;
+    bool bounded;           /* as ort_bytes_out's */
 } ort_bytes_winograd;
 
 /* Does it pay for a filter of these channels and maps, 3x3 with one group, on this node's input?
