@@ -156,6 +156,15 @@ static void transpose4x4(uint32_t *dst, int64_t dk, const uint32_t *src, int64_t
     store4(dst + 3 * dk, ORT_SHUFFLE(ab1, cd1, 2, 3, 6, 7));
 }
 
+#define LOW_BYTES 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+
+/* The upper half of a vector as its lower one, and again. */
+static inline vec16 upper_half(vec16 v)
+{
+    vec4 words = (vec4)v;
+    return (vec16)ORT_SHUFFLE(words, words, 2, 3, 2, 3);
+}
+
 /* n x n elements: interleaving rows i and i + n/2, log2(n) times, transposes. */
 #define TRANSPOSE_BLOCK(name, type, vec, n, low_mask, high_mask)                                   \
     static void name(type *dst, int64_t dk, const type *src, int64_t sj)                           \
@@ -174,9 +183,27 @@ static void transpose4x4(uint32_t *dst, int64_t dk, const uint32_t *src, int64_t
             memcpy(dst + i * dk, &a[i], sizeof a[i]);                                              \
     }
 
+/* Bytes of three kinds that take turns, 16 of each: colours of images. Each round puts what lies a
+ * third of all apart side by side; four of them put every third byte so. */
+static void part_thirds(uint8_t *dst, int64_t dk, const uint8_t *src)
+{
+    vec16 a, b, c, x, y, z;
+    memcpy(&a, src, sizeof a);
+    memcpy(&b, src + sizeof a, sizeof b);
+    memcpy(&c, src + 2 * sizeof a, sizeof c);
+    for (int round = 0; round < 4; round++, a = x, b = y, c = z) {
+        x = ORT_SHUFFLE(a, upper_half(b), LOW_BYTES);
+        y = ORT_SHUFFLE(upper_half(a), c, LOW_BYTES);
+        z = ORT_SHUFFLE(b, upper_half(c), LOW_BYTES);
+    }
+    memcpy(dst, &a, sizeof a);
+    memcpy(dst + dk, &b, sizeof b);
+    memcpy(dst + 2 * dk, &c, sizeof c);
+}
+
 #define LIST(...) __VA_ARGS__
 TRANSPOSE_BLOCK(transpose_bytes, uint8_t, vec16, 16,
-                LIST(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
+                LIST(LOW_BYTES),
                 LIST(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31))
 TRANSPOSE_BLOCK(transpose_halves, uint16_t, vec8, 8, LIST(0, 8, 1, 9, 2, 10, 3, 11),
                 LIST(4, 12, 5, 13, 6, 14, 7, 15))
@@ -206,9 +233,23 @@ TILE_BLOCKS(tile_words, uint32_t, transpose4x4, 4)
                 d_[k * dk + j] = s_[k + j * sj];                                                   \
     } while (0)
 
+static void tile_thirds(uint8_t *dst, int64_t dk, const uint8_t *src, int64_t nj)
+{
+    int64_t j = 0;
+    for (; nj - j >= 16; j += 16)
+        part_thirds(dst + j, dk, src + 3 * j);
+    for (; j < nj; j++)
+        for (int64_t k = 0; k < 3; k++)
+            dst[k * dk + j] = src[3 * j + k];
+}
+
 static void copy_tile(char *dst, int64_t dk, const char *src, int64_t sj, int64_t nk, int64_t nj,
                       size_t bytes)
 {
+    if (bytes == 1 && nk == 3 && sj == 3) {
+        tile_thirds((void *)dst, dk, (const void *)src, nj);
+        return;
+    }
     switch (bytes) {
     case 1: tile_bytes((void *)dst, dk, (const void *)src, sj, nk, nj); break;
     case 2: tile_halves((void *)dst, dk, (const void *)src, sj, nk, nj); break;
@@ -324,13 +365,20 @@ static void copy_packed(const ort_move *m, int bits)
     }
 }
 
+/* Whether rows of such a dim are worth turning: three bytes have an inner loop of their own. */
+static bool is_turned(int64_t dim, int64_t src_stride, size_t bytes)
+{
+    return dim >= 4 || (dim == 3 && src_stride == 3 && bytes == 1);
+}
+
 /* Bring the dim with source stride 1 next to the last one; false when there is no such dim. */
-static bool make_transposed(ort_move *m)
+static bool make_transposed(ort_move *m, size_t bytes)
 {
     int last = m->rank - 1, k = last - 1;
     if (m->dst_stride[last] != 1 || m->src_stride[last] == 1 || m->dim[last] < 4)
         return false;
-    while (k >= 0 && !(m->src_stride[k] == 1 && m->dim[k] >= 4))
+    while (k >= 0 &&
+           !(m->src_stride[k] == 1 && is_turned(m->dim[k], m->src_stride[last], bytes)))
         k--;
     if (k < 0)
         return false;
@@ -385,7 +433,7 @@ void ort_move_run(const ort_move *move, ort_pool *pool)
         copy_packed(&m, bits);
         return;
     }
-    bool tiled = make_transposed(&m);
+    bool tiled = make_transposed(&m, job.bytes);
     if (!tiled)
         avoid_short_runs(&m, job.bytes);
     int last = m.rank - 1;
