@@ -192,6 +192,13 @@ typedef struct ort_gemm_kernels {
     /* out[i] = (float)acc[i] * scale[i] + bias[i]; no bias: NULL. May be the same memory. */
     void (*scale_i32)(int64_t n, const int32_t *acc, const float *scale, const float *bias,
                       void *out);
+    /* The bytes of codes of 16 bits. */
+    void (*split_16)(int64_t n, const uint16_t *x, uint8_t *high, uint8_t *low);
+    /* acc[i] += factor * x[i], exact where these are whole numbers below 2^53. */
+    void (*wide_add)(int64_t n, double factor, const int32_t *x, double *acc);
+    /* out[i] = acc[i] * scale[i] + bias[i], rounded to float in the end; no bias: NULL. */
+    void (*wide_scale)(int64_t n, const double *acc, const double *scale, const double *bias,
+                       float *out);
     /* acc[i] -= by * x[i], modulo 2^32. */
     void (*subtract_i32)(int64_t n, int32_t by, const int32_t *x, int32_t *acc);
     int nbits_lanes;

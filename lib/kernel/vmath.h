@@ -202,7 +202,11 @@ typedef struct ort_vmath_kernels {
      * smallest value. */
     void (*quantize_u8)(const float *x, uint8_t *y, size_t n, float scale, int zero_point);
     void (*quantize_s8)(const float *x, int8_t *y, size_t n, float scale, int zero_point);
+    void (*quantize_u16)(const float *x, uint16_t *y, size_t n, float scale, int zero_point);
+    void (*quantize_s16)(const float *x, int16_t *y, size_t n, float scale, int zero_point);
     /* y = (x - zero_point) * scale */
+    void (*dequantize_u16)(const uint16_t *x, float *y, size_t n, float scale, int zero_point);
+    void (*dequantize_s16)(const int16_t *x, float *y, size_t n, float scale, int zero_point);
     void (*dequantize_u8)(const uint8_t *x, float *y, size_t n, float scale, int zero_point);
     void (*dequantize_s8)(const int8_t *x, float *y, size_t n, float scale, int zero_point);
     /* y = float(x) * scale + bias (bias may be 0): int32 accumulators of integer products */

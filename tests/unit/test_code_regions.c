@@ -191,6 +191,41 @@ static void moves(test_state *test)
 #define MDQ(y, x, p) y " = (ms.DequantizeLinear " x " s" p " z" p "); "
 #define NNCF P("x", "0.02", "u8", "0") P("y", "0.015", "i8", "0") P("z", "0.6", "i8", "0")
 
+#define U16 P("x", "0.0001", "u16", "30000") P("z", "0.0002", "u16", "33000")
+#define S16 P("x", "0.0001", "i16", "-300") P("z", "0.0002", "i16", "5")
+
+/* Codes of 16 bits by weights of 8, in Q and DQ of com.microsoft as onnxruntime writes them. Of
+ * batches, long sums, odd sizes and rows enough for tiles; extremes of zero points and types. */
+static void wide_products(test_state *test)
+{
+    static const spelling rows[] = {
+        {"uint16 by int8", "x:3,50; #w.i8:50,20; #sw=0.01; #zw.i8=0; " U16 MQ("xq", "x", "x")
+         MDQ("xd", "xq", "x") "wd = (DequantizeLinear w sw zw); r = (MatMul xd wd); "
+         MQ("rq", "r", "z") MDQ("y", "rq", "z") "y",
+         "QuantizeLinear WideMatMul QuantizeLinear DequantizeLinear", 0.0002},
+        {"int16 by uint8 with zero points of columns, many rows of a batch",
+         "x:2,40,65; #w.u8:65,33; #sw:33; #zw.u8:33; " S16 MQ("xq", "x", "x")
+         MDQ("xd", "xq", "x") "wd = (DequantizeLinear w sw zw axis=1); y = (MatMul xd wd); y",
+         "QuantizeLinear WideMatMul", 2e-3},
+        {"int16 of the lowest zero point by weights of 4 bits",
+         "x:70,96; #w.i4:96,48; #sw=0.1; #zw.i4=1; " P("x", "0.0001", "i16", "-32768")
+         MQ("xq", "x", "x") MDQ("xd", "xq", "x") MDQ("wd", "w", "w") "y = (MatMul xd wd); y",
+         "QuantizeLinear WideMatMul", 1e-3},
+        {"a layer with a bias, weights by results",
+         "x:5,1000; #w.i8:10,1000; #sw=0.01,0.02,0.03,0.01,0.02,0.03,0.01,0.02,0.03,0.01; "
+         "#zw.i8=0,0,0,0,0,0,0,0,0,0; #b:10; " U16 MQ("xq", "x", "x") MDQ("xd", "xq", "x")
+         "wd = (DequantizeLinear w sw zw axis=0); y = (Gemm xd wd b transB=1); y",
+         "QuantizeLinear WideMatMul", 1e-2},
+        {"columns of codes", "x:24,6; #w.i8:24,7; #sw=0.01; #zw.i8=3; #b:7; " U16
+         MQ("xq", "x", "x") MDQ("xd", "xq", "x") "wd = (DequantizeLinear w sw zw); "
+         "y = (Gemm xd wd b transA=1); y", "QuantizeLinear WideMatMul", 1e-3},
+        {"a vector", "x:24; #w.i8:24,7; #sw=0.01; #zw.i8=3; " U16 MQ("xq", "x", "x")
+         MDQ("xd", "xq", "x") "wd = (DequantizeLinear w sw zw); y = (MatMul xd wd); y",
+         "QuantizeLinear WideMatMul", 1e-3},
+    };
+    CHECK_SPELLINGS(rows);
+}
+
 /* Products as their writers put them. */
 static void products(test_state *test)
 {
@@ -373,6 +408,7 @@ int main(void)
     RUN(test, tables);
     RUN(test, units);
     RUN(test, moves);
+    RUN(test, wide_products);
     RUN(test, products);
     RUN(test, unrolled);
     RUN(test, means);

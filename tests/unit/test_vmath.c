@@ -327,6 +327,23 @@ static void conversions(test_state *test)
         under_test.reference->quantize_s8(x, (int8_t *)want_byte, n, 300.0f, zero - 128);
         under_test.tier->quantize_s8(x, (int8_t *)got_byte, n, 300.0f, zero - 128);
         CHECK(got_byte[n] == 77 && !memcmp(got_byte, want_byte, n));
+        zero = (int)uniform(0, 65535);
+        x[n / 3] = NAN;
+        under_test.reference->quantize_u16(x, want_half, n, 1.7f, zero);
+        under_test.tier->quantize_u16(x, got_half, n, 1.7f, zero);
+        CHECK(got_half[n] == 7777 && !memcmp(got_half, want_half, 2 * n));
+        CHECK(want_half[n / 3] == 0);
+        under_test.reference->dequantize_u16(want_half, want, n, 0.3f, zero);
+        under_test.tier->dequantize_u16(want_half, got, n, 0.3f, zero);
+        CHECK(!memcmp(got, want, 4 * n));
+        int16_t *want_signed = (int16_t *)want_half, *got_signed = (int16_t *)got_half;
+        under_test.reference->quantize_s16(x, want_signed, n, 1.7f, zero - 32768);
+        under_test.tier->quantize_s16(x, got_signed, n, 1.7f, zero - 32768);
+        CHECK(got_half[n] == 7777 && !memcmp(got_half, want_half, 2 * n));
+        CHECK(want_signed[n / 3] == -32768);
+        under_test.reference->dequantize_s16(want_signed, want, n, 0.3f, zero - 32768);
+        under_test.tier->dequantize_s16(want_signed, got, n, 0.3f, zero - 32768);
+        CHECK(!memcmp(got, want, 4 * n));
     }
 }
 

@@ -409,6 +409,8 @@ static void dequantize_s32(const int32_t *x, float *y, size_t n, float scale, fl
         y[i] = (float)x[i] * scale + bias;
 }
 
+#include "kernel/vmath_codes16.inc"
+
 #define PLUG_UNARY(id, name, expression)                                                           \
     table->unary[id] = name;                                                                       \
     table->unary_f64[id] = name##_f64;
@@ -478,6 +480,7 @@ void ort_vmath_plug_scalar(ort_vmath_kernels *table)
     table->f32_to_bf16 = f32_to_bf16;
     table->quantize_u8 = quantize_u8;
     table->quantize_s8 = quantize_s8;
+    plug_codes16(table);
     table->dequantize_u8 = dequantize_u8;
     table->dequantize_s8 = dequantize_s8;
     table->dequantize_s32 = dequantize_s32;

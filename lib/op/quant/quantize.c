@@ -217,16 +217,27 @@ static bool quantize_fast(const quant_walk *w, const segment *s)
 {
     ort_dtype from = w->x->dtype, to = w->y->dtype;
     if (s->vector || from != ORT_DTYPE_FLOAT || w->scale->dtype != ORT_DTYPE_FLOAT ||
-        w->precision != ORT_DTYPE_FLOAT || (to != ORT_DTYPE_UINT8 && to != ORT_DTYPE_INT8))
+        w->precision != ORT_DTYPE_FLOAT)
         return false;
     const float *x = (const float *)w->x->data + s->first;
     float scale = ((const float *)w->scale->data)[s->scale];
     int zero = w->zero ? (int)ort_tensor_get_i64(w->zero, s->scale) : 0;
-    if (to == ORT_DTYPE_UINT8)
-        w->k->math.quantize_u8(x, (uint8_t *)w->y->data + s->first, (size_t)s->count, scale, zero);
-    else
-        w->k->math.quantize_s8(x, (int8_t *)w->y->data + s->first, (size_t)s->count, scale, zero);
-    return true;
+    const size_t n = (size_t)s->count;
+    switch (to) {
+    case ORT_DTYPE_UINT8:
+        w->k->math.quantize_u8(x, (uint8_t *)w->y->data + s->first, n, scale, zero);
+        return true;
+    case ORT_DTYPE_INT8:
+        w->k->math.quantize_s8(x, (int8_t *)w->y->data + s->first, n, scale, zero);
+        return true;
+    case ORT_DTYPE_UINT16:
+        w->k->math.quantize_u16(x, (uint16_t *)w->y->data + s->first, n, scale, zero);
+        return true;
+    case ORT_DTYPE_INT16:
+        w->k->math.quantize_s16(x, (int16_t *)w->y->data + s->first, n, scale, zero);
+        return true;
+    default: return false;
+    }
 }
 
 static void quantize_task(void *arg, int64_t first, int64_t end, int thread)
@@ -297,18 +308,27 @@ static void dequantize_piece(const quant_walk *w, const segment *s, int64_t offs
 static bool dequantize_fast(const quant_walk *w, const segment *s)
 {
     ort_dtype from = w->x->dtype;
-    if (s->vector || w->y->dtype != ORT_DTYPE_FLOAT || w->scale->dtype != ORT_DTYPE_FLOAT ||
-        (from != ORT_DTYPE_UINT8 && from != ORT_DTYPE_INT8))
+    if (s->vector || w->y->dtype != ORT_DTYPE_FLOAT || w->scale->dtype != ORT_DTYPE_FLOAT)
         return false;
     float *y = (float *)w->y->data + s->first;
     float scale = ((const float *)w->scale->data)[s->scale];
     int zero = w->zero ? (int)ort_tensor_get_i64(w->zero, s->scale) : 0;
     size_t n = (size_t)s->count;
-    if (from == ORT_DTYPE_UINT8)
+    switch (from) {
+    case ORT_DTYPE_UINT8:
         w->k->math.dequantize_u8((const uint8_t *)w->x->data + s->first, y, n, scale, zero);
-    else
+        return true;
+    case ORT_DTYPE_INT8:
         w->k->math.dequantize_s8((const int8_t *)w->x->data + s->first, y, n, scale, zero);
-    return true;
+        return true;
+    case ORT_DTYPE_UINT16:
+        w->k->math.dequantize_u16((const uint16_t *)w->x->data + s->first, y, n, scale, zero);
+        return true;
+    case ORT_DTYPE_INT16:
+        w->k->math.dequantize_s16((const int16_t *)w->x->data + s->first, y, n, scale, zero);
+        return true;
+    default: return false;
+    }
 }
 
 static void dequantize_task(void *arg, int64_t first, int64_t end, int thread)

@@ -40,13 +40,6 @@ typedef struct packed_head {
     int32_t unused[14];
 } packed_head;
 
-/* Where the parts of B lie. */
-typedef struct packed_parts {
-    const packed_head *head;
-    const int32_t *sum, *zero; /* per column */
-    const char *panels;
-} packed_parts;
-
 static int64_t words_of(const ort_kernels *k, int64_t depth)
 {
     return (depth + k->gemm.word - 1) / k->gemm.word;
@@ -69,12 +62,15 @@ static int64_t panel_bytes(const ort_kernels *k, int64_t depth)
     return words_of(k, depth) * k->gemm.word * k->gemm.nri;
 }
 
-static packed_parts parts_of(const ort_kernels *k, int64_t n, const void *packed)
+ort_integer_parts ort_integer_parts_of(const ort_kernels *k, int64_t n, const void *packed)
 {
-    const char *at = (const char *)packed + sizeof(packed_head);
-    size_t bytes = column_bytes(k, n);
-    return (packed_parts){packed, (const int32_t *)(const void *)at,
-                          (const int32_t *)(const void *)(at + bytes), at + 2 * bytes};
+    const packed_head *head = packed;
+    const char *at = (const char *)packed + sizeof *head;
+    const size_t bytes = column_bytes(k, n);
+    return (ort_integer_parts){.sum = (const int32_t *)(const void *)at,
+                               .zero = (const int32_t *)(const void *)(at + bytes),
+                               .panels = at + 2 * bytes, .shifted = head->shifted,
+                               .same = head->same};
 }
 
 bool ort_integer_packed_bytes(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes)
@@ -116,7 +112,7 @@ typedef struct pack_job {
     const ort_kernels *k;
     int64_t depth, n;
     const ort_bytes *b;
-    const packed_parts *to;
+    const ort_integer_parts *to;
 } pack_job;
 
 /* Columns [first, end), first at a panel. Zero points are there. */
@@ -153,7 +149,7 @@ static void fill_zeros(const ort_kernels *k, int64_t n, const ort_bytes *b, cons
 void ort_integer_pack(const ort_kernels *k, int64_t depth, int64_t n, const ort_bytes *b,
                       const ort_zeros *zeros, void *packed)
 {
-    packed_parts to = parts_of(k, n, packed);
+    ort_integer_parts to = ort_integer_parts_of(k, n, packed);
     pack_job j = {k, depth, n, b, &to};
     fill_zeros(k, n, b, zeros, packed);
     if (n > 0)
@@ -163,7 +159,7 @@ void ort_integer_pack(const ort_kernels *k, int64_t depth, int64_t n, const ort_
 void ort_integer_pack_now(const ort_call *call, int64_t depth, int64_t n, const ort_bytes *b,
                           const ort_zeros *zeros, void *packed)
 {
-    packed_parts to = parts_of(call->k, n, packed);
+    ort_integer_parts to = ort_integer_parts_of(call->k, n, packed);
     pack_job j = {call->k, depth, n, b, &to};
     fill_zeros(call->k, n, b, zeros, packed);
     int64_t panels = ort_max_i64(PACK_BYTES / ort_max_i64(panel_bytes(call->k, depth), 1), 1);
@@ -271,7 +267,7 @@ size_t ort_integer_thread_bytes(const ort_kernels *k)
 typedef struct integer_job {
     const ort_call *call;
     const ort_integer_product *p;
-    packed_parts b;
+    ort_integer_parts b;
     const int32_t *a, *row_sums;
     int64_t lda, words;
     void (*multiply)(int64_t m, int64_t n, int64_t words, const ort_tile_i32 *tile);
@@ -298,7 +294,7 @@ static void multiply_rows(const integer_job *j, ort_integer_tile *tile, const in
     const ort_integer_product *p = j->p;
     const ort_gemm_kernels *g = &j->call->k->gemm;
     const int64_t row = tile->row, n = tile->n;
-    const bool a_zeros = p->a_zero.count > 1, later = p->adds_rows && j->b.head->same;
+    const bool a_zeros = p->a_zero.count > 1, later = p->adds_rows && j->b.same;
     const int32_t *zero = j->b.zero + tile->column;
     int32_t more[TILE_ROWS];
     ort_tile_i32 t = {.a = j->a + row * j->lda, .lda = j->lda, .b_step = g->nri,
@@ -375,13 +371,13 @@ void ort_integer_multiply(const ort_call *call, const ort_integer_product *p)
     if (p->m <= 0 || p->n <= 0)
         return;
     const ort_kernels *k = call->k;
-    integer_job j = {.call = call, .p = p, .b = parts_of(k, p->n, p->packed),
+    integer_job j = {.call = call, .p = p, .b = ort_integer_parts_of(k, p->n, p->packed),
                      .words = words_of(k, p->depth)};
     bool stays = p->depth == 0 || in_place(k, p);
     j.lda = stays ? p->a.row / 4 : row_words(k, p->depth);
     j.a = stays ? p->a.data : p->space;
     int32_t *sums = (int32_t *)p->space + p->m * row_words(k, p->depth);
-    j.row_sums = j.b.head->shifted && p->depth > 0 ? sums : NULL;
+    j.row_sums = j.b.shifted && p->depth > 0 ? sums : NULL;
     if (!stays || j.row_sums) {
         rows_job r = {k, p, stays ? NULL : p->space, j.lda, j.row_sums ? sums : NULL};
         ort_call_range(call, p->m, ort_max_i64(ROW_BYTES / ort_max_i64(p->depth, 1), 1), task_rows,

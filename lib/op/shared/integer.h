@@ -78,6 +78,15 @@ void ort_integer_pack(const ort_kernels *k, int64_t depth, int64_t n, const ort_
 void ort_integer_pack_now(const ort_call *call, int64_t depth, int64_t n, const ort_bytes *b,
                           const ort_zeros *zeros, void *packed);
 
+/* Where the parts of a packed B lie. */
+typedef struct ort_integer_parts {
+    const int32_t *sum, *zero; /* per column: of b - zb, and zb; of the signed bytes */
+    const char *panels;
+    bool shifted;              /* not all zero points are 0 */
+    bool same;                 /* all columns have the zero point of the first */
+} ort_integer_parts;
+ort_integer_parts ort_integer_parts_of(const ort_kernels *k, int64_t n, const void *packed);
+
 /* Scratch per thread that the product needs. */
 size_t ort_integer_thread_bytes(const ort_kernels *k);
 void ort_integer_multiply(const ort_call *call, const ort_integer_product *p);

@@ -4,9 +4,9 @@
  *     DequantizeLinear of weights, Transpose                 of the weights transposed
  *     DequantizeLinear of 4- or 2-bit weights                of bytes: the same numbers
  *
- * The last where a product reads them together with codes of bytes, in a session: its operators
- * multiply bytes. Other weights stay as small as they are. Before constant_fold, which keeps the
- * weights of ai.onnx's DequantizeLinear as codes, and transposes them.
+ * The last where a product reads them together with codes of 8 or 16 bits, in a session: its
+ * operators multiply bytes. Other weights stay as small as they are. Before constant_fold, which
+ * keeps the weights of ai.onnx's DequantizeLinear as codes, and transposes them.
  */
 #include "base/error.h"
 #include "graph/uses.h"
@@ -96,7 +96,7 @@ static bool multiplies(const ort_graph *graph, ort_id numbers)
                       node->inputs[1] == numbers &&
                       ort_quant_read(graph, ort_edit_producer(graph, node->inputs[0]),
                                      "DequantizeLinear", &q) &&
-                      ort_quant_is_byte(q.dtype))
+                      (ort_quant_is_byte(q.dtype) || ort_quant_is_wide(q.dtype)))
             return true;
     return false;
 }

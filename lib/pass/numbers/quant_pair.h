@@ -19,6 +19,10 @@ static inline bool ort_quant_is_byte(ort_dtype dtype)
 {
     return dtype == ORT_DTYPE_INT8 || dtype == ORT_DTYPE_UINT8;
 }
+static inline bool ort_quant_is_wide(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_INT16 || dtype == ORT_DTYPE_UINT16;
+}
 /* One scale and one zero point for the whole tensor. */
 bool ort_quant_is_plain(const ort_quant *quant);
 double ort_quant_scale(const ort_quant *quant); /* the first */
