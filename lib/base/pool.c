@@ -1,14 +1,17 @@
-/* pool.c - one blocking thread pool: tasks are handed out by an atomic counter, the caller takes
- * part, workers sleep in the kernel between loops.
+/* pool.c - one blocking thread pool: each thread takes tasks of a range of its own and then of the
+ * others', the caller takes part, workers sleep in the kernel between loops.
  *
- * `left` counts the tasks of the current loop that nobody has taken; taking one is a
- * compare-and-swap downwards. Whoever has taken a task knows that the loop can't end before it
- * reports it in `pending`, so fn, arg and count are stable while it reads them; nobody touches them
- * while `left` is 0. The caller waits for `pending` only, never for a worker to wake up or to check
- * in: a worker that the system has put aside costs at most the task it holds.
+ * A range holds tasks of the current loop that nobody has taken; its thread takes the first of
+ * them, others the last, by a compare-and-swap. Ranges are the same parts of each loop: what a
+ * thread wrote in one lies in its caches when it reads the same part in the next. A core reads what
+ * another one has written at a quarter of the speed of its own second-level cache, and writes over
+ * it more slowly still. Whoever has taken a task knows that the loop can't end before it reports it
+ * in `pending`, so fn and arg are stable while it reads them; nobody touches them while all ranges
+ * are empty. The caller waits for `pending` only, never for a worker to wake up or to check in: a
+ * worker that the system has put aside costs at most the task it holds.
  *
- *     publish:  fn, arg, count, pending  ->  left  ->  epoch + 1  ->  wake sleepers
- *     worker:   epoch  ->  take while left  ->  pending -= taken  ->  sleep until epoch changes
+ *     publish:  fn, arg, pending  ->  ranges  ->  epoch + 1  ->  wake sleepers
+ *     worker:   epoch  ->  take while any is  ->  pending -= taken  ->  sleep until epoch changes
  *
  * Sharing a loop costs microseconds, waking a worker tens of them. So the time that one thread
  * would need for a loop is remembered by its key, and their sum by run: short loops stay with the
@@ -22,8 +25,8 @@
  * A worker that sleeps comes tens of microseconds late, on a virtual machine more, at every loop. A
  * run's steps are the same each time, and so are the gaps in which its caller works alone: workers
  * spin for those, and for the gap between runs where they follow each other at once. In a gap that
- * is longer than they may spin they sleep soon. The caller waits for others as long as it has
- * worked itself: at worst it has then spun for half of the loop.
+ * is longer than they may spin they sleep soon. At a loop's end whoever is done waits for others as
+ * long as it has worked itself: at worst it has then spun for half of the loop.
  */
 #define _GNU_SOURCE 1
 #include "base/pool.h"
@@ -52,6 +55,7 @@ enum {
     SPIN_LEAST_NS = 20000,
     BETWEEN_NS = 200000, /* runs that follow each other faster are one stream of work */
     SPIN_CHECKS = 64,
+    RANGES = 8,          /* at most; threads beyond share them */
     ALONE_NS = 10000,    /* a loop that takes one thread less isn't shared */
     WAKE_NS = 300000,    /* nor is a worker woken in a run of less work */
     WATCH_NS = 1000000,  /* between two looks at the time that a thread has lost */
@@ -62,11 +66,16 @@ enum {
     NS_BITS = 40
 };
 
+typedef struct range { /* tasks: the first in the low half, one past the last in the high half */
+    _Alignas(CACHE_LINE) _Atomic uint64_t tasks;
+} range;
+
 typedef struct worker {
     struct ort_pool *pool;
     pthread_t handle;
     void *made; /* instead of `handle`: by the program */
     int index; /* 1..threads-1; the caller of a loop is 0 */
+    uint64_t worked; /* nanoseconds, in the last loop that it found tasks of */
     ort_watch watch;
     ort_apart apart; /* under `busy` */
 } worker;
@@ -80,12 +89,12 @@ struct ort_pool {
     /* The current loop. */
     ort_task_fn *fn;
     void *arg;
-    uint32_t count;
     ort_budget *budget; /* of the caller, or NULL: when it is over, tasks are taken and left out */
     unsigned fp_control;
     ort_contention contention; /* under `busy` */
     int processors;            /* of the machine, where all are ours to use; else 0 */
-    _Alignas(CACHE_LINE) atomic_uint left; /* tasks not yet taken */
+    int range_count;
+    range ranges[RANGES];
     _Alignas(CACHE_LINE) atomic_uint pending; /* tasks not yet reported done */
     atomic_uint caller_waits;
     _Alignas(CACHE_LINE) atomic_uint epoch; /* loops published so far */
@@ -145,26 +154,51 @@ static void relax(void)
 #endif
 }
 
-/* Take tasks until none is left; returns how many were run. */
+/* The first task of a range, or its last; false: none is left. */
+static bool take(range *r, bool last, uint32_t *task)
+{
+    uint64_t tasks = atomic_load_explicit(&r->tasks, memory_order_acquire), rest;
+    do {
+        uint32_t first = (uint32_t)tasks, end = (uint32_t)(tasks >> 32);
+        if (first >= end)
+            return false;
+        *task = last ? end - 1 : first;
+        rest = last ? tasks - ((uint64_t)1 << 32) : tasks + 1;
+    } while (!atomic_compare_exchange_weak_explicit(&r->tasks, &tasks, rest, memory_order_acq_rel,
+                                                    memory_order_acquire));
+    return true;
+}
+
+/* Take tasks until none is left, those of one's own range first; returns how many were run. */
 static uint32_t run_tasks(ort_pool *pool, int index, bool helps)
 {
-    uint32_t taken = 0;
-    unsigned left = atomic_load_explicit(&pool->left, memory_order_acquire);
-    while (left > 0) {
-        if (!atomic_compare_exchange_weak_explicit(&pool->left, &left, left - 1,
-                                                   memory_order_acq_rel, memory_order_acquire))
-            continue;
-        if (taken++ == 0 && helps) {
-            ort_cpu_restore_fp(pool->fp_control);
-            ort_budget_swap(pool->budget);
+    uint32_t taken = 0, task;
+    for (int k = 0; k < pool->range_count; k++) {
+        range *r = &pool->ranges[(index + k) % pool->range_count];
+        while (take(r, k > 0, &task)) {
+            if (taken++ == 0 && helps) {
+                ort_cpu_restore_fp(pool->fp_control);
+                ort_budget_swap(pool->budget);
+            }
+            if (!ort_budget_over(pool->budget))
+                pool->fn(pool->arg, task, index);
         }
-        if (!ort_budget_over(pool->budget))
-            pool->fn(pool->arg, pool->count - left, index);
-        left = atomic_load_explicit(&pool->left, memory_order_acquire);
     }
     if (taken && helps)
         ort_budget_swap(NULL);
     return taken;
+}
+
+/* The same parts for the same threads each time. */
+static void fill_ranges(ort_pool *pool, uint32_t count)
+{
+    int width = atomic_load_explicit(&pool->width, memory_order_relaxed);
+    uint64_t parts = width < pool->range_count ? (uint64_t)width : (uint64_t)pool->range_count;
+    for (uint64_t i = 0; i < (uint64_t)pool->range_count; i++) {
+        uint64_t first = i < parts ? count * i / parts : 0;
+        uint64_t end = i < parts ? count * (i + 1) / parts : 0;
+        atomic_store_explicit(&pool->ranges[i].tasks, end << 32 | first, memory_order_release);
+    }
 }
 
 static void note_own_loss(ort_pool *pool, ort_watch *w)
@@ -182,14 +216,17 @@ static void report_done(ort_pool *pool, uint32_t taken)
         futex_wake(&pool->pending, 1);
 }
 
-/* Spin for as long as the run's gaps last, and for the next run shortly; true when a new loop was
- * published. */
-static bool spin_for_loop(ort_pool *pool, int index, unsigned seen)
+/* Spin until others have done what they took, then for as long as the run's gaps last, and for the
+ * next run shortly; true when a new loop was published. */
+static bool spin_for_loop(ort_pool *pool, const worker *self, unsigned seen)
 {
-    uint64_t begin, now, most;
-    if (index >= atomic_load_explicit(&pool->width, memory_order_relaxed))
+    uint64_t begin, now, most, patience = self->worked;
+    if (self->index >= atomic_load_explicit(&pool->width, memory_order_relaxed))
         return false;
+    if (atomic_load_explicit(&pool->wary, memory_order_relaxed))
+        patience = 0;
     begin = ort_clock_ns();
+    patience += begin;
     do {
         for (int i = 0; i < SPIN_CHECKS; i++) {
             if (atomic_load_explicit(&pool->epoch, memory_order_acquire) != seen)
@@ -200,6 +237,8 @@ static bool spin_for_loop(ort_pool *pool, int index, unsigned seen)
         most = atomic_load_explicit(&pool->spin_ns, memory_order_relaxed);
         if (most > BETWEEN_NS && atomic_load_explicit(&pool->active, memory_order_relaxed) == 0)
             most = BETWEEN_NS;
+        if (now < patience && atomic_load_explicit(&pool->pending, memory_order_relaxed) != 0)
+            begin = now;
     } while (now < begin + most);
     return false;
 }
@@ -208,13 +247,16 @@ static bool spin_for_loop(ort_pool *pool, int index, unsigned seen)
  * that the caller knows why. */
 static void take_part(ort_pool *pool, worker *self)
 {
+    uint64_t begin = ort_clock_ns(), end;
     uint32_t taken = run_tasks(pool, self->index, true);
     if (taken == 0)
         return;
     if (atomic_load(&pool->caller_waits))
         note_own_loss(pool, &self->watch);
     report_done(pool, taken);
-    if (ort_clock_ns() > self->watch.since + WATCH_NS)
+    end = ort_clock_ns();
+    self->worked = end - begin;
+    if (end > self->watch.since + WATCH_NS)
         note_own_loss(pool, &self->watch);
 }
 
@@ -243,7 +285,7 @@ static void *worker_main(void *arg)
         unsigned seen = atomic_load(&pool->epoch);
         if (self->index < atomic_load_explicit(&pool->width, memory_order_relaxed))
             take_part(pool, self);
-        if (!atomic_load(&pool->stop) && !spin_for_loop(pool, self->index, seen))
+        if (!atomic_load(&pool->stop) && !spin_for_loop(pool, self, seen))
             sleep_until_woken(pool, self, seen);
     }
     return NULL;
@@ -314,6 +356,7 @@ ort_pool *ort_pool_new(int threads, bool pin)
         return NULL;
     memset(pool, 0, sizeof *pool);
     pool->threads = threads < 1 ? 1 : threads;
+    pool->range_count = pool->threads < RANGES ? pool->threads : RANGES;
     pool->pin = pin;
     ort_contention_init(&pool->contention, pool->threads);
     atomic_init(&pool->width, pool->threads);
@@ -534,11 +577,10 @@ static uint64_t run_shared(ort_pool *pool, uint32_t count, ort_task_fn *fn, void
 {
     pool->fn = fn;
     pool->arg = arg;
-    pool->count = count;
     pool->budget = ort_budget_current();
     pool->fp_control = ort_cpu_get_fp();
     atomic_store_explicit(&pool->pending, count, memory_order_relaxed);
-    atomic_store_explicit(&pool->left, count, memory_order_release);
+    fill_ranges(pool, count);
     keep_apart(pool);
     atomic_fetch_add(&pool->epoch, 1);
     if (wake)

@@ -1,6 +1,6 @@
 /* pool.h - one blocking thread pool per environment.
  *
- * A parallel loop hands out task numbers 0..count-1 from an atomic counter; the caller takes part.
+ * A parallel loop hands out task numbers 0..count-1, a share to each thread; the caller takes part.
  * What a task computes may depend on its number only, never on the thread that runs it: results are
  * bit-identical for every thread count. Between loops workers spin for as long as the gaps between
  * the loops of the last run were, and then sleep; they flush denormals while they work when the

@@ -269,9 +269,11 @@ void ort_matrix_block_f64(const ort_kernels *k, const ort_product_f64 *p)
 /* ---- the task grid */
 
 typedef struct grid {
-    int64_t rows, columns;   /* of one task */
+    int64_t rows, columns;   /* of one task, at most */
     int64_t row_tasks, column_tasks;
-    bool by_rows; /* tasks of the same rows follow each other, otherwise of the same columns */
+    int64_t unit, units; /* rows are cut between units of so many; 0: after each `rows` */
+    int64_t parts;       /* of the row tasks, one a thread, whose tasks follow each other; 0: one */
+    bool by_rows; /* within these, tasks of the same rows do, otherwise of the same columns */
 } grid;
 
 /* Bytes from beyond the second-level cache when every one of `passes` reads an operand again. */
@@ -307,13 +309,25 @@ static int64_t most_columns(int64_t a_bytes)
     return cache >= 1 << 20 ? 384 : cache >= 1 << 19 ? 256 : 128;
 }
 
+/* Each thread takes rows of its own: it finds them in its own cache where it wrote them in the step
+ * before, and will in the next one. Not where each then reads more of B than it would read of what
+ * others wrote and write over theirs, which takes longer. */
+static void part_rows(grid *g, int64_t m, int64_t n, int64_t depth, int width)
+{
+    int64_t parts = ort_min_i64(width, g->units);
+    if (parts < 2 || n * depth > 2 * m * (n + depth))
+        return;
+    g->row_tasks = ort_min_i64((g->row_tasks + parts - 1) / parts * parts, g->units);
+    g->parts = g->row_tasks % parts ? 0 : parts;
+}
+
 /* About 2 million multiply-adds a task, blocks of whole micro tiles; more where each of so many
  * threads (`width`) still finds three tasks. */
 static grid plan_grid(int64_t m, int64_t n, int64_t depth, int64_t mr, int64_t nr, size_t size,
                       int width)
 {
     const int64_t target = 2 << 20, least = width > 1 ? 3 * width : 1;
-    grid g;
+    grid g = {.unit = mr, .units = (m + mr - 1) / mr};
     g.rows = ort_min_i64(m, 168);
     int64_t per_panel = ort_max_i64(g.rows * ort_max_i64(depth, 1), 1) * nr;
     int64_t panels = ort_min_i64(ort_max_i64(target / per_panel, 1), 16);
@@ -325,7 +339,7 @@ static grid plan_grid(int64_t m, int64_t n, int64_t depth, int64_t mr, int64_t n
         g.columns = ort_max_i64(g.columns, 4 * nr);
     if (width > 1)
         part_small(&g, m, n, depth, mr, nr);
-    g.rows = (m + g.row_tasks - 1) / g.row_tasks;
+    part_rows(&g, m, n, depth, width);
     g.column_tasks = (n + g.columns - 1) / g.columns;
     g.by_rows = streamed(m * depth, size, 1) + streamed(n * depth, size, g.row_tasks) <
                 streamed(m * depth, size, g.column_tasks) + streamed(n * depth, size, 1);
@@ -349,13 +363,25 @@ static grid plan_tiles(const ort_kernels *k, int64_t m, int64_t n, int width)
     return g;
 }
 
-static int64_t row_task(const grid *g, int64_t task)
+typedef struct block { /* of the result, that a task computes */
+    int64_t first_row, rows, first_column, columns;
+} block;
+
+static int64_t first_row(const grid *g, int64_t task)
 {
-    return g->by_rows ? task / g->column_tasks : task % g->row_tasks;
+    return g->units ? g->units * task / g->row_tasks * g->unit : task * g->rows;
 }
-static int64_t column_task(const grid *g, int64_t task)
+
+static block block_of(const grid *g, int64_t task, int64_t m, int64_t n)
 {
-    return g->by_rows ? task % g->column_tasks : task / g->row_tasks;
+    int64_t parts = ort_max_i64(g->parts, 1), rows = g->row_tasks / parts;
+    int64_t part = task / (rows * g->column_tasks), index = task % (rows * g->column_tasks);
+    int64_t row = part * rows + (g->by_rows ? index / g->column_tasks : index % rows);
+    int64_t column = g->by_rows ? index % g->column_tasks : index / rows;
+    block b = {.first_row = first_row(g, row), .first_column = column * g->columns};
+    b.rows = ort_min_i64(first_row(g, row + 1), m) - b.first_row;
+    b.columns = ort_min_i64(g->columns, n - b.first_column);
+    return b;
 }
 
 typedef struct job_f32 {
@@ -363,7 +389,6 @@ typedef struct job_f32 {
     const ort_product_f32 *p;
     operand b;
     grid g;
-    int threads;
     bool tiles;
 } job_f32;
 
@@ -371,18 +396,19 @@ typedef struct job_f32 {
  * at a third of their speed when each is fetched at its first use. */
 static const void *next_panels(const job_f32 *j, size_t task)
 {
-    int64_t next = (int64_t)task + j->threads, nr = j->k->gemm.nr;
+    int64_t next = (int64_t)task + 1, nr = j->k->gemm.nr;
     if (j->b.step != nr || next >= j->g.row_tasks * j->g.column_tasks)
         return NULL;
-    return at_element(&j->b, column_task(&j->g, next) * j->g.columns / nr * j->b.panel);
+    int64_t column = block_of(&j->g, next, j->p->m, j->p->n).first_column;
+    return at_element(&j->b, column / nr * j->b.panel);
 }
 
 static void task_f32(void *arg, size_t task, int thread)
 {
     const job_f32 *j = arg;
     const ort_product_f32 *of = j->p;
-    int64_t i0 = row_task(&j->g, (int64_t)task) * j->g.rows;
-    int64_t j0 = column_task(&j->g, (int64_t)task) * j->g.columns;
+    const block at = block_of(&j->g, (int64_t)task, of->m, of->n);
+    const int64_t i0 = at.first_row, j0 = at.first_column;
     ort_epilogue e = of->epilogue ? *of->epilogue : ort_epilogue_none();
     if (e.add)
         e.add += i0 * e.ldadd + j0;
@@ -390,8 +416,8 @@ static void task_f32(void *arg, size_t task, int thread)
         e.row_bias += i0;
     if (e.col_bias)
         e.col_bias += j0;
-    const ort_product_f32 p = {.m = ort_min_i64(j->g.rows, of->m - i0),
-                               .n = ort_min_i64(j->g.columns, of->n - j0),
+    const ort_product_f32 p = {.m = at.rows,
+                               .n = at.columns,
                                .depth = of->depth,
                                .a = of->a + i0 * of->lda,
                                .lda = of->lda,
@@ -420,7 +446,7 @@ void ort_matrix_multiply_f32(const ort_call *call, const ort_product_f32 *p)
     if (p->m <= 0 || p->n <= 0)
         return;
     int width = ort_pool_width(call->pool);
-    job_f32 j = {.k = call->k, .p = p, .threads = width,
+    job_f32 j = {.k = call->k, .p = p,
                  .g = plan_grid(p->m, p->n, p->depth, mr, nr, sizeof(float), width)};
     bool now = packs_now(j.k, p);
     if (now) {
@@ -444,10 +470,10 @@ static void task_f64(void *arg, size_t task, int thread)
 {
     const job_f64 *j = arg;
     ort_product_f64 p = *j->p;
-    int64_t i0 = row_task(&j->g, (int64_t)task) * j->g.rows;
-    int64_t j0 = column_task(&j->g, (int64_t)task) * j->g.columns;
-    p.m = ort_min_i64(j->g.rows, p.m - i0);
-    p.n = ort_min_i64(j->g.columns, p.n - j0);
+    const block at = block_of(&j->g, (int64_t)task, p.m, p.n);
+    const int64_t i0 = at.first_row, j0 = at.first_column;
+    p.m = at.rows;
+    p.n = at.columns;
     p.a += i0 * p.lda;
     p.packed += j0 * p.depth;
     p.c += i0 * p.ldc + j0;
