@@ -6,6 +6,7 @@
 #include "kernel/kernel.h"
 #include "levels.h"
 #include "op/edit.h"
+#include "op/shared/parts.h"
 #include "test.h"
 
 typedef struct shape_case {
@@ -808,9 +809,28 @@ static void specials(test_state *test)
     net_free(&n);
 }
 
+/* Every cell once; the tasks of a part follow each other, and are those of its rows. */
+static void parts(test_state *test)
+{
+    for (int64_t rows = 1; rows <= 9; rows++)
+        for (int64_t columns = 1; columns <= 4; columns++)
+            for (int64_t count = 1; count <= rows; count++) {
+                int seen[9 * 4] = {0};
+                int64_t part = 0;
+                for (int64_t task = 0; task < rows * columns; task++) {
+                    ort_cell at = ort_parts_cell(task, rows, columns, count);
+                    CHECK(at.row >= 0 && at.row < rows && at.column >= 0 && at.column < columns);
+                    CHECK(seen[at.row * columns + at.column]++ == 0);
+                    part += at.row >= rows * (part + 1) / count;
+                    CHECK(at.row >= rows * part / count && at.row < rows * (part + 1) / count);
+                }
+            }
+}
+
 int main(void)
 {
     test_state test = {0};
+    RUN(&test, parts);
     RUN(&test, specials);
     RUN(&test, chains);
     RUN(&test, pools_in_chains);

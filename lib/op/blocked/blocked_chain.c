@@ -574,11 +574,11 @@ static void task_band(void *arg, size_t task, int thread)
         make_rows(&t, j->s->count - 1, row, ort_min_i64(row + p->batch, last));
 }
 
-/* Each band makes the rows at its ends that its neighbours make as well: a short one is worth that
- * only where a thread would have none. */
+/* As many for each thread. Each band makes the rows at its ends that its neighbours make as well: a
+ * short one is worth that only where a thread would have none. */
 static int64_t bands_for(int64_t rows, int64_t threads)
 {
-    int64_t bands = ort_min_i64(BANDS * threads, rows / BAND_ROWS);
+    int64_t bands = ort_min_i64(BANDS * threads, rows / BAND_ROWS) / threads * threads;
     return ort_max_i64(ort_max_i64(bands, ort_min_i64(threads, rows / FEW_ROWS)), 1);
 }
 

@@ -7,6 +7,7 @@
 #define ORT_OP_SEQUENCE_ATTENTION_COMMON_H
 
 #include "op/op.h"
+#include "op/shared/parts.h"
 
 /* Where row s of head h of batch b lies: data + b * batch + h * head + s * row. */
 typedef struct ort_heads {
@@ -33,6 +34,7 @@ typedef struct ort_attention_run {
     void *packed;             /* memory of packed_bytes, or NULL when that is 0 */
     size_t packed_each;
     int64_t block;            /* query rows of a task */
+    int64_t parts;            /* of these blocks (parts.h); set by the core */
 } ort_attention_run;
 
 typedef struct ort_attention_core {
