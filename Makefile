@@ -6,7 +6,7 @@
 #   make            the tools and the library          make test     everything CI runs
 #   make dropin     libonnxruntime.so.1: programs of onnxruntime on this library   make abi  its tests
 #   make abi-asan abi-tsan abi-valgrind  its scenarios under sanitizers
-#   make clients    programs of PyPI that were built on onnxruntime, on this library
+#   make clients    programs of PyPI that were built on onnxruntime, on this library   make bench-clients  their speed
 #   make DEBUG=1    the same with asserts, graphs checked after every pass
 #   make demo       read digits, enlarge a photograph  make check    sanitizers, every tier
 #   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
@@ -316,14 +316,16 @@ $(OBJ)/tests/bench/bench: $(patsubst %.c,$(OBJ)/%.o,$(filter-out tests/bench/ben
   $(wildcard tests/bench/*.c)))
 
 # The drop-in's scenarios; like its clients they know the table alone.
-$(OBJ)/tests/abi/differ: $(patsubst %.c,$(OBJ)/%.o,$(filter-out tests/abi/differ.c tests/abi/lifetimes.c,$(wildcard tests/abi/*.c)))
+$(OBJ)/tests/abi/differ: $(patsubst %.c,$(OBJ)/%.o,$(filter-out %/differ.c %/lifetimes.c %/ready.c,$(wildcard tests/abi/*.c)))
 $(OBJ)/tests/abi/differ: LIBS += -ldl -rdynamic
 $(OBJ)/tests/abi/differ: $(OBJ)/tests/abi/custom_ops.so
-# A library of a client's operators; it says what it is told through the program.
-$(OBJ)/tests/abi/custom_ops.so: tests/abi/custom_ops.c tests/abi/custom_ops.h
+# A library of a client's operators, which says what it is told through the program; one that tells when the first
+# session is ready.
+$(OBJ)/tests/abi/custom_ops.so $(OBJ)/tests/abi/ready.so: $(OBJ)/tests/abi/%.so: tests/abi/%.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -Iabi $(LDFLAGS) -shared -fPIC -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -Iabi $(LDFLAGS) -shared -fPIC -o $@ $< -ldl
+$(OBJ)/tests/abi/custom_ops.so: tests/abi/custom_ops.h
 $(OBJ)/tests/abi/%.o: CPPFLAGS_ALL += -Iabi
 
 # It counts allocations.
@@ -535,9 +537,10 @@ abi-valgrind:
 	@$(MAKE) --no-print-directory abi-alone RUNNER=valgrind
 
 # Programs of PyPI that were built on onnxruntime, on the drop-in (250 MB to download once).
-.PHONY: clients
-clients: all
-	@sh tests/tools/run_clients.sh $(MODELS)
+# bench-clients: in more rounds, and whoever is behind in time, start or peak memory fails.
+.PHONY: clients bench-clients
+clients bench-clients: all $(OBJ)/tests/abi/ready.so
+	@sh tests/tools/run_clients.sh $(OBJ)/tests/abi/ready.so $(MODELS) $(if $(filter bench-%,$@),--gates)
 
 # Scoring on several machines with GNU parallel, Slurm and Dask, each with a worker that is killed.
 .PHONY: recipes

@@ -39,11 +39,12 @@ static int run_failed(const runner *r, ort_error *err)
     return tool_fail_in(r->model_path, err);
 }
 
-static int run_once(runner *r, size_t index, bool many, bool told)
+/* index: of the runs here; number: of those of all parts. */
+static int run_once(runner *r, size_t index, size_t number, bool many, bool told)
 {
     ort_error err = {0};
     dump d;
-    int status = dump_open(&d, &r->options, index, many);
+    int status = dump_open(&d, &r->options, number, many);
     ort_run_options options = r->how;
     if (d.index != NULL) {
         options.on_value = dump_value;
@@ -69,11 +70,11 @@ static int run_once(runner *r, size_t index, bool many, bool told)
     return status != 0 ? status : closed;
 }
 
-static int one_step(runner *r, size_t index, bool many, bool told)
+static int one_step(runner *r, size_t index, size_t number, bool many, bool told)
 {
     int status = carry_before(&r->carry, r->session, r->in);
     if (status == 0)
-        status = run_once(r, index, many, told);
+        status = run_once(r, index, number, many, told);
     if (status == 0)
         status = carry_after(&r->carry, r->session, r->out);
     if (status == 0)
@@ -207,8 +208,9 @@ static int all_steps(runner *r, run_place *at, bool many, size_t *index, progres
     bool by_step;
     int status = expect_steps(&r->expect, &by_step);
     for (int64_t s = 1; s <= steps && status == 0; s++) {
+        size_t number = (at->record - 1) * (size_t)steps + (size_t)s - 1;
         at->step = by_step ? s : 0;
-        status = one_step(r, (*index)++, many, by_step || s == steps);
+        status = one_step(r, (*index)++, number, many, by_step || s == steps);
         if (status == 0 && by_step)
             status = judge(r, at);
         progress_step(p, *index, expected_runs(r));

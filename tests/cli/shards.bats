@@ -122,3 +122,15 @@ open('neg.onnx', 'wb').write(model([node('Neg', ['x'], ['y'])], [value_info('x',
     fails 2 "--shard takes some of many runs" ort-run "$MODELS_DIR/digits.onnx" pictures/p0.npy --shard 1/2 -o y.npz
     fails 2 "needs the files of all parts" ort-tensor --interleave rows -o y.npz
 }
+
+@test "intermediate values of a part lie under the numbers that its runs have among all" {
+    pictures
+    works ort-run "$MODELS_DIR/digits.onnx" pictures --dump '*' --dump-dir all
+    for k in 1 2 3; do
+        works ort-run "$MODELS_DIR/digits.onnx" pictures --shard "$k/3" --dump '*' --dump-dir parts
+    done
+    diff -r all parts
+    [ "$(ls parts | wc -l)" = 7 ]
+    works ort-run "$MODELS_DIR/digits.onnx" pictures --shard 2/3 --dump '*' --dump-dir second
+    [ "$(ls second | tr '\n' ' ')" = "run_1 run_4 " ]
+}

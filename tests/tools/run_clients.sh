@@ -1,6 +1,6 @@
 #!/bin/sh
-# run_clients.sh MODELS - programs of PyPI on the drop-in (check_clients.py), skipped where their packages
-# can't be had.
+# run_clients.sh READY MODELS [--gates] - programs of PyPI on the drop-in (check_clients.py), skipped where their
+# packages can't be had.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 "$root/tests/tools/setup_venv.sh" --clients
@@ -12,4 +12,4 @@ if [ $ready -eq 3 ]; then
 fi
 [ $ready -eq 0 ] || exit 1
 exec "$root/build/venv-clients/bin/python" "$root/tests/tools/check_clients.py" \
-    "$root/build/lib/onnxruntime/libonnxruntime.so.1" "$1"
+    "$root/build/lib/onnxruntime/libonnxruntime.so.1" "$@"
