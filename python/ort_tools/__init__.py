@@ -11,7 +11,7 @@ from ._abi import VERSION as __version__
 from ._session import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, InferenceSession, IOBinding, LoraAdapter,
                        ModelMetadata, NodeArg, RunOptions, SessionOptions, disable_telemetry_events, enable_telemetry_events,
                        get_all_providers, get_available_providers, get_build_info, get_device, get_version_string,
-                       set_default_logger_severity, set_default_logger_verbosity, set_seed)
+                       preload_dlls, set_default_logger_severity, set_default_logger_verbosity, set_seed)
 from ._values import OrtDevice, OrtValue
 
 globals().update(_ERRORS)

@@ -170,6 +170,20 @@ def text(function, *arguments):
     return value
 
 
+class Owned:
+    """An object of the library, released with its last reference: copies of what holds it share it."""
+    __slots__ = ("address", "_release")
+
+    def __init__(self, address, release):
+        self.address, self._release = address, release
+
+    def __del__(self):
+        self._release(self.address)
+
+    def __reduce__(self):
+        raise TypeError("cannot pickle what onnxruntime holds: sessions, bindings, options")
+
+
 env = make(api.CreateEnv, 2, b"Default")
 allocator = make(api.GetAllocatorWithDefaultOptions)
 cpu_memory = make(api.CreateCpuMemoryInfo, 1, 0)

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 
 from . import _abi, _run, _values
-from ._abi import allocator, api, make, number, text
+from ._abi import Owned, allocator, api, make, number, text
 from ._values import Handle, OrtValue, check_device, from_python, to_python
 
 PROVIDERS = ["CPUExecutionProvider"]
@@ -169,23 +169,16 @@ class LoraAdapter:
         self._adapter = None
 
     def Load(self, path):
-        self._adapter = make(api.CreateLoraAdapter, os.fsencode(path), None)
-
-    def __del__(self):
-        if self._adapter:
-            api.ReleaseLoraAdapter(self._adapter)
+        self._adapter = Owned(make(api.CreateLoraAdapter, os.fsencode(path), None), api.ReleaseLoraAdapter)
 
 
 class RunOptions:
     """Options of one run; `terminate` may be set while it goes on."""
 
     def __init__(self):
-        self.__dict__["_options"] = make(api.CreateRunOptions)
-        self.__dict__.update(terminate=False, logid="", log_severity_level=-1, log_verbosity_level=0,
+        owned = Owned(make(api.CreateRunOptions), api.ReleaseRunOptions)
+        self.__dict__.update(_owned=owned, _options=owned.address, terminate=False, logid="", log_severity_level=-1, log_verbosity_level=0,
                              only_execute_path_to_fetches=False, training_mode=False, _entries={})
-
-    def __del__(self):
-        api.ReleaseRunOptions(self._options)
 
     def __setattr__(self, name, value):
         if name not in self.__dict__:
@@ -206,7 +199,9 @@ class RunOptions:
         return self._entries[key]
 
     def add_active_adapter(self, adapter):
-        api.RunOptionsAddActiveLoraAdapter(self._options, adapter._adapter)
+        if adapter._adapter is None:
+            raise RuntimeError("the adapter isn't loaded: Load(path) comes first")
+        api.RunOptionsAddActiveLoraAdapter(self._options, adapter._adapter.address)
 
 
 def _check_providers(providers):
@@ -229,11 +224,27 @@ def _pointers(count):
     return ctypes.c_void_p * max(count, 1)
 
 
+def _field(key, content):
+    """A field of a protobuf message: bytes, or a small number."""
+    return bytes([key << 3, content]) if isinstance(content, int) else bytes([key << 3 | 2, len(content)]) + content
+
+
+@functools.cache
+def _empty_sequence(element):
+    """The ABI makes no sequence without items, so a model of one node does: SequenceEmpty of 'tensor(float)'."""
+    number_ = _values.element_of(element[len("tensor("):-1])
+    kind = _field(4, _field(1, _field(1, _field(1, number_))))
+    dtype = _field(1, b"dtype") + _field(3, number_) + bytes([0xa0, 1, 2]) # its kind, field 20: a number
+    node = _field(2, b"y") + _field(4, b"SequenceEmpty") + _field(5, dtype)
+    graph = _field(1, node) + _field(2, b"empty") + _field(12, _field(1, b"y") + _field(2, kind))
+    model = _field(1, 8) + _field(7, graph) + _field(8, _field(1, b"") + _field(2, 17))
+    return InferenceSession(model)._run(None, {}, None)[0]
+
+
 class InferenceSession:
     """A model made ready to run."""
 
     def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **kwargs):
-        self._session = None
         self._options = sess_options if sess_options is not None else SessionOptions()
         _check_providers(providers or [])
         options = self._options._make()
@@ -248,18 +259,16 @@ class InferenceSession:
                 raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
         finally:
             api.ReleaseSessionOptions(options)
+        self._owned = Owned(self._session, api.ReleaseSession)
         self._inputs = self._describe("Input")
         self._outputs = self._describe("Output")
         self._initializers = self._describe("OverridableInitializer")
         self._required = [i.name for i in self._inputs]
         self._elements = {i.name: _values.DTYPES.get(_values.NAMES.index(i.type[7:-1])) for i in self._inputs + self._initializers
                           if i.type.startswith("tensor(")}
+        self._sequences = {i.name: i.type[4:-1] for i in self._inputs if i.type.startswith("seq(tensor(")}
         self._plans = {}
         self._names = {n.name: n.name.encode() for n in self._inputs + self._outputs + self._initializers}
-
-    def __del__(self):
-        if getattr(self, "_session", None):
-            api.ReleaseSession(self._session)
 
     def _describe(self, side):
         found = []
@@ -335,6 +344,8 @@ class InferenceSession:
         """Numbers in lists take the element type of the input, arrays have one of their own."""
         if isinstance(value, np.ndarray):
             return _values.from_numpy(value)
+        if isinstance(value, (list, tuple)) and not value and name in self._sequences:
+            return _empty_sequence(self._sequences[name])
         if isinstance(value, (list, tuple, int, float, bool, np.generic)) and self._elements.get(name):
             return _values.from_numpy(np.asarray(value, self._elements[name]))
         return from_python(value)
@@ -382,20 +393,18 @@ class IOBinding:
     """Inputs and outputs of a session, bound between runs."""
 
     def __init__(self, session):
-        self._binding = None
         self._owner = session
         self._keep, self._outputs = {}, []
-        self._binding = make(api.CreateIoBinding, session._session)
-
-    def __del__(self):
-        if self._binding:
-            api.ReleaseIoBinding(self._binding)
+        self._owned = Owned(make(api.CreateIoBinding, session._session), api.ReleaseIoBinding)
+        self._binding = self._owned.address
 
     def _bind(self, function, name, handle):
         function(self._binding, name.encode(), handle.address)
         self._keep[function, name] = handle
 
     def bind_cpu_input(self, name, array):
+        if name not in self._owner._names:
+            raise RuntimeError(f"Failed to find NodeArg with name: {name} in the def list")
         self._bind(api.BindInput, name, from_python(array))
 
     def bind_ortvalue_input(self, name, value):
@@ -473,6 +482,10 @@ def set_default_logger_severity(severity):
 
 def set_default_logger_verbosity(level):
     """Messages have no further levels."""
+
+
+def preload_dlls(cuda=True, cudnn=True, msvc=True, directory=None):
+    """There is nothing to load before a session is made."""
 
 
 def set_seed(seed):

@@ -55,6 +55,9 @@ class Handle:
         if self.address:
             api.ReleaseValue(self.address)
 
+    def __reduce__(self):
+        raise TypeError("cannot pickle or copy an OrtValue: numpy() gives an array")
+
 
 def tensor_info(address):
     """(element type, shape) of a tensor; None: it is something else."""
@@ -214,9 +217,9 @@ def _shape(tensor):
 
 
 class OrtDevice:
-    """Where a value lies: the processor's memory."""
+    """Where a value lies: the processor's memory, whose number is 0."""
 
-    def __init__(self, kind="cpu", number_=0):
+    def __init__(self, kind=0, number_=0):
         self._kind, self._number = kind, number_
 
     @staticmethod
@@ -224,8 +227,19 @@ class OrtDevice:
         return 0
 
     @staticmethod
+    def default_memory():
+        return 0
+
+    @staticmethod
     def make(name, number_, vendor_id=-1):
-        return OrtDevice(name, number_)
+        check_device(name)
+        return OrtDevice(0, number_)
+
+    def device_mem_type(self):
+        return 0
+
+    def device_vendor_id(self):
+        return 0
 
     def device_type(self):
         return self._kind
@@ -306,6 +320,17 @@ class OrtValue:
 
     def is_tensor_sequence(self):
         return self._kind() == SEQUENCE
+
+    def __dlpack__(self, **options):
+        return _to_array(self._handle, *tensor_info(self._handle.address)).__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return 1, 0 # kDLCPU
+
+    @staticmethod
+    def from_dlpack(data, is_bool_tensor=False):
+        array = np.from_dlpack(data)
+        return OrtValue(from_numpy(array.astype(np.bool_) if is_bool_tensor else array))
 
     def numpy(self):
         return np.array(to_python(self._handle)) if self.is_tensor() else to_python(self._handle)

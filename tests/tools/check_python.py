@@ -112,6 +112,37 @@ def released(ort):
     return gone() is None
 
 
+def copied(ort):
+    """What one of two copies held is there for the other when it is gone."""
+    import copy
+    session, options = open_session(ort, "add"), ort.RunOptions()
+    other = copy.copy(session)
+    del session
+    binding = other.io_binding()
+    binding.bind_cpu_input("x", X)
+    binding.bind_output("y")
+    other.run_with_iobinding(binding)
+    return other.run(None, {"x": X}, options), [v.shape() for v in binding.get_outputs()]
+
+
+def pickled(ort):
+    import copy
+    import pickle
+    refused = []
+    for function in (pickle.dumps, copy.deepcopy):
+        try:
+            function(open_session(ort, "add"))
+        except TypeError as error:
+            refused.append(str(error)[:13])
+    return refused
+
+
+def shared(ort):
+    """numpy and a value over one protocol."""
+    value = ort.OrtValue.ortvalue_from_numpy(X)
+    return np.from_dlpack(value), ort.OrtValue.from_dlpack(X).numpy()
+
+
 def asynchronous(ort):
     import threading
     done, kept = threading.Event(), []
@@ -157,6 +188,10 @@ CHECKS = {
     "wrong name": run("add", {"x": X, "z": X}), "missing input": run("add", {}), "wrong output": run("add", {"x": X}, ["z"]),
     "no such file": run("none", {"x": X}), "garbage": run("garbage", {}), "binding": bound, "binding in place": bound_in_place,
     "values": values, "values in a run": ort_values, "terminate": terminated, "run_async": asynchronous, "profile": profiled,
+    "a copy": copied, "no copy": pickled, "dlpack": shared,
+    "run without items": run("length", {"x": []}), "run items": run("length", {"x": [X, X[0]]}),
+    "bind a wrong name": lambda ort: open_session(ort, "add").io_binding().bind_cpu_input("z", X),
+    "device": lambda ort: [ort.OrtDevice.make("cpu", 0).device_type(), ort.OrtDevice.make("cpu", 0).device_id()],
     "adapter": adapted, "feeds that change": turned, "released": released,
     "free dims": free_dims, "providers": lambda ort: open_session(ort, "add").get_providers(),
     "bytes": lambda ort: ort.InferenceSession((MADE / "add.onnx").read_bytes()).run(None, {"x": X}),

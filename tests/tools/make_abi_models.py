@@ -62,6 +62,7 @@ def main():
     save("strings", [node("Identity", ["x"], ["y"])], [value("x", S, ["k"])], [value("y", S, ["k"])])
     save("split", [node("SplitToSequence", ["x"], ["y"], axis=0)], [value("x", F, ["n", 2])],
          [h.make_tensor_sequence_value_info("y", F, None)])
+    save("length", [node("SequenceLength", ["x"], ["y"])], [h.make_tensor_sequence_value_info("x", F, None)], [value("y", I, [])])
     save("optional", [node("Optional", ["x"], ["y"])], [value("x", F, ["n"])],
          [h.make_value_info("y", h.make_optional_type_proto(h.make_tensor_type_proto(F, ["n"])))],
          opsets=(("", 17),))
