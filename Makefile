@@ -173,7 +173,9 @@ $(OBJ)/lib/kernel/avxvnni/%.o: ISA_FLAGS = $(ISA_avx2)
 $(OBJ)/lib/kernel/avx512/%.o: ISA_FLAGS = $(ISA_avx512)
 $(OBJ)/lib/kernel/vnni/%.o: ISA_FLAGS = $(ISA_vnni)
 $(OBJ)/lib/kernel/amx/%.o: ISA_FLAGS = $(ISA_vnni) # tiles are named to the assembler alone
-# Sanitizers take minutes for the unrolled kernels at -O3.
+# Sanitizers take minutes for the unrolled kernels at -O3; ThreadSanitizer at any level, so it sees what calls them and not
+# the loops themselves, which share nothing.
+$(OBJ)/lib/kernel/%.o: CFLAGS_ALL += $(if $(findstring -fsanitize=thread,$(CFLAGS)),-fno-sanitize=thread)
 $(OBJ)/lib/kernel/%.o: OPT_FLAGS = $(if $(findstring -fsanitize,$(CFLAGS)),,-O3) -fno-trapping-math
 
 $(OBJ)/%.o: %.c | build/gen/onnx.pb-c.h
@@ -537,10 +539,10 @@ abi-valgrind:
 	@$(MAKE) --no-print-directory abi-alone RUNNER=valgrind
 
 # Programs of PyPI that were built on onnxruntime, on the drop-in (250 MB to download once).
-# bench-clients: in more rounds, and whoever is behind in time, start or peak memory fails.
+# bench-clients: in more rounds, and whoever is behind in time, start or peak memory fails: BENCH_CLIENTS="--only GLOB"
 .PHONY: clients bench-clients
 clients bench-clients: all $(OBJ)/tests/abi/ready.so
-	@sh tests/tools/run_clients.sh $(OBJ)/tests/abi/ready.so $(MODELS) $(if $(filter bench-%,$@),--gates)
+	@sh tests/tools/run_clients.sh $(OBJ)/tests/abi/ready.so $(MODELS) $(if $(filter bench-%,$@),--gates) $(BENCH_CLIENTS)
 
 # Scoring on several machines with GNU parallel, Slurm and Dask, each with a worker that is killed.
 .PHONY: recipes

@@ -1,21 +1,19 @@
-"""Vectors of sentences by embroider (Rust, over the `ort` crate): a made model of ten words, 512 numbers a sentence."""
+"""Vectors of sentences by embroider (Rust, over the `ort` crate): ROOT FOLDER [make], a made model of ten words in
+FOLDER, 512 numbers a sentence."""
 import json
 import pathlib
 import sys
-import tempfile
-
-import embroider
-import numpy as np
-import onnx
-from onnx import TensorProto as T
-from onnx import helper as h
-from onnx import numpy_helper
 
 WORDS = "[PAD] [UNK] the cat sat on a mat dog ran".split()
 WIDTH = 768  # what embroider asks of a model
 
 
 def make_model(folder):
+    import numpy as np
+    import onnx
+    from onnx import TensorProto as T
+    from onnx import helper as h
+    from onnx import numpy_helper
     draw = np.random.default_rng(3)
     weights = {"table": draw.normal(size=(len(WORDS), WIDTH)), "w": draw.normal(size=(WIDTH, WIDTH)) / 28,
                "b": draw.normal(size=WIDTH), "scale": np.ones(WIDTH), "shift": np.zeros(WIDTH)}
@@ -37,13 +35,17 @@ def make_tokenizer(folder):
         "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]"}}))
 
 
-with tempfile.TemporaryDirectory() as name:
-    place = pathlib.Path(name)
+place = pathlib.Path(sys.argv[2])
+if sys.argv[3:] == ["make"]:
     make_model(place)
     make_tokenizer(place)
-    model = embroider.JinaV5.open_files(str(place / "model.onnx"), str(place / "tokenizer.json"), truncate_dim=512, device="cpu")
-    vectors = [model.encode(text) for text in ("the cat sat on a mat", "a dog ran", "the unknown thing")]
-    vectors += list(model.encode_batch(["the dog sat", "a cat"]))
-    assert all(len(vector) == 512 for vector in vectors) and sys.argv[1]
-    for vector in vectors:
-        print(*(f"{float(x):.9g}" for x in vector))
+    sys.exit()
+
+import embroider  # noqa: E402
+
+model = embroider.JinaV5.open_files(str(place / "model.onnx"), str(place / "tokenizer.json"), truncate_dim=512, device="cpu")
+vectors = [model.encode(text) for text in ("the cat sat on a mat", "a dog ran", "the unknown thing")]
+vectors += list(model.encode_batch(["the dog sat", "a cat"]))
+assert all(len(vector) == 512 for vector in vectors)
+for vector in vectors:
+    print(*(f"{float(x):.9g}" for x in vector))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_clients.py LIBRARY READY MODELS [--gates] - programs from PyPI that were built on onnxruntime, unchanged, on the
-drop-in.
+"""check_clients.py LIBRARY READY MODELS [--gates] [--only GLOB] - programs from PyPI that were built on onnxruntime,
+unchanged, on the drop-in.
 
 Each runs with onnxruntime and with LIBRARY in its place, by turns, and must print the same; beside it stand the
 whole process's time, when its first session was ready, and peak memory, theirs and ours. READY (tests/abi/ready.c)
@@ -8,6 +8,7 @@ stands before the library of programs that aren't Python and tells when that was
 --gates: more rounds, and a program that is behind in one of the three, by the least of the rounds, fails.
 Prints "N passed, N failed, N skipped".
 """
+import fnmatch
 import hashlib
 import os
 import pathlib
@@ -23,6 +24,7 @@ VENV = ROOT / "build/venv-clients"
 PYTHON = str(VENV / "bin/python")
 LIBRARY, READY, MODELS = (pathlib.Path(path).resolve() for path in sys.argv[1:4])
 GATES = "--gates" in sys.argv
+ONLY = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else "*"
 THROUGH_PYTHON = ("magika_files", "rapidocr_lines", "ddddocr_letters", "nudenet_boxes", "whisper_speech", "swift_pitch",
                   "speech_quality", "page_direction", "slider_gap", "arabic_vowels", "extensions_text")
 ROUNDS = 5 if GATES else 3
@@ -58,6 +60,8 @@ def is_near(a, b):
 
 def compare(name, theirs, ours):
     global passed, failed
+    if not fnmatch.fnmatch(name, ONLY):
+        return
     rounds = [(measure(theirs[0], **theirs[1]), measure(ours[0], **ours[1])) for _ in range(ROUNDS)]
     (a, *_), (b, *_) = rounds[0]
     good = is_near(a, b) and a and not a.startswith("exit")
@@ -135,14 +139,15 @@ def genai(folder):
                                               for library in (wheels_library(), LIBRARY)))
 
 
-def embroider():
+def embroider(folder):
     """Rust: the crate `ort`, which opens the library that a variable names."""
     global skipped
     if not next(VENV.glob("lib/python3*/site-packages/embroider"), None):
         skipped += 1
         print("skip embroider: it isn't installed")
         return
-    command = [PYTHON, str(ROOT / "tests/clients/embroider_vectors.py"), str(ROOT)]
+    command = [PYTHON, str(ROOT / "tests/clients/embroider_vectors.py"), str(ROOT), str(folder)]
+    subprocess.run([*command, "make"], check=True)
     compare("embroider", *((command, {"ORT_DYLIB_PATH": str(READY), "READY_LIBRARY": str(library)})
                            for library in (wheels_library(), LIBRARY)))
 
@@ -223,15 +228,12 @@ def skl2onnx(folder):
 def main():
     global skipped
     python_programs()
-    embroider()
-    if not GATES:
+    own = [embroider] if GATES or ONLY != "*" else [embroider, skl2onnx]
+    of_models = [sherpa, genai] if GATES or ONLY != "*" else [sherpa, genai, ortpy]
+    for check in own + (of_models if MODELS.is_dir() else []):
         with tempfile.TemporaryDirectory() as folder:
-            skl2onnx(folder)
-    if MODELS.is_dir():
-        for check in (sherpa, genai, ortpy):
-            with tempfile.TemporaryDirectory() as folder:
-                check(folder)
-    else:
+            check(folder)
+    if not MODELS.is_dir():
         skipped += 3
         print(f"skip sherpa-onnx-vad, onnxruntime-genai, ortpy: {MODELS} isn't here")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
