@@ -47,20 +47,20 @@ static void tell(void)
 
 static void *create(const void *env, const char *path, const void *options, void **session)
 {
-    void *status = ((create_fn *)real_table[CREATE_SESSION])(env, path, options, session);
-    if (!status)
+    void *refused = ((create_fn *)real_table[CREATE_SESSION])(env, path, options, session);
+    if (!refused)
         tell();
-    return status;
+    return refused;
 }
 
 static void *create_from_array(const void *env, const void *bytes, size_t count,
                                const void *options, void **session)
 {
     create_array_fn *made = (create_array_fn *)real_table[CREATE_FROM_ARRAY];
-    void *status = made(env, bytes, count, options, session);
-    if (!status)
+    void *refused = made(env, bytes, count, options, session);
+    if (!refused)
         tell();
-    return status;
+    return refused;
 }
 
 /* How many functions a release has: those of older ones, whose tables are shorter. */
