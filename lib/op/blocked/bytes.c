@@ -72,6 +72,7 @@ typedef struct pool_plan {
 } pool_plan;
 
 typedef struct pool_job {
+    ort_call *call;
     const pool_plan *p;
     const uint8_t *x;
     uint8_t *y;
@@ -93,7 +94,9 @@ static ort_status pool_shape(ort_shaping *sh, ort_error *err)
     sh->plan_state = p;
     if (!ort_bytes_read(&sh->in[0]->shape, &p->in) || !ort_bytes_read(&sh->out[0]->shape, &p->out))
         return ort_error_set(err, ORT_ERROR_MODEL, "the shape isn't one of a blocked tensor");
-    return ort_blocked_resolve(&s->spec, &p->in, NULL, &p->w, err);
+    ORT_TRY(ort_blocked_resolve(&s->spec, &p->in, NULL, &p->w, err));
+    sh->thread_bytes = (size_t)(p->w.in[1] * ORT_BYTES_BLOCK);
+    return ORT_OK;
 }
 
 /* Taps [*first, *last) of a window whose tap 0 lies at `at` are inside [0, extent). */
@@ -104,31 +107,50 @@ static void inside(int64_t at, int64_t dilation, int64_t taps, int64_t extent, i
     *last = extent > at ? ort_min_i64(taps, (extent - at + dilation - 1) / dilation) : 0;
 }
 
-static void maximum(uint8_t *restrict y, const uint8_t *restrict x)
+/* Copies are of this function alone, so that the compiler knows what nothing else writes. */
+static inline void maximum(uint8_t *y, const uint8_t *x)
 {
+    uint8_t best[ORT_BYTES_BLOCK], other[ORT_BYTES_BLOCK];
+    memcpy(best, y, sizeof best);
+    memcpy(other, x, sizeof other);
     for (int c = 0; c < ORT_BYTES_BLOCK; c++)
-        y[c] = y[c] > x[c] ? y[c] : x[c];
+        best[c] = best[c] > other[c] ? best[c] : other[c];
+    memcpy(y, best, sizeof best);
 }
 
-/* A window wholly outside gives the least code, as plain pools of bytes do. */
-static void pool_rows(const pool_job *j, int64_t plane, int64_t first, int64_t rows)
+/* Outputs [*first, *last) of `count` whose tap at `at` plus the stride for each lies inside
+ * [0, extent). */
+static void outputs_inside(int64_t at, int64_t stride, int64_t count, int64_t extent,
+                           int64_t *first, int64_t *last)
+{
+    *first = at < 0 ? (-at + stride - 1) / stride : 0;
+    *last = extent > at ? ort_min_i64(count, (extent - at + stride - 1) / stride) : 0;
+}
+
+/* Rows first, each as one, then columns. A window wholly outside gives the least code, as plain
+ * pools of bytes do. `row` is space for one of the input. */
+static void pool_rows(const pool_job *j, int64_t plane, int64_t first, int64_t rows, uint8_t *row)
 {
     const ort_window *w = &j->p->w;
+    const int64_t width = w->in[1] * ORT_BYTES_BLOCK, out = w->out[1] * ORT_BYTES_BLOCK;
     const uint8_t *x = j->x + plane * j->p->in.plane * ORT_BYTES_BLOCK;
     uint8_t *y = j->y + (plane * j->p->out.plane + first * w->out[1]) * ORT_BYTES_BLOCK;
-    for (int64_t oy = first; oy < first + rows; oy++)
-        for (int64_t ox = 0; ox < w->out[1]; ox++, y += ORT_BYTES_BLOCK) {
-            int64_t top = oy * w->stride[0] - w->begin[0], left = ox * w->stride[1] - w->begin[1];
-            int64_t r0, r1, c0, c1;
-            inside(top, w->dilation[0], w->kernel[0], w->in[0], &r0, &r1);
-            inside(left, w->dilation[1], w->kernel[1], w->in[1], &c0, &c1);
-            uint8_t best[ORT_BYTES_BLOCK] = {0};
-            for (int64_t r = r0; r < r1; r++)
-                for (int64_t c = c0; c < c1; c++)
-                    maximum(best, x + ((top + r * w->dilation[0]) * w->in[1] + left +
-                                       c * w->dilation[1]) * ORT_BYTES_BLOCK);
-            memcpy(y, best, sizeof best);
+    for (int64_t oy = first; oy < first + rows; oy++, y += out) {
+        int64_t top = oy * w->stride[0] - w->begin[0], from, end;
+        inside(top, w->dilation[0], w->kernel[0], w->in[0], &from, &end);
+        memset(row, 0, (size_t)width);
+        for (int64_t r = from; r < end; r++)
+            for (int64_t i = 0; i < width; i += ORT_BYTES_BLOCK)
+                maximum(row + i, x + (top + r * w->dilation[0]) * width + i);
+        memset(y, 0, (size_t)out);
+        for (int64_t c = 0; c < w->kernel[1]; c++) {
+            const int64_t left = c * w->dilation[1] - w->begin[1];
+            outputs_inside(left, w->stride[1], w->out[1], w->in[1], &from, &end);
+            for (int64_t ox = from; ox < end; ox++)
+                maximum(y + ox * ORT_BYTES_BLOCK,
+                        row + (left + ox * w->stride[1]) * ORT_BYTES_BLOCK);
         }
+    }
 }
 
 static void task_pool(void *arg, int64_t first, int64_t end, int thread)
@@ -138,14 +160,14 @@ static void task_pool(void *arg, int64_t first, int64_t end, int thread)
     int64_t rows;
     for (; first < end; first += rows) {
         rows = ort_min_i64(end - first, all - first % all);
-        pool_rows(j, first / all, first % all, rows);
+        pool_rows(j, first / all, first % all, rows, ort_call_scratch(j->call, thread));
     }
 }
 
 static ort_status pool_run(ort_call *call, ort_error *err)
 {
     const pool_plan *p = call->plan_state;
-    pool_job j = {p, ort_call_in(call, 0)->data, ort_call_out(call, 0)->data};
+    pool_job j = {call, p, ort_call_in(call, 0)->data, ort_call_out(call, 0)->data};
     int64_t row = p->w.out[1] * ORT_BYTES_BLOCK * p->w.kernel[0] * p->w.kernel[1] / 4;
     if (p->out.plane > 0)
         ort_call_range(call, p->out.n * p->out.blocks * p->w.out[0],
