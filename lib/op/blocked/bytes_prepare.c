@@ -22,12 +22,13 @@ static ort_status fill_shift(ort_prep *p, bytes_state *s, ort_error *err)
     return ORT_OK;
 }
 
-/* Whether int32 holds every sum of a filter times its scale, with room for roundings. */
+/* Whether int32 holds every sum of a filter times its scale, with room for roundings. Sums that wrap
+ * around, as dead channels' do whose bias is as large as they come, are int32 again. */
 static bool is_bounded(const bytes_state *s, int32_t bias, float scale)
 {
     const double most = 255.0 * 255.0 * (double)(s->channels * taps_of(s));
-    const double sum = most + (bias < 0 ? -(double)bias : (double)bias);
-    return sum < INT32_MAX && sum * fabs((double)scale) < INT32_MAX / 2; /* not NaN */
+    const double sum = fmin(most + fabs((double)bias), -(double)INT32_MIN);
+    return sum * fabs((double)scale) < INT32_MAX / 2; /* not when it is NaN */
 }
 
 /* Bias and scale of whole blocks: the input's zero point in the one, all three scales in the
