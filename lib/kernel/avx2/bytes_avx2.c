@@ -8,6 +8,7 @@
 #include "kernel/avx2/simd.h"
 
 #define BYTES_PIXELS 6
+#define BYTES_AHEAD /* weights take two bytes */
 
 static inline vi bytes_multiply(vi sum, vi x, vi w)
 {

@@ -22,8 +22,8 @@ static ort_status fill_shift(ort_prep *p, bytes_state *s, ort_error *err)
     return ORT_OK;
 }
 
-/* Whether int32 holds every sum of a filter times its scale, with room for roundings. Sums that wrap
- * around, as dead channels' do whose bias is as large as they come, are int32 again. */
+/* Whether int32 holds every sum of a filter times its scale, with room for roundings. Sums that
+ * wrap around, as those of dead channels, whose bias may be the largest, are int32 again. */
 static bool is_bounded(const bytes_state *s, int32_t bias, float scale)
 {
     const double most = 255.0 * 255.0 * (double)(s->channels * taps_of(s));
