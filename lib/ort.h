@@ -273,6 +273,36 @@ void ort_value_set_double(ort_value *value, int64_t index, double number);
 /* 64-bit digest of type, shape and bytes; the same on every machine. */
 uint64_t ort_value_digest(const ort_value *value);
 
+/* ---- values on devices. A device is one of a provider's; memory on it is common to all sessions
+ * of the environment whose lists name the device, so that what one of them gives the next one takes
+ * where it lies. Everything here goes before the environment does. */
+typedef struct ort_device ort_device;
+/* One of a list of providers, as "opencl:device=1"; other options say nothing of memory.
+ * ORT_ERROR_DEVICE: it is missing. ORT_ERROR_UNSUPPORTED: the provider keeps no memory for callers.
+ * Values and sessions hold it by themselves: it may be freed while they are there. */
+ORT_WARN_UNUSED ort_status ort_device_open(ort_env *env, const char *provider, ort_device **device,
+                                           ort_error *err);
+void ort_device_free(ort_device *device);
+const char *ort_device_name(const ort_device *device); /* what it was opened as first */
+/* A tensor on the device, of unset elements; not of strings. It is an input or output of runs as
+ * any other value. ort_value_data is NULL, and only the functions here reach its elements. */
+ORT_WARN_UNUSED ort_status ort_value_new_on_device(ort_device *device, ort_dtype dtype, int rank,
+                                                   const int64_t *dims, ort_value **value,
+                                                   ort_error *err);
+/* A tensor over a part of one on a device, from byte `offset` on: a multiple of
+ * ort_device_alignment. It holds the whole one. */
+ORT_WARN_UNUSED ort_status ort_value_new_part(ort_value *whole, size_t offset, ort_dtype dtype,
+                                              int rank, const int64_t *dims, ort_value **part,
+                                              ort_error *err);
+size_t ort_device_alignment(const ort_device *device);
+/* Where a value lies: borrowed from it; NULL: on the host. */
+ort_device *ort_value_device(const ort_value *value);
+/* Elements of a tensor into another of the same type and number of them, wherever both lie. */
+ORT_WARN_UNUSED ort_status ort_value_copy(ort_value *to, const ort_value *from, ort_error *err);
+/* A copy on the host; of a value that is there, too. */
+ORT_WARN_UNUSED ort_status ort_value_to_host(const ort_value *value, ort_value **host,
+                                             ort_error *err);
+
 /* What a model says of a value. Made and owned by the library, which may add members at the end. */
 typedef enum ort_type_kind {
     ORT_TYPE_UNKNOWN = 0,
@@ -818,7 +848,8 @@ ORT_INIT_(ort_run_options, ORT_RUN_OPTIONS_INIT)
 
 /* Inputs by name; one that is not named, or NULL, takes its default. Outputs by name: only these
  * are computed, in any order. outputs[i] is filled with a new value; one that is not NULL on entry
- * is a tensor whose memory receives the result without a copy (its type and shape must match).
+ * is a tensor whose memory receives the result without a copy (its type and shape must match), also
+ * on a device of the session. An input on one is read there; what else needs it gets a copy.
  * Names NULL: all of the session, in order, and the count must be that of the session; outputs that
  * options->wanted leaves out stay as they were. A name that doesn't exist or comes twice, and a
  * count that doesn't fit, is ORT_ERROR_USAGE. After a failure every entry of `outputs` is what it
@@ -847,6 +878,9 @@ ORT_WARN_UNUSED ort_status ort_binding_set_input(ort_binding *binding, const cha
  * GroupQueryAttention and others of com.microsoft): its new rows are written in place. */
 ORT_WARN_UNUSED ort_status ort_binding_set_output(ort_binding *binding, const char *name,
                                                   ort_value *value, ort_error *err);
+/* The binding keeps its own result there, a value on the device; NULL: on the host. */
+ORT_WARN_UNUSED ort_status ort_binding_set_output_device(ort_binding *binding, const char *name,
+                                                         ort_device *device, ort_error *err);
 ORT_WARN_UNUSED ort_status ort_binding_run(ort_binding *binding, const ort_run_options *options,
                                            ort_error *err);
 /* Output of the last run, NULL if that didn't want it; borrowed, valid until the next run or

@@ -27,9 +27,12 @@
  * nodes with bodies.
  *
  * Errors. A callback that fails returns what it says in err, which is never NULL (api->fail fills
- * it). open: ORT_ERROR_DEVICE leaves the provider out where another may run (a warning), and is the
- * session's error where not. plan, frame, copies, run and sync: ORT_ERROR_DEVICE or
- * ORT_ERROR_MEMORY, the run's error; the frame stays fit for another try.
+ * it). open: ORT_ERROR_DEVICE or ORT_ERROR_MEMORY leaves the provider out where another may run (a
+ * warning), and is the session's error where not. plan, frame, copies, run and sync:
+ * ORT_ERROR_DEVICE or ORT_ERROR_MEMORY, the run's error; the frame stays fit for another try.
+ *
+ * Values of callers. A provider with memory of its own may keep inputs and outputs of runs on the
+ * device (the last members of the row): what one session gives, the next takes where it lies.
  *
  * Threads. open, claim, close: one at a time for a device. plan and frame: any, also side by side.
  * copies, run and sync: one thread at a time for a frame.
@@ -47,7 +50,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-#define ORT_PROVIDER_ABI 1
+#define ORT_PROVIDER_ABI 2
 
 typedef uint32_t ort_id; /* of a value of a graph */
 #define ORT_ID_NONE UINT32_MAX
@@ -86,6 +89,9 @@ typedef struct ort_provider_setup { /* what open is told; borrowed for the call 
     int threads;        /* of the session's environment */
     const ort_log *log; /* lives as long as the device */
     const ort_provider_api *api; /* lives as long as the library is loaded */
+    /* From api->abi 2 on: a device of the provider whose memory (below) must serve this one, too;
+     * it is closed later. NULL: none. */
+    void *beside;
 } ort_provider_setup;
 
 /* ------------------------------------------------------------------------------------ plans -- */
@@ -261,10 +267,29 @@ typedef struct ort_provider {
      * each thing done since the last call, after sync. Absent: the calls themselves are timed. */
     ort_status (*watch)(void *frame, bool on, ort_error *err);
     ort_status (*times)(void *frame, ort_device_time_fn *tell, void *arg, ort_error *err);
+
+    /* All of these or none: memory of a device for values of callers, which outlives runs and
+     * sessions. The runtime opens a device for it alone, `beside` which those of sessions are
+     * opened; the calls come from any thread, also side by side. Does memory of `device` serve a
+     * device that is opened so? */
+    bool (*shares)(void *device, const ort_provider_setup *setup);
+    ort_status (*memory)(void *device, size_t bytes, void **memory, ort_error *err);
+    void (*memory_free)(void *memory);
+    /* `offset` is a multiple of what memory_alignment says. The part is freed first. */
+    ort_status (*memory_part)(void *memory, size_t offset, size_t bytes, void **part,
+                              ort_error *err);
+    size_t (*memory_alignment)(void *device);
+    ort_status (*memory_write)(void *memory, const void *data, size_t bytes, ort_error *err);
+    ort_status (*memory_read)(void *memory, void *data, size_t bytes, ort_error *err);
+    /* From now on the value of copy `index` lies in this memory, which has its bytes: the frame's
+     * parts read it there, or write it there, and copy_in or copy_out of it isn't called. NULL: in
+     * the frame's own again. What is written overlaps nothing else that the frame uses. */
+    ort_status (*use_in)(void *frame, int index, void *memory, ort_error *err);
+    ort_status (*use_out)(void *frame, int index, void *memory, ort_error *err);
 } ort_provider;
 
 typedef struct ort_provider_library {
-    uint32_t abi;  /* lowest ORT_PROVIDER_ABI that has all it uses: 1 */
+    uint32_t abi;  /* lowest ORT_PROVIDER_ABI that has all it uses of setup and api: 1 or 2 */
     uint32_t size; /* of this struct */
     const char *name, *version; /* for messages and reports; version may be NULL */
     const ort_provider *const *providers; /* ended by NULL */

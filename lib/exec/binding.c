@@ -1,5 +1,5 @@
 /* binding.c - one caller's inputs, outputs and working memory, kept between runs. */
-#include "exec/session.h"
+#include "exec/away.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,7 @@ struct ort_binding {
     ort_context *context;
     ort_value **inputs;  /* references */
     ort_value **outputs; /* references: the caller's, or made by a run */
+    ort_device **devices; /* references: where it keeps its own outputs; NULL: on the host */
     bool *reuse;         /* the binding's own output: replaced when its shape changes */
     ort_states states;
     ort_value **taken;   /* what a run takes: `inputs`, and values of states; not counted */
@@ -30,10 +31,11 @@ ort_status ort_binding_new(const ort_session *session, ort_binding **binding, or
     b->session = session;
     b->inputs = calloc((size_t)session->input_count + 1, sizeof *b->inputs);
     b->outputs = calloc((size_t)session->output_count + 1, sizeof *b->outputs);
+    b->devices = calloc((size_t)session->output_count + 1, sizeof *b->devices);
     b->reuse = malloc((size_t)session->output_count + 1);
     b->taken = calloc((size_t)session->input_count + 1, sizeof *b->taken);
     b->wanted = calloc((size_t)session->output_count + 1, sizeof *b->wanted);
-    if (!b->inputs || !b->outputs || !b->reuse || !b->taken || !b->wanted)
+    if (!b->inputs || !b->outputs || !b->devices || !b->reuse || !b->taken || !b->wanted)
         status = ort_error_memory(err, sizeof *b->inputs);
     if (status == ORT_OK)
         status = ort_context_new(session, &b->context, err);
@@ -55,14 +57,23 @@ void ort_binding_free(ort_binding *binding)
         ort_value_free(binding->inputs[i]);
     for (int i = 0; binding->outputs && i < binding->session->output_count; i++)
         ort_value_free(binding->outputs[i]);
+    for (int i = 0; binding->devices && i < binding->session->output_count; i++)
+        ort_device_free(binding->devices[i]);
     ort_states_release(&binding->states);
     ort_context_free(binding->context);
     free(binding->taken);
     free(binding->wanted);
     free(binding->inputs);
     free(binding->outputs);
+    free(binding->devices);
     free(binding->reuse);
     free(binding);
+}
+
+static ort_status state_is_here(const char *input, ort_error *err)
+{
+    return ort_error_set(err, ORT_ERROR_USAGE, "input '%s' is a state, which lies on the host",
+                         input);
 }
 
 ort_status ort_binding_set_input(ort_binding *binding, const char *name, ort_value *value,
@@ -74,6 +85,10 @@ ort_status ort_binding_set_input(ort_binding *binding, const char *name, ort_val
     ORT_TRY(ort_exec_find_port(binding->session->inputs, binding->session->input_count, "input",
                                name, 0, &index, err));
     ort_state *state = ort_states_of_input(&binding->states, index);
+    if (state && ort_value_is_away(value))
+        return state_is_here(name, err);
+    if (ort_value_is_away(value))
+        ORT_TRY(ort_device_check(binding->session, ort_value_device(value), "input", name, err));
     ort_value **place = state ? &state->start : &binding->inputs[index];
     if (state)
         state->started = false;
@@ -95,10 +110,33 @@ ort_status ort_binding_set_output(ort_binding *binding, const char *name, ort_va
         return ort_error_set(err, ORT_ERROR_USAGE,
                              "output '%s' is the next value of a state; the binding keeps it",
                              name);
+    if (ort_value_is_away(value))
+        ORT_TRY(ort_device_check(binding->session, ort_value_device(value), "output", name, err));
     ort_value_retain(value);
     ort_value_free(binding->outputs[index]);
     binding->outputs[index] = value;
     binding->reuse[index] = !value;
+    ort_device_free(binding->devices[index]);
+    binding->devices[index] = NULL;
+    return ORT_OK;
+}
+
+ort_status ort_binding_set_output_device(ort_binding *binding, const char *name,
+                                         ort_device *device, ort_error *err)
+{
+    if (!binding || !name)
+        return ort_error_null(err, __func__);
+    const ort_session *s = binding->session;
+    int index = 0;
+    ORT_TRY(ort_exec_find_port(s->outputs, s->output_count, "output", name, 0, &index, err));
+    if (device)
+        ORT_TRY(ort_device_check(s, device, "output", name, err));
+    if (device && ort_states_of_output(&binding->states, index))
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "output '%s' is the next value of a state, which lies on the host",
+                             name);
+    ORT_TRY(ort_binding_set_output(binding, name, NULL, err));
+    binding->devices[index] = device ? ort_device_retain(device) : NULL;
     return ORT_OK;
 }
 
@@ -111,6 +149,11 @@ ort_status ort_binding_set_state(ort_binding *binding, const char *input, const 
     int in = 0, out = 0;
     ORT_TRY(ort_exec_find_port(s->inputs, s->input_count, "input", input, 0, &in, err));
     ORT_TRY(ort_exec_find_port(s->outputs, s->output_count, "output", output, 0, &out, err));
+    if (ort_value_is_away(binding->inputs[in]))
+        return state_is_here(input, err);
+    if (binding->devices[out])
+        return ort_error_set(err, ORT_ERROR_USAGE, "output '%s' is kept on %s; a state lies on the "
+                             "host", output, binding->devices[out]->name);
     if (!binding->reuse[out])
         return ort_error_set(err, ORT_ERROR_USAGE,
                              "output '%s' is bound to memory of the caller; a state keeps its own",
@@ -195,6 +238,7 @@ ort_status ort_binding_run(ort_binding *binding, const ort_run_options *options,
                        .outputs = binding->outputs,
                        .wanted = binding->partial ? binding->wanted : NULL,
                        .reuse = binding->reuse,
+                       .devices = binding->devices,
                        .states = stateful ? &binding->states : NULL,
                        .options = options};
     if (stateful)

@@ -99,6 +99,11 @@ ort_status ort_env_new(const ort_env_options *options, ort_env **env, ort_error 
         goto fail;
     }
     ORT_TRY_GOTO(status, make_pool(e, options->own_threads, err), fail);
+    e->devices = ort_devices_new();
+    if (!e->devices) {
+        status = ort_error_memory(err, 0);
+        goto fail;
+    }
     *env = e;
     return ORT_OK;
 fail:
@@ -113,6 +118,7 @@ void ort_env_free(ort_env *env)
     if (env->pool)
         ort_pool_free(env->pool);
     ort_registry_free(env->registry);
+    ort_devices_free(env->devices);
     ort_env_forget_providers(env);
     ort_env_close_libraries(env);
     ort_account_release(env->limits.whole);

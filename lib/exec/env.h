@@ -9,6 +9,7 @@
 #include "kernel/kernel.h"
 #include "op/op.h"
 #include "ort_provider.h"
+#include "provider/device.h"
 
 struct ort_env {
     ort_registry *registry;
@@ -24,6 +25,7 @@ struct ort_env {
     ort_provider **added; /* those of libraries, completed; NULL: none */
     const ort_provider **table; /* the built-in ones, then these */
     size_t added_count;
+    ort_devices *devices; /* on which values lie */
     ORT_VEC(void *) libraries; /* handles of dlopen */
 };
 

@@ -9,13 +9,8 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
-#include "exec/session.h"
+#include "exec/away.h"
 #include "profile/profile.h"
-
-typedef struct ort_result { /* what this run notes of an output */
-    ort_value *temporary; /* where it is written first, or NULL */
-    bool own;             /* the run made its value */
-} ort_result;
 
 static ort_status begin(ort_execution *x, ort_error *err)
 {
@@ -88,11 +83,14 @@ static ort_status check_given(const ort_execution *x, int o, const ort_value *re
 {
     const ort_value *given = x->outputs[o];
     char got[200], want[200];
-    if (given->kind == ORT_KIND_TENSOR && result->kind == ORT_KIND_TENSOR &&
-        given->tensor.dtype == result->tensor.dtype &&
+    bool tensors = ort_value_get_kind(given) == ORT_VALUE_TENSOR && result->kind == ORT_KIND_TENSOR;
+    if (ort_value_is_away(given))
+        ORT_TRY(ort_device_check(x->session, ort_value_device(given), "output",
+                                 x->session->outputs[o].name, err));
+    if (tensors && given->tensor.dtype == result->tensor.dtype &&
         ort_shape_equal(&given->tensor.shape, &result->tensor.shape))
         return ORT_OK;
-    if (given->kind != ORT_KIND_TENSOR || result->kind != ORT_KIND_TENSOR)
+    if (!tensors)
         return ort_error_set(err, ORT_ERROR_DATA,
                              "output '%s' can't be written in place: it isn't a tensor",
                              x->session->outputs[o].name);
@@ -164,6 +162,11 @@ static ort_status bind_results(ort_execution *x, ort_value *const *given, ort_fr
         ort_value *target;
         if (!plan->direct[o])
             continue;
+        if (frame->loan && ort_loan_takes(x, o)) {
+            ORT_TRY(settle_given(x, o, view, err));
+            ORT_TRY(ort_loan_bind_output(x, frame, o, err));
+            continue;
+        }
         if (state && state->growth) {
             ort_frame_bind_grown(frame, o, &state->present);
             continue;
@@ -313,6 +316,13 @@ static ort_status finish_results(ort_execution *x, ort_frame *frame, ort_error *
         const ort_value *temporary = x->context->results[o].temporary;
         if (!ort_plan_wants(frame->plan, o))
             continue;
+        if (frame->loan && ort_loan_takes(x, o)) {
+            if (!frame->plan->direct[o])
+                ORT_TRY(settle_given(x, o, &frame->slots[frame->plan->program->outputs[o]].view,
+                                     err));
+            ORT_TRY(ort_loan_finish_output(x, frame, o, err));
+            continue;
+        }
         if (temporary)
             ort_tensor_copy_data(&x->outputs[o]->tensor, &temporary->tensor);
         else if (!frame->plan->direct[o])
@@ -384,65 +394,86 @@ static ort_status fit_frame(ort_execution *x, ort_value *const *given, ort_frame
     return ORT_OK;
 }
 
+static ort_status run_frame(ort_execution *x, ort_value *const *given, ort_frame *frame,
+                            ort_error *err)
+{
+    ort_frame_bind_given(frame, given);
+    ORT_TRY(bind_results(x, given, frame, err));
+    ORT_TRY(ort_frame_run(frame, err));
+    show_values(x, frame);
+    ort_status status = finish_results(x, frame, err);
+    ort_frame_clear(frame);
+    return status;
+}
+
 static ort_status run_program(ort_execution *x, ort_value *const *given, ort_error *err)
 {
     ort_frame *frame = NULL;
     ort_status status;
     ORT_TRY(fit_frame(x, given, &frame, err));
     frame->ahead = false;
-    ort_frame_bind_given(frame, given);
-    ORT_TRY(bind_results(x, given, frame, err));
-    ORT_TRY(ort_frame_run(frame, err));
-    show_values(x, frame);
-    status = finish_results(x, frame, err);
-    ort_frame_clear(frame);
+    bool lends = x->session->partition.count > 1 && ort_loan_needed(x);
+    status = lends ? ort_loan_begin(x, given, frame, err) : ORT_OK;
+    if (status == ORT_OK)
+        status = run_frame(x, given, frame, err);
+    if (lends || frame->lent)
+        ort_loan_end(frame, status);
     return status;
 }
 
-/* ---- a scalar may come as one element of any rank */
+/* ---- stand-ins: of values on devices, and of a scalar that comes as one element of any rank */
 
 static bool is_one(const ort_execution *x, int i)
 {
     const ort_value *value = x->inputs[i];
     const ort_type *type = &x->session->inputs[i].type;
-    return value && value->kind == ORT_KIND_TENSOR && value->tensor.shape.rank > 0 &&
+    return ort_value_get_kind(value) == ORT_VALUE_TENSOR && value->tensor.shape.rank > 0 &&
            type->kind == ORT_TYPE_TENSOR && type->rank == 0 &&
            ort_tensor_count(&value->tensor) == 1;
 }
 
-static bool feeds_ones(const ort_execution *x)
+static bool needs_stand_ins(const ort_execution *x)
 {
-    for (int i = 0; i < x->session->input_count; i++)
-        if (is_one(x, i))
+    bool scalars = x->session->has_scalars, devices = x->session->partition.count > 1;
+    for (int i = 0; (scalars || devices) && i < x->session->input_count; i++)
+        if ((scalars && is_one(x, i)) || (devices && ort_value_is_away(x->inputs[i])))
             return true;
     return false;
 }
 
 static ort_status run_in(ort_execution *x, ort_error *err);
 
-/* The model counts on rank 0, so that is what it gets. */
-static ort_status run_with_scalars(ort_execution *x, ort_error *err)
+static ort_status stand_in(const ort_execution *x, int i, ort_value **value, ort_error *err)
+{
+    bool one = is_one(x, i);
+    if (ort_value_is_away(x->inputs[i]))
+        ORT_TRY(ort_loan_stand_in(x, i, value, err));
+    else if (one)
+        ORT_TRY(ort_value_clone(x->inputs[i], value, err));
+    else
+        *value = ort_value_retain(x->inputs[i]);
+    if (one) /* the model counts on rank 0, so that is what it gets */
+        (*value)->tensor.shape.rank = 0;
+    return ORT_OK;
+}
+
+static ort_status run_with_stand_ins(ort_execution *x, ort_error *err)
 {
     int count = x->session->input_count;
     ort_value *const *given = x->inputs;
     ort_value **inputs = calloc((size_t)count + 1, sizeof *inputs);
     ort_status status = inputs ? ORT_OK : ort_error_memory(err, sizeof *inputs);
-    for (int i = 0; i < count && status == ORT_OK; i++) {
-        if (is_one(x, i)) {
-            status = ort_value_clone(given[i], &inputs[i], err);
-            if (status == ORT_OK)
-                inputs[i]->tensor.shape.rank = 0;
-        } else {
-            inputs[i] = ort_value_retain(given[i]);
-        }
-    }
+    for (int i = 0; i < count && status == ORT_OK; i++)
+        status = stand_in(x, i, &inputs[i], err);
     x->inputs = inputs;
+    x->origins = given;
     if (status == ORT_OK)
         status = run_in(x, err);
     for (int i = 0; inputs && i < count; i++)
         ort_value_free(inputs[i]);
     free(inputs);
     x->inputs = given;
+    x->origins = NULL;
     return status;
 }
 
@@ -490,8 +521,7 @@ static ort_status run_here(ort_execution *x, ort_error *err)
     ORT_TRY(begin(x, err));
     control = ort_cpu_set_flush(!env->options.keep_denormals);
     ort_pool_enter(env->pool, env->spin_us, &x->context->demand);
-    status = x->session->has_scalars && feeds_ones(x) ? run_with_scalars(x, err)
-                                                      : run_in(x, err);
+    status = needs_stand_ins(x) ? run_with_stand_ins(x, err) : run_in(x, err);
     ort_pool_leave(env->pool, &x->context->demand);
     ort_cpu_restore_fp(control);
     ort_buffers_reset(&x->context->buffers);
@@ -519,7 +549,7 @@ ort_status ort_exec_run(ort_execution *x, ort_error *err)
     const ort_session *first = x->session;
     ort_session *host = NULL;
     ort_error own = ORT_ERROR_INIT, *problem = err ? err : &own;
-    if (!ort_exec_falls_back(first) || x->states)
+    if (!ort_exec_falls_back(first) || x->states || ort_loan_needed(x))
         return run_here(x, err);
     host = ort_exec_session_host(first);
     if (!host) {

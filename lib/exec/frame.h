@@ -19,6 +19,7 @@
 #include "exec/plan.h"
 
 typedef struct ort_frame ort_frame;
+struct ort_loan; /* away.h */
 
 typedef struct ort_frames { /* kept frames, most recently used first */
     ort_frame *first;
@@ -68,6 +69,8 @@ struct ort_frame {
     void *devices[ORT_PROVIDERS_MAX]; /* memory and queue of each device that the plan uses */
     ort_arena scratch;    /* dynamic steps: facts, plan states; emptied at the end */
     ort_frames children;
+    struct ort_loan *loan; /* values of this run that lie on devices; or NULL */
+    bool lent;            /* devices may still use such of a run before */
     bool ahead;           /* made for a first run that hasn't come (plan_ahead.c) */
 };
 

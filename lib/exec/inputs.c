@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
-#include "exec/session.h"
+#include "exec/away.h"
 
 #define SYMBOLS_MAX 64
 
@@ -37,11 +37,15 @@ static ort_status missing(const checker *c, int index, ort_error *err)
     return status;
 }
 
-static ort_status wrong(const ort_port *port, const ort_value *value, ort_error *err)
+static ort_status wrong(const checker *c, const ort_port *port, const ort_value *value,
+                        ort_error *err)
 {
     static const char *const kinds[] = {
-        [ORT_KIND_NONE] = "absent", [ORT_KIND_SEQUENCE] = "a sequence", [ORT_KIND_MAP] = "a map"};
+        [ORT_KIND_NONE] = "absent", [ORT_KIND_SEQUENCE] = "a sequence", [ORT_KIND_MAP] = "a map",
+        [ORT_KIND_DEVICE] = "on a device"};
     char shape[256];
+    if (ort_value_is_away(value))
+        ORT_TRY(ort_device_check(c->session, ort_value_device(value), "input", port->name, err));
     if (value->kind != ORT_KIND_TENSOR)
         return ort_error_set(err, ORT_ERROR_DATA, "input '%s' is %s, the model wants %s",
                              port->name, kinds[value->kind], port->type_text);
@@ -92,11 +96,11 @@ static ort_status check_tensor(checker *c, int index, const ort_type *type, ort_
     const ort_value *value = c->inputs[index];
     const ort_shape *shape = &value->tensor.shape;
     if (type->dtype != ORT_DTYPE_UNDEFINED && type->dtype != value->tensor.dtype)
-        return wrong(port, value, err);
+        return wrong(c, port, value, err);
     if (type->rank < 0)
         return ORT_OK;
     if (type->rank != shape->rank)
-        return wrong(port, value, err);
+        return wrong(c, port, value, err);
     for (int axis = 0; axis < type->rank; axis++) {
         ort_dim dim = type->dim[axis];
         if (ort_dim_known(dim)) {
@@ -125,11 +129,11 @@ static ort_status check_input(checker *c, int index, ort_error *err)
     switch (type->kind) {
     case ORT_TYPE_TENSOR:
         return value->kind == ORT_KIND_TENSOR ? check_tensor(c, index, type, err)
-                                              : wrong(port, value, err);
+                                              : wrong(c, port, value, err);
     case ORT_TYPE_SEQUENCE:
-        return value->kind == ORT_KIND_SEQUENCE ? ORT_OK : wrong(port, value, err);
+        return value->kind == ORT_KIND_SEQUENCE ? ORT_OK : wrong(c, port, value, err);
     case ORT_TYPE_MAP:
-        return value->kind == ORT_KIND_MAP ? ORT_OK : wrong(port, value, err);
+        return value->kind == ORT_KIND_MAP ? ORT_OK : wrong(c, port, value, err);
     default:
         return ORT_OK;
     }

@@ -4,13 +4,15 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "exec/frame.h"
+#include "exec/away.h"
 #include "op/eval.h"
 #include "profile/profile.h"
 
 typedef struct watching { /* a part of which a profile wants the times */
     ort_profile *profile; /* NULL: nobody does */
     const ort_provider *row;
+    const ort_device *memory; /* on which values lie that it takes as they are; or NULL */
+    const ort_frame *frame;
     uint64_t begin_ns;
 } watching;
 
@@ -35,6 +37,82 @@ static void note_call(watching *w, const char *kind)
     w->begin_ns = ort_clock_ns();
 }
 
+/* ---- what lies on the device already */
+
+static bool is_here(const watching *w, const ort_value *value)
+{
+    return value && ort_value_device(value) == w->memory;
+}
+
+/* The caller's value behind an input of the part, where it is on the part's device; NULL. */
+static const ort_value *lent_input(const watching *w, ort_id id)
+{
+    const ort_slot_plan *slot = &w->frame->plan->slots[id];
+    const ort_loan *loan = w->frame->loan;
+    const ort_value *value = loan && slot->place == ORT_PLACE_GIVEN ? loan->in[slot->port] : NULL;
+    return is_here(w, value) ? value : NULL;
+}
+
+static const ort_value *lent_output(const watching *w, ort_id id)
+{
+    const ort_program *program = w->frame->plan->program;
+    const ort_loan *loan = w->frame->loan;
+    for (int o = 0; loan && o < program->output_count; o++)
+        if (program->outputs[o] == id && is_here(w, loan->out[o]))
+            return loan->out[o];
+    return NULL;
+}
+
+static bool changes(const watching *w)
+{
+    return w->memory && (w->frame->loan || w->frame->lent);
+}
+
+static ort_status place_outputs(const watching *w, void *frame, const ort_plan_part *part,
+                                int count, ort_error *err)
+{
+    for (int i = 0; changes(w) && i < count; i++) {
+        const ort_value *value = lent_output(w, part->out[i].id);
+        ORT_TRY(w->row->use_out(frame, part->out[i].index,
+                                value ? ort_device_value_memory(value) : NULL, err));
+    }
+    return ORT_OK;
+}
+
+/* ---- the queue */
+
+static void note_bytes(const watching *w, bool in, const ort_value *value)
+{
+    if (w->profile)
+        ort_profile_add_copy(w->profile, w->row->name, in, ort_tensor_bytes(&value->tensor));
+}
+
+static ort_status bring(watching *w, void *frame, const ort_device_copy *copy, ort_value *from,
+                        ort_error *err)
+{
+    const ort_value *value = lent_input(w, copy->id);
+    if (changes(w))
+        ORT_TRY(w->row->use_in(frame, copy->index, value ? ort_device_value_memory(value) : NULL,
+                               err));
+    if (value)
+        return ORT_OK;
+    ORT_TRY(w->row->copy_in(frame, copy->index, from->tensor.data, err));
+    note_bytes(w, true, from);
+    note_call(w, "copy in");
+    return ORT_OK;
+}
+
+static ort_status fetch(watching *w, void *frame, const ort_device_copy *copy, ort_value *to,
+                        ort_error *err)
+{
+    if (lent_output(w, copy->id))
+        return ORT_OK;
+    ORT_TRY(w->row->copy_out(frame, copy->index, to->tensor.data, err));
+    note_bytes(w, false, to);
+    note_call(w, "copy out");
+    return ORT_OK;
+}
+
 static ort_status run_queue(watching *w, void *frame, const ort_plan_part *part, ort_call *call,
                             ort_error *err)
 {
@@ -42,16 +120,13 @@ static ort_status run_queue(watching *w, void *frame, const ort_plan_part *part,
     if (row->watch)
         ORT_TRY(row->watch(frame, w->profile != NULL, err));
     w->begin_ns = w->profile ? ort_clock_ns() : 0;
-    for (int i = 0; i < call->in_count; i++) {
-        ORT_TRY(row->copy_in(frame, part->in[i].index, call->in[i]->tensor.data, err));
-        note_call(w, "copy in");
-    }
+    for (int i = 0; i < call->in_count; i++)
+        ORT_TRY(bring(w, frame, &part->in[i], call->in[i], err));
+    ORT_TRY(place_outputs(w, frame, part, call->out_count, err));
     ORT_TRY(row->run(frame, part->index, err));
     note_call(w, "kernel");
-    for (int i = 0; i < call->out_count; i++) {
-        ORT_TRY(row->copy_out(frame, part->out[i].index, call->out[i]->tensor.data, err));
-        note_call(w, "copy out");
-    }
+    for (int i = 0; i < call->out_count; i++)
+        ORT_TRY(fetch(w, frame, &part->out[i], call->out[i], err));
     return ORT_OK;
 }
 
@@ -60,13 +135,15 @@ static ort_status run_part(ort_call *call, ort_error *err)
 {
     ort_exec_call *c = call->executor;
     const ort_plan_part *part = call->plan_state;
-    const ort_provider *row = c->frame->plan->program->partition->list[part->device].row;
+    const ort_open_provider *provider = &c->frame->plan->program->partition->list[part->device];
+    const ort_provider *row = provider->row;
     void *frame = c->frame->devices[part->device];
     ort_error own = ORT_ERROR_INIT;
     err = err ? err : &own;
     err->message[0] = '\0';
     const ort_run_options *options = c->frame->context->options;
-    watching w = {.profile = options ? options->profile : NULL, .row = row};
+    watching w = {.profile = options ? options->profile : NULL, .row = row,
+                  .memory = provider->memory, .frame = c->frame};
     ort_status status = run_queue(&w, frame, part, call, err);
     ort_error unheard;
     ort_status synced = row->sync(frame, status == ORT_OK ? err : &unheard);

@@ -99,6 +99,11 @@ struct ort_plan {
     ort_id *dynamic; /* slots of place DYNAMIC */
     int dynamic_count;
     void *devices[ORT_PROVIDERS_MAX]; /* what each provider made of its parts; or NULL */
+    /* By given value: a bit for each provider of the list that reads it, and ORT_PLAN_HOST. By
+     * output: the provider that computes it, if nobody but the caller reads it elsewhere; else -1.
+     * NULL: the host runs all. */
+    uint32_t *given_readers;
+    int8_t *makers;
     size_t arena_bytes;
     size_t peak_bytes; /* greatest sum of what is alive at one step; arena_bytes minus gaps */
     int peak_position;
@@ -109,6 +114,7 @@ struct ort_plan {
 };
 
 #define ORT_PLAN_ALIGNMENT 64 /* bytes */
+#define ORT_PLAN_HOST (1u << 31) /* beside a bit for each provider of the list */
 
 /* One stretch of memory: values that share it, alive from position `first` to `last`. */
 typedef struct ort_storage {

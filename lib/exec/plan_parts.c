@@ -14,8 +14,6 @@
 #include "exec/plan.h"
 #include "op/eval.h"
 
-#define HOST (1u << 31) /* beside a bit for each provider of the list */
-
 typedef struct share { /* of one provider */
     ORT_VEC(ort_device_step) steps;
     ORT_VEC(ort_device_part) parts;
@@ -29,7 +27,8 @@ struct ort_parts {
     const ort_step *const *kept;
     int kept_count;
     int8_t *device;    /* by kept step: index into the partition's list; -1: the host */
-    uint32_t *readers; /* by value id: who reads it */
+    uint32_t *readers; /* by value id: who reads it, but for those whom a run shows it to */
+    bool *shown;       /* by value id: to these, too */
     uint32_t *present; /* by value id: which devices have it */
     share shares[ORT_PROVIDERS_MAX];
 };
@@ -58,13 +57,13 @@ static int device_of(const ort_parts *p, const ort_step *s)
 static void note_readers(ort_parts *p, int index)
 {
     const ort_step *s = p->kept[index];
-    uint32_t bit = p->device[index] < 0 ? HOST : 1u << p->device[index];
+    uint32_t bit = p->device[index] < 0 ? ORT_PLAN_HOST : 1u << p->device[index];
     for (int i = 0; i < s->in_count; i++)
         if (s->in[i] != ORT_ID_NONE)
             p->readers[s->in[i]] |= bit;
     for (int b = 0; b < s->body_count; b++)
         for (int c = 0; c < s->bodies[b]->capture_count; c++)
-            p->readers[s->bodies[b]->captures[c].outer] |= HOST;
+            p->readers[s->bodies[b]->captures[c].outer] |= ORT_PLAN_HOST;
 }
 
 /* What a caller gets, or is shown. */
@@ -72,8 +71,7 @@ static void note_results(ort_parts *p, const int *last_use)
 {
     const ort_program *program = p->plan->program;
     for (int id = 0; id < program->value_count; id++)
-        if (last_use[id] >= p->kept_count || ort_program_shows(program, (ort_id)id))
-            p->readers[id] |= HOST;
+        p->shown[id] = last_use[id] >= p->kept_count || ort_program_shows(program, (ort_id)id);
 }
 
 ort_status ort_parts_new(ort_plan *plan, const ort_fact *facts, const ort_step *const *kept,
@@ -92,7 +90,8 @@ ort_status ort_parts_new(ort_plan *plan, const ort_fact *facts, const ort_step *
     p->device = calloc((size_t)count + 1, sizeof *p->device);
     p->readers = calloc(values, sizeof *p->readers);
     p->present = calloc(values, sizeof *p->present);
-    if (!p->device || !p->readers || !p->present)
+    p->shown = calloc(values, sizeof *p->shown);
+    if (!p->device || !p->readers || !p->present || !p->shown)
         return ort_error_memory(err, values * sizeof *p->readers);
     for (int i = 0; i < count; i++) {
         p->device[i] = (int8_t)device_of(p, kept[i]);
@@ -150,7 +149,7 @@ static void note_step(ort_parts *p, const ort_step *s, int device, copies *in, c
         if (id == ORT_ID_NONE)
             continue;
         p->present[id] |= bit;
-        if (!p->facts[id].value && (p->readers[id] & ~bit))
+        if (!p->facts[id].value && (p->shown[id] || (p->readers[id] & ~bit)))
             add_copy(out, id, &own->copies_out);
     }
 }
@@ -212,11 +211,51 @@ ort_status ort_parts_add(ort_parts *parts, int first, int last, ort_plan_step *s
 
 /* ---- all of them */
 
+/* The provider that computes output o, when its host memory is of no use but to the caller. */
+static int8_t maker_of(const ort_parts *p, int o)
+{
+    const ort_program *program = p->plan->program;
+    ort_id id = program->outputs[o];
+    for (int k = 0; k < program->output_count; k++)
+        if (k != o && program->outputs[k] == id)
+            return -1;
+    if (program->keep_all || ort_program_shows(program, id) || !p->plan->direct[o])
+        return -1;
+    for (int i = 0; i < p->kept_count; i++)
+        for (int k = 0; k < p->kept[i]->out_count; k++)
+            if (p->kept[i]->out[k] == id)
+                return p->device[i] < 0 || (p->readers[id] & ~(1u << p->device[i])) ? -1
+                                                                                   : p->device[i];
+    return -1;
+}
+
+/* What runs ask whose callers have values on devices. */
+static ort_status note_places(const ort_parts *p, ort_error *err)
+{
+    ort_plan *plan = p->plan;
+    const ort_program *program = plan->program;
+    plan->given_readers = ort_arena_array(&plan->memory, (size_t)plan->given_count + 1,
+                                          sizeof *plan->given_readers);
+    plan->makers = ort_arena_array(&plan->memory, (size_t)program->output_count + 1,
+                                   sizeof *plan->makers);
+    if (!plan->given_readers || !plan->makers)
+        return ort_error_memory(err, sizeof *plan->given_readers * (size_t)plan->given_count);
+    for (int i = 0; i < plan->given_count; i++) {
+        ort_id id = i < program->input_count ? program->inputs[i]
+                                             : program->captures[i - program->input_count].inner;
+        plan->given_readers[i] = p->readers[id] | (p->shown[id] ? ORT_PLAN_HOST : 0);
+    }
+    for (int o = 0; o < program->output_count; o++)
+        plan->makers[o] = maker_of(p, o);
+    return ORT_OK;
+}
+
 ort_status ort_parts_finish(ort_parts *parts, ort_error *err)
 {
     ort_error own; /* providers always get one */
     err = err ? err : &own;
     err->message[0] = '\0';
+    ORT_TRY(note_places(parts, err));
     for (int i = 0; i < parts->partition->count - 1; i++) {
         share *mine = &parts->shares[i];
         const ort_open_provider *o = &parts->partition->list[i];
@@ -246,5 +285,6 @@ void ort_parts_free(ort_parts *parts)
     free(parts->device);
     free(parts->readers);
     free(parts->present);
+    free(parts->shown);
     free(parts);
 }

@@ -332,7 +332,8 @@ static ort_status open_providers(creation *c, ort_error *err)
                                        .list = c->options->providers,
                                        .strict = c->options->strict,
                                        .threads = c->env->threads,
-                                       .log = &c->env->log};
+                                       .log = &c->env->log,
+                                       .devices = c->env->devices};
     return ort_partition_open(&c->session->partition, &setup, err);
 }
 

@@ -151,9 +151,17 @@ typedef struct ort_execution {
     const bool *wanted;  /* per output; NULL: all. The others' entries stay as they are */
     /* per output: a value of another shape is replaced, not refused; or NULL */
     const bool *reuse;
+    /* per output: where a new value of it is made; NULL, and an entry that is: on the host */
+    ort_device *const *devices;
+    ort_value *const *origins; /* `inputs`, where these are stand-ins (away.h); or NULL */
     ort_states *states; /* their inputs are in `inputs`; or NULL */
     const ort_run_options *options;
 } ort_execution;
 ort_status ort_exec_run(ort_execution *execution, ort_error *err);
+
+typedef struct ort_result { /* what this run notes of an output */
+    ort_value *temporary; /* where it is written first, or NULL */
+    bool own;             /* the run made its value */
+} ort_result;
 
 #endif

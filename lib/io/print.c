@@ -122,6 +122,7 @@ ort_status ort_value_print(const ort_value *value, const char *name, int max_ite
     if (!value || !stream)
         return ort_error_null(err, __func__);
     ort_value *copy = NULL;
+    ORT_TRY(ort_value_check_host(value, err));
     if (value->kind == ORT_KIND_TENSOR && value->tensor.stride)
         ORT_TRY(ort_value_clone(value, &copy, err));
     ort_strbuf text = {0};

@@ -342,6 +342,7 @@ static void write_value(const ort_value *value, const char *name, ort_strbuf *ou
     case ORT_KIND_TENSOR: write_tensor(&value->tensor, name, out); break;
     case ORT_KIND_SEQUENCE: write_sequence(value, name, out); break;
     case ORT_KIND_MAP: write_map(value, name, out); break;
+    case ORT_KIND_DEVICE:
     case ORT_KIND_NONE:
         if (name && *name)
             ort_wire_put_bytes(out, 1, name, strlen(name));

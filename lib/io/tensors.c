@@ -119,6 +119,7 @@ ort_status ort_tensors_add(ort_tensors *tensors, const char *name, ort_value *va
 {
     if (!tensors || !name || !value)
         return ort_error_null(err, __func__);
+    ORT_TRY(ort_value_check_host(value, err));
     return ort_tensors_add_take(tensors, name, ort_value_retain(value), err);
 }
 
@@ -142,6 +143,7 @@ ort_status ort_tensors_add_column(ort_tensors *tensors, const char *name, ort_va
 {
     if (!tensors || !name || !value)
         return ort_error_null(err, __func__);
+    ORT_TRY(ort_value_check_host(value, err));
     return ort_tensors_add_column_take(tensors, name, ort_value_retain(value), err);
 }
 

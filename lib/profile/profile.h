@@ -59,6 +59,10 @@ typedef struct ort_device_event { /* what a device did: a copy, a kernel */
 typedef struct ort_profile_share { /* of a provider */
     const char *name;
     int nodes;
+    struct {
+        uint64_t count;
+        double bytes;
+    } copies[2]; /* between it and the host, in measured runs: to it, from it */
 } ort_profile_share;
 
 enum { ORT_PROFILE_SHARES = 8 };
@@ -119,6 +123,8 @@ void ort_profile_end_step(ort_profile *p, const ort_call *call, const ort_op *op
 
 /* Within a step. */
 void ort_profile_add_device(ort_profile *p, const ort_device_event *event);
+/* So many bytes went to a provider's device (in), or came from there. */
+void ort_profile_add_copy(ort_profile *p, const char *provider, bool in, size_t bytes);
 /* A provider of the session and how many nodes it has. */
 void ort_profile_add_share(ort_profile *p, const char *name, int nodes);
 

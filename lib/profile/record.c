@@ -59,7 +59,8 @@ void ort_profile_add_share(ort_profile *p, const char *name, int nodes)
 {
     if (p->share_count == ORT_PROFILE_SHARES)
         return;
-    p->shares[p->share_count] = (ort_profile_share){ort_arena_strdup(&p->memory, name), nodes};
+    p->shares[p->share_count] = (ort_profile_share){.name = ort_arena_strdup(&p->memory, name),
+                                                    .nodes = nodes};
     p->failed = p->failed || !p->shares[p->share_count].name;
     p->share_count++;
 }
@@ -76,6 +77,16 @@ void ort_profile_add_device(ort_profile *p, const ort_device_event *event)
     own.name = ort_arena_strdup(&p->memory, event->name);
     if (!own.kind || !own.name || !ort_vec_push(&p->device_events, own))
         p->failed = true;
+}
+
+void ort_profile_add_copy(ort_profile *p, const char *provider, bool in, size_t bytes)
+{
+    for (int i = 0; i < p->share_count && p->measuring; i++) {
+        if (strcmp(p->shares[i].name, provider))
+            continue;
+        p->shares[i].copies[!in].count++;
+        p->shares[i].copies[!in].bytes += (double)bytes;
+    }
 }
 
 void ort_profile_start(ort_profile *p)

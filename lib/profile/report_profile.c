@@ -244,6 +244,10 @@ static void put_providers(ort_json *json, const ort_profile *p, double runs)
             put(json, "copy_in_ms", sums.copy_in / per_ms);
             put(json, "copy_out_ms", sums.copy_out / per_ms);
             put(json, "queued_ms", sums.queued / per_ms);
+            put(json, "copies_in", (double)share->copies[0].count / runs);
+            put(json, "copy_in_bytes", share->copies[0].bytes / runs);
+            put(json, "copies_out", (double)share->copies[1].count / runs);
+            put(json, "copy_out_bytes", share->copies[1].bytes / runs);
         }
         ort_json_end_object(json);
     }

@@ -44,6 +44,16 @@ const char *ort_partition_foreign(int index)
 
 /* ---- the table */
 
+/* Memory for values: all of it, or none. */
+static bool is_memory_whole(const ort_provider *p)
+{
+    bool all = p->shares && p->memory && p->memory_free && p->memory_part &&
+               p->memory_alignment && p->memory_write && p->memory_read && p->use_in && p->use_out;
+    bool any = p->shares || p->memory || p->memory_free || p->memory_part ||
+               p->memory_alignment || p->memory_write || p->memory_read || p->use_in || p->use_out;
+    return p->host ? !any : all || !any;
+}
+
 /* Either all of what only devices have, or none of it. */
 static bool is_whole(const ort_provider *p)
 {
@@ -52,7 +62,8 @@ static bool is_whole(const ort_provider *p)
     bool any = p->copy_cost || p->plan || p->plan_free || p->frame || p->frame_free ||
                p->copy_in || p->run || p->copy_out || p->sync;
     return p->size == sizeof *p && p->name && *p->name && p->doc && p->open && p->close &&
-           p->devices && p->claim && p->supports && p->cost && (p->host ? !any : moves);
+           p->devices && p->claim && p->supports && p->cost && (p->host ? !any : moves) &&
+           is_memory_whole(p);
 }
 
 /* What the syntax of lists takes for itself can't be part of a name. */
@@ -206,30 +217,44 @@ bool ort_partition_may_fall_back(const ort_provider *const *table, const char *l
 
 /* ---- opening */
 
+/* Beside the device whose memory it shares, if it has any. */
+static ort_status open_device(const ort_partition_setup *setup, wanted *w, ort_open_provider *o,
+                              ort_error *err)
+{
+    w->setup.log = setup->log;
+    w->setup.threads = setup->threads;
+    w->setup.api = &ort_provider_functions;
+    ORT_TRY(ort_devices_get(setup->devices, w->row, &w->setup, &o->memory, err));
+    w->setup.beside = o->memory ? o->memory->device : NULL;
+    ort_status status = w->row->open(&w->setup, &o->device, err);
+    if (status != ORT_OK)
+        ort_device_free(o->memory);
+    return status;
+}
+
 /* A device that is missing leaves its place to the others, if the list names others. */
 static ort_status open_one(ort_partition *p, const ort_partition_setup *setup, wanted *w,
                            bool may_lack, ort_error *err)
 {
     ort_error problem = {0};
-    void *device = NULL;
+    ort_open_provider opened = {.row = w->row};
     for (int i = 0; i < p->count; i++)
         if (p->list[i].row == w->row)
             return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s' comes twice", w->row->name);
     if (p->count == ORT_PROVIDERS_MAX - 1 && !w->row->host)
         return ort_error_set(err, ORT_ERROR_USAGE, "more than %d providers", ORT_PROVIDERS_MAX - 1);
-    w->setup.log = setup->log;
-    w->setup.threads = setup->threads;
-    w->setup.api = &ort_provider_functions;
-    ort_status status = w->row->open(&w->setup, &device, &problem);
-    if (status == ORT_ERROR_DEVICE && may_lack) {
+    ort_status status = open_device(setup, w, &opened, &problem);
+    if (status != ORT_OK && !problem.message[0])
+        (void)ort_error_set(&problem, status, "it fails and doesn't say why");
+    if ((status == ORT_ERROR_DEVICE || status == ORT_ERROR_MEMORY) && may_lack) {
         ort_log_write(setup->log, ORT_LOG_WARNING, "provider '%s' is left out: %s", w->row->name,
                       problem.message);
         return ORT_OK;
     }
     if (status != ORT_OK)
         return ort_error_set(err, status, "provider '%s': %s", w->row->name, problem.message);
-    bool by_cost = w->cost > 0 || (!w->cost && p->host_named);
-    p->list[p->count++] = (ort_open_provider){w->row, device, by_cost};
+    opened.by_cost = w->cost > 0 || (!w->cost && p->host_named);
+    p->list[p->count++] = opened;
     return ORT_OK;
 }
 
@@ -268,6 +293,28 @@ ort_status ort_partition_open(ort_partition *partition, const ort_partition_setu
     return open_one(partition, setup, &host, false, err);
 }
 
+ort_status ort_partition_device_open(const ort_partition_setup *setup, ort_device **device,
+                                     ort_error *err)
+{
+    const char *list = setup->list;
+    ort_error problem = {0};
+    wanted w;
+    ORT_TRY(parse_one(setup->table, &list, &w, err));
+    if (*list)
+        return ort_error_set(err, ORT_ERROR_USAGE, "'%s' is more than one provider", setup->list);
+    if (!ort_provider_has_memory(w.row))
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
+                             "provider '%s' keeps no memory for values%s", w.row->name,
+                             w.row->host ? "; it is the host" : "");
+    w.setup.log = setup->log;
+    w.setup.threads = setup->threads;
+    w.setup.api = &ort_provider_functions;
+    ort_status status = ort_devices_get(setup->devices, w.row, &w.setup, device, &problem);
+    return status == ORT_OK ? ORT_OK
+                            : ort_error_set(err, status, "provider '%s': %s", w.row->name,
+                                            problem.message);
+}
+
 const char *ort_partition_name(const ort_partition *partition, const ort_node *node)
 {
     int owner = ort_partition_owner(partition, node);
@@ -286,8 +333,10 @@ const char *ort_partition_names(const ort_partition *partition, char *text, size
 
 void ort_partition_release(ort_partition *partition)
 {
-    for (int i = 0; i < partition->count; i++)
+    for (int i = 0; i < partition->count; i++) {
         partition->list[i].row->close(partition->list[i].device);
+        ort_device_free(partition->list[i].memory);
+    }
     free(partition->owner);
     free(partition->idle);
     memset(partition, 0, sizeof *partition);

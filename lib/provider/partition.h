@@ -11,6 +11,7 @@
 #define ORT_PROVIDER_PARTITION_H
 
 #include "base/findings.h"
+#include "provider/device.h"
 #include "provider/provider.h"
 
 #define ORT_PROVIDERS_MAX 8
@@ -18,6 +19,7 @@
 typedef struct ort_open_provider { /* a provider of the list */
     const ort_provider *row;
     void *device;
+    ort_device *memory; /* on which values lie that it takes as they are; or NULL */
     /* What moving would make slower stays on the host. "cost=off", and a list without the host
      * that doesn't ask for it: all that is claimed goes. */
     bool by_cost;
@@ -39,6 +41,7 @@ typedef struct ort_partition_setup {
     bool strict;
     int threads;
     const ort_log *log;
+    ort_devices *devices; /* of the environment; NULL: it has none to share */
 } ort_partition_setup;
 
 /* Open the providers of the list. A name or an option that no row has is ORT_ERROR_USAGE with the
@@ -46,6 +49,9 @@ typedef struct ort_partition_setup {
  * leaves nobody else; otherwise a warning. */
 ort_status ort_partition_open(ort_partition *partition, const ort_partition_setup *setup,
                               ort_error *err);
+/* The device of `one`, an entry of a list, for values alone. */
+ort_status ort_partition_device_open(const ort_partition_setup *setup, ort_device **device,
+                                     ort_error *err);
 /* The list alone: names, options. Opens nothing. */
 ort_status ort_partition_check_list(const ort_provider *const *table, const char *list,
                                     ort_error *err);

@@ -344,6 +344,8 @@ ort_status ort_value_compare(const ort_value *actual, const ort_value *expected,
     if (!options)
         return ORT_ERROR_USAGE;
     ORT_TRY(ORT_RESULT_CHECK(difference, err));
+    ORT_TRY(ort_value_check_host(actual, err));
+    ORT_TRY(ort_value_check_host(expected, err));
     ORT_TRY(ort_value_compare_(actual, expected, options, &found, err));
     return ORT_RESULT_GIVE(difference, &found, err);
 }

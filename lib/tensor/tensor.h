@@ -97,6 +97,7 @@ typedef enum ort_kind {
     ORT_KIND_TENSOR,
     ORT_KIND_SEQUENCE,
     ORT_KIND_MAP,
+    ORT_KIND_DEVICE, /* a tensor without data here: exec/away.h; callers see a tensor */
 } ort_kind;
 
 struct ort_value { /* declared in ort.h */
@@ -126,6 +127,8 @@ ort_status ort_value_new_tensor_(ort_dtype dtype, const ort_shape *shape, ort_va
 /* The same with its bytes unset, and no strings. */
 ort_status ort_value_new_unset_(ort_dtype dtype, const ort_shape *shape, ort_value **value,
                                 ort_error *err);
+/* ORT_ERROR_USAGE for one on a device. */
+ort_status ort_value_check_host(const ort_value *value, ort_error *err);
 /* A tensor value that borrows `data` (must outlive it). */
 ort_status ort_value_new_view(const ort_tensor *tensor, ort_value **value, ort_error *err);
 /* The same for kernels, which want the data aligned: a copy of what a file doesn't align. */

@@ -194,6 +194,14 @@ ort_status ort_value_new_sequence(ort_value **value, ort_error *err)
     return ort_value_new_sequence_(value, err);
 }
 
+ort_status ort_value_check_host(const ort_value *value, ort_error *err)
+{
+    if (!value || value->kind != ORT_KIND_DEVICE)
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_USAGE, "the value lies on a device, where nothing but runs "
+                         "and ort_value_copy reach it; ort_value_to_host gives a copy");
+}
+
 static ort_status reserve_items(ort_value *value, size_t wanted, ort_error *err)
 {
     if (wanted <= value->capacity)
@@ -242,6 +250,7 @@ ort_status ort_value_append(ort_value *sequence, ort_value *item, ort_error *err
     if (sequence->is_item)
         return ort_error_set(err, ORT_ERROR_DATA,
                              "a sequence that is an item of another can't grow any more");
+    ORT_TRY(ort_value_check_host(item, err));
     return ort_value_append_take(sequence, ort_value_retain(item), err);
 }
 
@@ -364,6 +373,7 @@ static ort_status clone_tensor(const ort_tensor *source, ort_value **value, ort_
 ort_status ort_value_clone(const ort_value *source, ort_value **value, ort_error *err)
 {
     *value = NULL;
+    ORT_TRY(ort_value_check_host(source, err));
     if (source->kind == ORT_KIND_TENSOR)
         return clone_tensor(&source->tensor, value, err);
     ort_value *copy;
@@ -400,6 +410,11 @@ ort_status ort_value_set_string_(ort_value *value, int64_t index, const char *te
 static bool is_tensor(const ort_value *value)
 {
     return value && value->kind == ORT_KIND_TENSOR;
+}
+
+static bool has_type(const ort_value *value)
+{
+    return value && (value->kind == ORT_KIND_TENSOR || value->kind == ORT_KIND_DEVICE);
 }
 
 static bool has_element(const ort_value *value, int64_t index)
@@ -458,29 +473,31 @@ const char *ort_value_string(const ort_value *value, int64_t index, size_t *leng
 
 ort_value_kind ort_value_get_kind(const ort_value *value)
 {
-    return value ? (ort_value_kind)value->kind : ORT_VALUE_NONE;
+    return has_type(value) ? ORT_VALUE_TENSOR
+           : value        ? (ort_value_kind)value->kind
+                          : ORT_VALUE_NONE;
 }
 
 ort_dtype ort_value_dtype(const ort_value *value)
 {
-    return is_tensor(value) ? value->tensor.dtype
-           : value          ? value->item_dtype
-                            : ORT_DTYPE_UNDEFINED;
+    return has_type(value) ? value->tensor.dtype
+           : value         ? value->item_dtype
+                           : ORT_DTYPE_UNDEFINED;
 }
 
 int ort_value_rank(const ort_value *value)
 {
-    return is_tensor(value) ? value->tensor.shape.rank : 0;
+    return has_type(value) ? value->tensor.shape.rank : 0;
 }
 
 const int64_t *ort_value_dims(const ort_value *value)
 {
-    return is_tensor(value) ? value->tensor.shape.dim : NULL;
+    return has_type(value) ? value->tensor.shape.dim : NULL;
 }
 
 int64_t ort_value_count(const ort_value *value)
 {
-    if (is_tensor(value))
+    if (has_type(value))
         return ort_tensor_count(&value->tensor);
     if (value && value->kind == ORT_KIND_MAP)
         return ort_value_count(value->items[0]);
@@ -494,7 +511,7 @@ void *ort_value_data(ort_value *value)
 
 size_t ort_value_bytes(const ort_value *value)
 {
-    return is_tensor(value) ? ort_tensor_bytes(&value->tensor) : 0;
+    return has_type(value) ? ort_tensor_bytes(&value->tensor) : 0;
 }
 
 ort_value *ort_value_item(const ort_value *value, size_t index)

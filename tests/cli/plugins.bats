@@ -83,7 +83,7 @@ same_as_cpu() {
 6:a provider of it has 8 bytes
 7:its table names no provider
 8:is no provider library: it exports no 'ort_provider_entry'
-9:its providers need version 2 of the interface \(ort_provider.h\); this libort has 1 to 1
+9:its providers need version 3 of the interface \(ort_provider.h\); this libort has 1 to 2
 11:its table has 4 bytes
 12:provider 'other' isn't whole
 CASES

@@ -237,6 +237,17 @@ MAKES(cl_context, clCreateContext,
       new_object(0), (properties, count, devices, notify, arg, &said))
 RELEASES(cl_context, clReleaseContext)
 
+ENTRY cl_int CL_API_CALL clRetainContext(cl_context context)
+{
+    if (fails())
+        return CL_OUT_OF_RESOURCES;
+    atomic_fetch_add(&objects, 1);
+    if (!is_own())
+        return SYSTEM(clRetainContext)(context);
+    atomic_fetch_add(&((object *)context)->references, 1);
+    return CL_SUCCESS;
+}
+
 MAKES(cl_command_queue, clCreateCommandQueue,
       (cl_context context, cl_device_id device, cl_command_queue_properties properties,
        cl_int *code),
@@ -312,6 +323,11 @@ ENQUEUES(clEnqueueReadBuffer,
          (cl_command_queue queue, cl_mem memory, cl_bool waits, size_t at, size_t size, void *to,
           cl_uint count, const cl_event *events, cl_event *event),
          get(memory, at, size, to), (queue, memory, waits, at, size, to, count, events, event))
+ENQUEUES(clEnqueueCopyBuffer,
+         (cl_command_queue queue, cl_mem from, cl_mem to, size_t from_at, size_t to_at,
+          size_t size, cl_uint count, const cl_event *events, cl_event *event),
+         put(to, to_at, size, ((object *)from)->data + from_at),
+         (queue, from, to, from_at, to_at, size, count, events, event))
 ENQUEUES(clEnqueueNDRangeKernel,
          (cl_command_queue queue, cl_kernel kernel, cl_uint axes, const size_t *offset,
           const size_t *global, const size_t *local, cl_uint count, const cl_event *events,

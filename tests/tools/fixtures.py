@@ -208,6 +208,11 @@ def models():
                            [out, value_info("extra", [2, 3])]),
         "scaled.onnx": model([node("Mul", ["x", "w"], ["a"], "scale"), node("Relu", ["a"], ["out"])],
                              [x], [out], [weight]),
+        "split_up.onnx": model(
+            [node("Neg", ["x"], ["a"]), node("Relu", ["a"], ["out"]), node("Hardmax", ["a"], ["most"])],
+            [x], [out, value_info("most", [2, 3])]),
+        "flat.onnx": model([node("Reshape", ["x", "shape"], ["out"])], [x], [value_info("out", [6])],
+                           [integers("shape", [6])]),
         "rescaled.onnx": model([node("Mul", ["x", "v"], ["q"]), node("Relu", ["q"], ["out"])], [x],
                                [out], [initializer("v", [2, 3], [1, 2, 3, 4, 5, 7])]),
         "sideways.onnx": model(

@@ -135,6 +135,7 @@ static void release_nothing(void *arg, void *data)
 static void new_values(test_state *test)
 {
     ort_value *v = NULL;
+    ort_device *device = NULL;
     const int64_t bad[] = {-1}, huge[] = {INT64_MAX, INT64_MAX}, two[] = {2};
     float four[4] = {0};
     CHECK_REFUSED(ort_value_new_tensor(ORT_DTYPE_FLOAT, 1, two, NULL, NULL));
@@ -152,6 +153,19 @@ static void new_values(test_state *test)
     CHECK_REFUSED(ort_value_new_taking(ORT_DTYPE_FLOAT, 1, two, four, 8, NULL, NULL, &v, NULL));
     CHECK_REFUSED(ort_value_new_taking(ORT_DTYPE_FLOAT, 1, two, four, 7, release_nothing, NULL, &v,
                                        NULL));
+    CHECK_REFUSED(ort_device_open(NULL, "opencl", &device, NULL));
+    CHECK_REFUSED(ort_device_open(t.env, NULL, &device, NULL));
+    CHECK_REFUSED(ort_device_open(t.env, "opencl", NULL, NULL));
+    CHECK_REFUSED(ort_device_open(t.env, "", &device, NULL));
+    ort_device_free(NULL);
+    CHECK(!*ort_device_name(NULL) && !ort_device_alignment(NULL) && !ort_value_device(NULL));
+    CHECK_REFUSED(ort_value_new_on_device(NULL, ORT_DTYPE_FLOAT, 1, two, &v, NULL));
+    CHECK_REFUSED(ort_value_new_part(NULL, 0, ORT_DTYPE_FLOAT, 1, two, &v, NULL));
+    CHECK_REFUSED(ort_value_new_part(t.x, 0, ORT_DTYPE_FLOAT, 1, two, &v, NULL));
+    CHECK_REFUSED(ort_value_copy(NULL, t.x, NULL));
+    CHECK_REFUSED(ort_value_copy(t.x, NULL, NULL));
+    CHECK_REFUSED(ort_value_to_host(NULL, &v, NULL));
+    CHECK_REFUSED(ort_value_to_host(t.x, NULL, NULL));
     CHECK_REFUSED(ort_value_new_sequence(NULL, NULL));
     CHECK_REFUSED(ort_value_new_map(NULL, NULL, &v, NULL));
     CHECK_REFUSED(ort_value_new_map(t.words, t.words, NULL, NULL));
@@ -524,6 +538,10 @@ static void bindings(test_state *test)
     CHECK_REFUSED(ort_binding_set_output(NULL, out, t.x, NULL));
     CHECK_REFUSED(ort_binding_set_output(t.binding, NULL, t.x, NULL));
     CHECK_REFUSED(ort_binding_set_output(t.binding, in, t.x, NULL));
+    CHECK_REFUSED(ort_binding_set_output_device(NULL, out, NULL, NULL));
+    CHECK_REFUSED(ort_binding_set_output_device(t.binding, NULL, NULL, NULL));
+    CHECK_REFUSED(ort_binding_set_output_device(t.binding, in, NULL, NULL));
+    CHECK(ort_binding_set_output_device(t.binding, out, NULL, NULL) == ORT_OK);
     CHECK_REFUSED(ort_binding_run(NULL, NULL, NULL));
     CHECK_REFUSED(ort_binding_run(t.binding, NULL, NULL)); /* nothing bound */
     CHECK(!ort_binding_output(NULL, 0) && !ort_binding_output(t.binding, 9));

@@ -15,6 +15,7 @@
     X(clGetDeviceIDs)                                                                              \
     X(clGetDeviceInfo)                                                                             \
     X(clCreateContext)                                                                             \
+    X(clRetainContext)                                                                             \
     X(clReleaseContext)                                                                            \
     X(clCreateCommandQueue)                                                                        \
     X(clReleaseCommandQueue)                                                                       \
@@ -33,6 +34,7 @@
     X(clEnqueueNDRangeKernel)                                                                      \
     X(clEnqueueWriteBuffer)                                                                        \
     X(clEnqueueReadBuffer)                                                                         \
+    X(clEnqueueCopyBuffer)                                                                         \
     X(clGetEventProfilingInfo)                                                                     \
     X(clReleaseEvent)                                                                              \
     X(clFinish)

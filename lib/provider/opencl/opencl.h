@@ -1,9 +1,10 @@
 /* opencl.h - the provider that runs float operators through OpenCL 1.2.
  *
- * A device belongs to one session: a context, programs, weights. A plan is a list of launches made
- * for given shapes: kernel, arguments, sizes of the grid; buffers are numbered, and share memory
- * where their lives allow it. A frame has that memory, a queue, and a kernel object per launch
- * whose arguments are set once: a run only enqueues.
+ * A device belongs to one session: programs, weights, and a context that those of an environment
+ * share, so that values of callers serve all of them (opencl_memory.c). A plan is a list of
+ * launches made for given shapes: kernel, arguments, sizes of the grid; buffers are numbered, and
+ * share memory where their lives allow it. A frame has that memory, a queue, and a kernel object
+ * per launch whose arguments are set once: a run only enqueues.
  *
  * An operator is a row (opencl_rows.c): may it be claimed, and which launches it becomes. Kernels
  * are texts in cl/, one program each, built when the first plan needs it and kept under ORT_CACHE.
@@ -49,8 +50,10 @@ typedef struct ort_cl_device {
     ort_cl_api api;
     cl_device_id id;
     cl_context context;
-    cl_command_queue queue; /* of weights; frames have their own */
+    cl_command_queue queue; /* of weights, and values of callers; frames have their own */
+    int index;              /* of all devices */
     pthread_mutex_t lock;   /* of what follows */
+    uint64_t serial;        /* of memory for values */
     cl_program programs[ORT_CL_PROGRAMS];
     ORT_VEC(ort_cl_program *) generated;
     ORT_VEC(ort_cl_constant) constants;
@@ -69,6 +72,7 @@ typedef struct ort_cl_device {
 /* opencl_device.c */
 ort_status ort_cl_devices(ort_device_fn *tell, void *arg, ort_error *err);
 ort_status ort_cl_open(const ort_provider_setup *setup, void **device, ort_error *err);
+bool ort_cl_shares(void *device, const ort_provider_setup *setup);
 void ort_cl_close(void *device);
 double ort_cl_cost(void *device, const ort_node_work *work);
 double ort_cl_copy_cost(void *device, double bytes);
@@ -123,6 +127,7 @@ typedef struct ort_cl_plan {
     ORT_VEC(ort_cl_buffer) buffers;
     ORT_VEC(ort_cl_launch) launches;
     ORT_VEC(int) ends; /* by part: one past its last launch */
+    ORT_VEC(int) out_ends; /* by part: one past its last copy out */
     ORT_VEC(ort_cl_copy) in, out;
     ORT_VEC(ort_cl_check) checks; /* kernels tell of the first that fails by its place, from 1 */
     int fault;                    /* the buffer where they do; -1: nothing is checked */
@@ -227,6 +232,24 @@ ort_status ort_cl_copy_out(void *frame, int index, void *data, ort_error *err);
 ort_status ort_cl_sync(void *frame, ort_error *err);
 ort_status ort_cl_watch(void *frame, bool on, ort_error *err);
 ort_status ort_cl_times(void *frame, ort_device_time_fn *tell, void *arg, ort_error *err);
+
+ort_status ort_cl_use_in(void *frame, int index, void *memory, ort_error *err);
+ort_status ort_cl_use_out(void *frame, int index, void *memory, ort_error *err);
+
+/* opencl_memory.c: values of callers */
+typedef struct ort_cl_memory {
+    ort_cl_device *device;
+    cl_mem object;
+    uint64_t serial; /* from 1 on; no other of the device has it, nor had */
+} ort_cl_memory;
+
+ort_status ort_cl_memory_new(void *device, size_t bytes, void **memory, ort_error *err);
+void ort_cl_memory_free(void *memory);
+ort_status ort_cl_memory_part(void *memory, size_t offset, size_t bytes, void **part,
+                              ort_error *err);
+size_t ort_cl_memory_alignment(void *device);
+ort_status ort_cl_memory_write(void *memory, const void *data, size_t bytes, ort_error *err);
+ort_status ort_cl_memory_read(void *memory, void *data, size_t bytes, ort_error *err);
 
 /* opencl_weight.c: constants on the device, as they are or in strips (or NULL). `shared`: the same
  * for all plans of the session, which keeps it; else the caller's. */

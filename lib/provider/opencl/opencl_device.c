@@ -166,17 +166,24 @@ static void read_limits(ort_cl_device *d, const facts *x)
     snprintf(d->driver, sizeof d->driver, "%s", x->driver);
 }
 
-static ort_status make_context(ort_cl_device *d, ort_error *err)
+/* Memory belongs to a context. */
+static ort_status make_context(ort_cl_device *d, const ort_cl_device *beside, ort_error *err)
 {
     cl_int code;
-    d->context = d->api.clCreateContext(NULL, 1, &d->id, NULL, NULL, &code);
+    cl_context context = beside ? beside->context : NULL;
+    if (beside)
+        code = d->api.clRetainContext(context);
+    else
+        context = d->api.clCreateContext(NULL, 1, &d->id, NULL, NULL, &code);
     if (code != CL_SUCCESS)
         return ort_cl_fail(code, "a context", err);
+    d->context = context;
     d->queue = d->api.clCreateCommandQueue(d->context, d->id, 0, &code);
     return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "a queue", err);
 }
 
-static ort_status open_device(ort_cl_device *d, const wishes *w, ort_error *err)
+static ort_status open_device(ort_cl_device *d, const wishes *w, const ort_cl_device *beside,
+                              ort_error *err)
 {
     int index = w->device;
     found f;
@@ -186,12 +193,15 @@ static ort_status open_device(ort_cl_device *d, const wishes *w, ort_error *err)
     if (index >= f.count)
         return ort_error_set(err, ORT_ERROR_DEVICE, "there is no device %d; OpenCL has %d here, "
                              "which ort-inspect --providers lists", index, f.count);
-    d->id = f.devices[index];
+    d->id = beside ? beside->id : f.devices[index];
+    d->index = index;
     read_facts(&d->api, f.platforms[index], d->id, &x);
     read_limits(d, &x);
     choose_class(d, w->tiles);
     d->chain = w->chains ? INT_MAX : 1;
-    ORT_TRY(make_context(d, err));
+    ORT_TRY(make_context(d, beside, err));
+    if (beside)
+        return ORT_OK;
     ort_log_write(d->log, ORT_LOG_INFO, "opencl: device %d, %s, driver %s", index, d->name,
                   d->driver);
     return ORT_OK;
@@ -206,12 +216,19 @@ ort_status ort_cl_open(const ort_provider_setup *setup, void **device, ort_error
         return ort_error_memory(err, sizeof *d);
     d->log = setup->log;
     pthread_mutex_init(&d->lock, NULL);
-    ort_status status = open_device(d, &w, err);
+    ort_status status = open_device(d, &w, setup->beside, err);
     if (status != ORT_OK)
         ort_cl_close(d);
     else
         *device = d;
     return status;
+}
+
+bool ort_cl_shares(void *device, const ort_provider_setup *setup)
+{
+    const ort_cl_device *d = device;
+    wishes w;
+    return read_wishes(setup, &w, NULL) == ORT_OK && w.device == d->index;
 }
 
 void ort_cl_close(void *device)

@@ -19,7 +19,10 @@ typedef struct ort_cl_frame {
     cl_command_queue plain, timing; /* which of these it is; NULL: not made yet */
     ORT_VEC(timed) events;
     cl_mem memory;
-    cl_mem *buffers;    /* by buffer of the plan; of constants, theirs */
+    cl_mem *own;        /* by buffer of the plan; of constants, theirs */
+    cl_mem *buffers;    /* these, or what callers lend in their place */
+    uint64_t *lent;     /* by buffer: the serial number of that; 0: none */
+    cl_mem *sent;       /* by copy out: where it goes on the device besides; or NULL */
     cl_kernel *kernels; /* by launch */
     cl_int fault[3]; /* of a check: which, where, what; 0: none failed */
 } ort_cl_frame;
@@ -35,11 +38,12 @@ static ort_status make_buffers(ort_cl_frame *f, ort_error *err)
     for (size_t i = 0; i < p->buffers.count && code == CL_SUCCESS; i++) {
         const ort_cl_buffer *b = &p->buffers.data[i];
         cl_buffer_region region = {b->offset, b->bytes};
-        f->buffers[i] = b->memory ? b->memory
+        f->own[i] = b->memory ? b->memory
                                   : api->clCreateSubBuffer(f->memory, CL_MEM_READ_WRITE,
                                                            CL_BUFFER_CREATE_TYPE_REGION, &region,
                                                            &code);
     }
+    memcpy(f->buffers, f->own, p->buffers.count * sizeof *f->own);
     return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "memory of the device", err);
 }
 
@@ -92,9 +96,12 @@ static ort_status make(ort_cl_frame *f, ort_error *err)
 {
     ort_cl_plan *p = f->plan;
     cl_int code;
+    f->own = calloc(p->buffers.count + 1, sizeof *f->own);
     f->buffers = calloc(p->buffers.count + 1, sizeof *f->buffers);
+    f->lent = calloc(p->buffers.count + 1, sizeof *f->lent);
+    f->sent = calloc(p->out.count + 1, sizeof *f->sent);
     f->kernels = calloc(p->launches.count + 1, sizeof *f->kernels);
-    if (!f->buffers || !f->kernels)
+    if (!f->own || !f->buffers || !f->lent || !f->sent || !f->kernels)
         return ort_error_memory(err, p->launches.count * sizeof *f->kernels);
     f->queue = p->device->api.clCreateCommandQueue(p->device->context, p->device->id, 0, &code);
     if (code != CL_SUCCESS)
@@ -131,9 +138,9 @@ void ort_cl_frame_free(void *frame)
     for (size_t i = 0; f->kernels && i < p->launches.count; i++)
         if (f->kernels[i])
             api->clReleaseKernel(f->kernels[i]);
-    for (size_t i = 0; f->buffers && i < p->buffers.count; i++)
-        if (f->buffers[i] && !p->buffers.data[i].memory)
-            api->clReleaseMemObject(f->buffers[i]);
+    for (size_t i = 0; f->own && i < p->buffers.count; i++)
+        if (f->own[i] && !p->buffers.data[i].memory)
+            api->clReleaseMemObject(f->own[i]);
     if (f->memory)
         api->clReleaseMemObject(f->memory);
     for (size_t i = 0; i < f->events.count; i++)
@@ -143,7 +150,10 @@ void ort_cl_frame_free(void *frame)
         api->clReleaseCommandQueue(f->plain);
     if (f->timing)
         api->clReleaseCommandQueue(f->timing);
+    free(f->own);
     free(f->buffers);
+    free(f->lent);
+    free(f->sent);
     free(f->kernels);
     free(f);
 }
@@ -216,6 +226,76 @@ ort_status ort_cl_times(void *frame, ort_device_time_fn *tell, void *arg, ort_er
     return ORT_OK;
 }
 
+/* ---- memory of callers */
+
+/* Every kernel that has the buffer gets the memory; NULL: the frame's own. */
+static ort_status lend(ort_cl_frame *f, int buffer, const ort_cl_memory *m, ort_error *err)
+{
+    const ort_cl_plan *p = f->plan;
+    cl_mem object = m ? m->object : f->own[buffer];
+    if (f->lent[buffer] == (m ? m->serial : 0))
+        return ORT_OK;
+    f->lent[buffer] = UINT64_MAX; /* neither, until all of them have it */
+    for (size_t i = 0; i < p->launches.count; i++) {
+        const ort_cl_launch *l = &p->launches.data[i];
+        for (int k = 0; k < l->arg_count; k++) {
+            if (l->args[k].kind != 'b' || l->args[k].i != buffer)
+                continue;
+            cl_int code = p->device->api.clSetKernelArg(f->kernels[i], (cl_uint)k, sizeof object,
+                                                        &object);
+            if (code != CL_SUCCESS)
+                return ort_cl_fail(code, l->kernel, err);
+        }
+    }
+    f->buffers[buffer] = object;
+    f->lent[buffer] = m ? m->serial : 0;
+    return ORT_OK;
+}
+
+ort_status ort_cl_use_in(void *frame, int index, void *memory, ort_error *err)
+{
+    ort_cl_frame *f = frame;
+    return lend(f, f->plan->in.data[index].buffer, memory, err);
+}
+
+/* A value that is also brought in, a constant, or another result can't move: it is copied. */
+static bool can_move(const ort_cl_plan *p, int index)
+{
+    int buffer = p->out.data[index].buffer;
+    for (size_t i = 0; i < p->in.count; i++)
+        if (p->in.data[i].buffer == buffer)
+            return false;
+    for (size_t i = 0; i < p->out.count; i++)
+        if ((int)i != index && p->out.data[i].buffer == buffer)
+            return false;
+    return !p->buffers.data[buffer].memory;
+}
+
+ort_status ort_cl_use_out(void *frame, int index, void *memory, ort_error *err)
+{
+    ort_cl_frame *f = frame;
+    const ort_cl_memory *m = memory;
+    if (can_move(f->plan, index))
+        return lend(f, f->plan->out.data[index].buffer, m, err);
+    f->sent[index] = m ? m->object : NULL;
+    return ORT_OK;
+}
+
+static ort_status send(const ort_cl_frame *f, int part, ort_error *err)
+{
+    const ort_cl_plan *p = f->plan;
+    for (int i = part ? p->out_ends.data[part - 1] : 0; i < p->out_ends.data[part]; i++) {
+        const ort_cl_copy *c = &p->out.data[i];
+        cl_int code = CL_SUCCESS;
+        if (f->sent[i] && c->bytes)
+            code = p->device->api.clEnqueueCopyBuffer(f->queue, f->buffers[c->buffer], f->sent[i],
+                                                      0, 0, c->bytes, 0, NULL, NULL);
+        if (code != CL_SUCCESS)
+            return ort_cl_fail(code, "a copy on the device", err);
+    }
+    return ORT_OK;
+}
+
 /* ---- a run */
 
 ort_status ort_cl_copy_in(void *frame, int index, const void *data, ort_error *err)
@@ -260,7 +340,7 @@ ort_status ort_cl_run(void *frame, int part, ort_error *err)
         if (code != CL_SUCCESS)
             return ort_cl_fail(code, l->kernel, err);
     }
-    return ORT_OK;
+    return send(f, part, err);
 }
 
 static ort_status tell_fault(ort_cl_frame *f, ort_error *err)

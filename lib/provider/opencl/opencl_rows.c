@@ -85,4 +85,13 @@ const ort_provider ort_provider_opencl = {
     .sync = ort_cl_sync,
     .watch = ort_cl_watch,
     .times = ort_cl_times,
+    .shares = ort_cl_shares,
+    .memory = ort_cl_memory_new,
+    .memory_free = ort_cl_memory_free,
+    .memory_part = ort_cl_memory_part,
+    .memory_alignment = ort_cl_memory_alignment,
+    .memory_write = ort_cl_memory_write,
+    .memory_read = ort_cl_memory_read,
+    .use_in = ort_cl_use_in,
+    .use_out = ort_cl_use_out,
 };

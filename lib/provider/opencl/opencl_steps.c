@@ -45,8 +45,10 @@ static ort_status add_part(ort_cl_plan *p, const ort_device_part *part, ort_erro
     ORT_TRY(ort_cl_chain_end(p, err));
     for (int i = 0; i < part->out_count; i++)
         ORT_TRY(add_copy(p, false, part->out[i].id, err));
-    int end = (int)p->launches.count;
-    return ort_vec_push(&p->ends, end) ? ORT_OK : ort_error_memory(err, sizeof end);
+    int end = (int)p->launches.count, out_end = (int)p->out.count;
+    return ort_vec_push(&p->ends, end) && ort_vec_push(&p->out_ends, out_end)
+               ? ORT_OK
+               : ort_error_memory(err, sizeof end);
 }
 
 /* ---- places: the largest first, each at the lowest offset that is free while it lives */
@@ -145,6 +147,7 @@ void ort_cl_plan_free(void *plan)
     ort_vec_release(&p->buffers);
     ort_vec_release(&p->launches);
     ort_vec_release(&p->ends);
+    ort_vec_release(&p->out_ends);
     ort_vec_release(&p->in);
     ort_vec_release(&p->out);
     ort_vec_release(&p->checks);
