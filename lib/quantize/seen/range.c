@@ -13,12 +13,25 @@ typedef struct bins {
     int zero;         /* the bin where 0 lies */
     double width;
     const ort_histogram *h;
-    uint64_t n[ORT_HISTOGRAM_BINS]; /* with zeros */
+    const ort_response *response;
+    uint64_t n[ORT_HISTOGRAM_BINS];      /* with zeros */
+    double wanted[ORT_HISTOGRAM_BINS];   /* of their centers: what readers make of them */
 } bins;
 
-static bool unroll(const ort_histogram *h, bins *b)
+static double edge(const bins *b, int k)
 {
-    b->h = h;
+    return (b->first + k) * b->width;
+}
+
+static double center(const bins *b, int k)
+{
+    return edge(b, k) + b->width / 2;
+}
+
+static bool unroll(const ort_observed *o, bins *b)
+{
+    const ort_histogram *h = b->h = &o->histogram;
+    b->response = &o->response;
     b->first = 0;
     b->count = ort_histogram_span(h, &b->first);
     b->width = ldexp(1, h->exponent);
@@ -27,12 +40,9 @@ static bool unroll(const ort_histogram *h, bins *b)
         b->n[k] = ort_histogram_bin(h, b->first + k);
     if (b->count)
         b->n[b->zero] += h->zeros;
+    for (int k = 0; k < b->count; k++)
+        b->wanted[k] = ort_response_of(b->response, center(b, k));
     return b->count > 0;
-}
-
-static double edge(const bins *b, int k)
-{
-    return (b->first + k) * b->width;
 }
 
 /* Not beyond what was there. */
@@ -96,9 +106,9 @@ static double grid_error(const bins *b, const ort_codes_range *codes, ort_grid g
         uint64_t n = b->n[k] - (k == b->zero ? b->h->zeros : 0);
         if (n == 0)
             continue;
-        double x = edge(b, k) + b->width / 2, q = nearbyint(x / scale);
+        double x = center(b, k), q = nearbyint(x / scale);
         q = q < least ? least : q > most ? most : q;
-        sum += (double)n * powered(x - q * scale, p);
+        sum += (double)n * powered(b->wanted[k] - ort_response_of(b->response, q * scale), p);
     }
     return sum;
 }
@@ -223,20 +233,20 @@ static ort_range by_percentile(const ort_observed *o, double percentile,
                                const ort_codes_range *codes)
 {
     bins b;
-    return unroll(&o->histogram, &b) ? percentile_range(&b, percentile, codes->symmetric)
+    return unroll(o, &b) ? percentile_range(&b, percentile, codes->symmetric)
                                      : by_ends(o, percentile, codes);
 }
 
 static ort_range by_entropy(const ort_observed *o, double percentile, const ort_codes_range *codes)
 {
     bins b;
-    return unroll(&o->histogram, &b) ? entropy_range(&b, codes) : by_ends(o, percentile, codes);
+    return unroll(o, &b) ? entropy_range(&b, codes) : by_ends(o, percentile, codes);
 }
 
 static ort_range by_power(const ort_observed *o, double power, const ort_codes_range *codes)
 {
     bins b;
-    return unroll(&o->histogram, &b) ? error_range(&b, codes, power) : by_ends(o, 0, codes);
+    return unroll(o, &b) ? error_range(&b, codes, power) : by_ends(o, 0, codes);
 }
 
 static ort_range by_squares(const ort_observed *o, double percentile, const ort_codes_range *codes)
@@ -293,11 +303,14 @@ ort_range ort_range_choose(const ort_observed *value, ort_observer observer, dou
 {
     ort_chosen *c = value->chosen;
     if (c && c->count > 0 && c->count == value->histogram.count && c->observer == observer &&
-        c->percentile == percentile && are_alike(&c->codes, codes))
+        c->percentile == percentile && are_alike(&c->codes, codes) &&
+        c->response.kind == value->response.kind &&
+        c->ends[0] == value->histogram.least && c->ends[1] == value->histogram.most)
         return (ort_range){c->least, c->most};
     ort_range r = rows[observer].choose(value, percentile, codes);
     if (c && value->histogram.count > 0)
-        *c = (ort_chosen){value->histogram.count, observer, percentile, *codes, r.least, r.most};
+        *c = (ort_chosen){value->histogram.count, observer, percentile, *codes, value->response,
+                          {value->histogram.least, value->histogram.most}, r.least, r.most};
     return r;
 }
 
@@ -305,10 +318,10 @@ double ort_range_noise(const ort_observed *value, const ort_codes_range *codes, 
 {
     bins b;
     double signal = 0;
-    if (!value->histogram.bins || !unroll(&value->histogram, &b))
+    if (!value->histogram.bins || !unroll(value, &b))
         return 0;
     for (int k = 0; k < b.count; k++) {
-        double x = edge(&b, k) + b.width / 2;
+        double x = b.wanted[k];
         signal += (double)(b.n[k] - (k == b.zero ? b.h->zeros : 0)) * x * x;
     }
     return signal > 0 ? grid_error(&b, codes, grid, 2) / signal : 0;

@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "quantize/code_grid.h"
 #include "quantize/seen/histogram.h"
+#include "quantize/seen/response.h"
 #include "ort.h"
 
 /* What is kept of a value beside its ends. */
@@ -37,6 +38,8 @@ typedef struct ort_chosen {
     ort_observer observer;
     double percentile;
     ort_codes_range codes;
+    ort_response response;
+    float ends[2]; /* of what was seen: readers may cut it */
     float least, most;
 } ort_chosen;
 
@@ -45,6 +48,7 @@ typedef struct ort_observed {
     ort_histogram histogram; /* with bins where these are kept */
     ort_average average;     /* of ORT_KEPT_AVERAGES */
     ort_chosen *chosen;      /* or NULL: nobody keeps it */
+    ort_response response;   /* what readers make of it */
 } ort_observed;
 
 struct ort_ranges {

@@ -2,7 +2,7 @@
 #include "quantize/static/harm.h"
 
 #include "op/edit.h"
-#include "quantize/seen/range.h"
+#include "quantize/static/seen_range.h"
 
 typedef struct weighing {
     const ort_site *site;
@@ -58,8 +58,7 @@ static double noise_of(const weighing *w, int slot)
     if (!o || at < 0 || w->site->plan.forms.data[at].has_range)
         return 0;
     const ort_code_form *form = &w->site->plan.forms.data[at];
-    ort_range r = ort_range_choose(o, form->observer, form->percentile, &form->codes);
-    return ort_range_noise(o, &form->codes, ort_grid_of(&form->codes, r.least, r.most));
+    return ort_seen_noise(w->site, ort_place_root(&w->site->place, w->node->inputs[slot]), o, form);
 }
 
 ort_harm ort_harm_of(const ort_site *site, const ort_node *node, ort_harm_seen *seen, void *arg)

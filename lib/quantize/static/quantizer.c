@@ -22,7 +22,7 @@
 #include "quantize/form/qoperator.h"
 #include "quantize/static/uneven.h"
 #include "quantize/static/unseen.h"
-#include "quantize/seen/range.h"
+#include "quantize/static/seen_range.h"
 #include "quantize/effort/refine.h"
 #include "quantize/static/seen_map.h"
 
@@ -303,7 +303,8 @@ static ort_grid grid_of(void *arg, ort_id id, const ort_code_form *form)
         return ort_grid_of(&form->codes, form->least, form->most);
     if (!o)
         return ort_grid_of(&form->codes, 0, 0);
-    ort_range r = ort_range_choose(o, form->observer, form->percentile, &form->codes);
+    const ort_site *site = ((const seen_site *)arg)->site;
+    ort_range r = ort_seen_range(site, ort_place_root(&site->place, id), o, form);
     return ort_grid_of(&form->codes, r.least, r.most);
 }
 
@@ -315,7 +316,7 @@ static double reach_of(void *arg, const ort_site *site, ort_id id, const ort_cod
         return 0;
     ort_range r = {form->least, form->most};
     if (!form->has_range)
-        r = ort_range_choose(o, form->observer, form->percentile, &form->codes);
+        r = ort_seen_range(site, ort_place_root(&site->place, id), o, form);
     return (double)(-r.least > r.most ? -r.least : r.most);
 }
 
