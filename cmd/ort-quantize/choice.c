@@ -13,12 +13,12 @@
 static const ort_observer observers[] = {ORT_OBSERVE_MSE, ORT_OBSERVE_L25, ORT_OBSERVE_L3,
                                          ORT_OBSERVE_L4, ORT_OBSERVE_MIN_MAX};
 
-/* What another observer must bring, and what equalized channels may cost: less is chance, as few
- * samples judge, and those that ranges come of. Channels that reach equally far lose less on
- * samples that nobody has seen, and so are taken where they aren't worse. */
+/* What another observer than the first must bring, and equalized channels over the best of them:
+ * less is chance, as few samples judge, and those that ranges come of. */
 static const double chance_db = 0.5;
-/* A model as near as this needs no node in float, each of which breaks a chain of codes. */
-static const double near_db = 25;
+/* A model as near as the first needs no node in float that breaks a chain of codes; as the second,
+ * none at all. */
+static const double near_db = 25, nearest_db = 32;
 
 bool can_choose(const quantizing *q)
 {
@@ -72,28 +72,41 @@ typedef struct race {
     trial t; /* opened with the first model */
     bool inside; /* what Softmaxes read is compared */
     ort_model *model;
-    double db, gain, bar; /* bar: what the others must reach */
-    double last; /* of the one that entered last */
+    nearness_to_float first, best, last; /* first: what others must be nearer than; last: of the one
+                                          * that entered last */
+    double gain;
     size_t at, tried;
 } race;
+
+/* One whose features have other numbers is compared by logits. */
+static double of(const nearness_to_float *near, bool scaled)
+{
+    return scaled ? near->outer_db : near->sqnr_db;
+}
+
+static bool wins(const race *r, const nearness_to_float *near)
+{
+    const double db = of(near, near->scaled), best = of(&r->best, near->scaled);
+    if (r->tried == 0)
+        return true;
+    return db > best && db >= of(&r->first, near->scaled) + r->gain;
+}
 
 /* Takes the model. */
 static int enter(race *r, ort_model *model)
 {
-    nearness_to_float near = {0};
     const size_t total = r->q->samples.at;
     int status = r->tried > 0 ? 0
                  : r->inside  ? trial_open_inside(&r->t, r->q, total, model)
                               : trial_open(&r->t, r->q, total);
     if (status == 0)
-        status = trial_run(&r->t, model, &near);
-    r->last = near.sqnr_db;
+        status = trial_run(&r->t, model, &r->last);
     if (status == 0 && r->tried == 0)
-        r->bar = near.sqnr_db + r->gain;
-    if (status == 0 && (r->tried == 0 || (near.sqnr_db > r->db && near.sqnr_db >= r->bar))) {
+        r->first = r->last;
+    if (status == 0 && wins(r, &r->last)) {
         ort_model *last = r->model;
         r->model = model;
-        r->db = near.sqnr_db;
+        r->best = r->last;
         r->at = r->tried;
         model = last;
     }
@@ -105,7 +118,7 @@ static int enter(race *r, ort_model *model)
 static void tell(const race *r, const char *name)
 {
     if (r->q->options.settings.verbose)
-        fprintf(stderr, "%s: %.2f dB\n", name, r->last);
+        fprintf(stderr, "%s: %.2f dB\n", name, r->last.sqnr_db);
 }
 
 static void leave(race *r)
@@ -149,8 +162,7 @@ static int try_equalized(race *r, const ort_quantize_options *options, ort_range
         return tool_fail_in(r->q->path, &err);
     int status = 0;
     if (ort_quantizer_equalized(quantizer) > 0) {
-        r->db -= chance_db;
-        r->bar = r->db;
+        r->first = r->best;
         status = ranges_learn(r->q, quantizer);
         if (status == 0)
             status = apply(r->q, quantizer, &model);
@@ -177,7 +189,7 @@ static int try_float_nodes(race *r, const ort_quantize_options *options, const o
     ort_quantizer *quantizer = NULL;
     int status = open_quantizer(r->q, options, ranges, &quantizer);
     if (status == 0)
-        status = guard_choose(&r->t, quantizer, &c->kept);
+        status = guard_choose(&r->t, quantizer, r->best.sqnr_db >= near_db, &c->kept);
     ort_quantizer_free(quantizer);
     return status;
 }
@@ -189,10 +201,10 @@ int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **rang
     own.correct_biases = own.adaptive_rounding = false;
     int status = try_observers(&r, &own, *ranges, c);
     own.observer = c->observer;
-    if (status == 0 && q->options.observer == NULL && !own.equalize && isfinite(r.db))
+    if (status == 0 && q->options.observer == NULL && !own.equalize && isfinite(r.best.sqnr_db))
         status = try_equalized(&r, &own, ranges, c);
     own.equalize = c->equalize = own.equalize || c->equalize;
-    if (status == 0 && keep_sensitive(q) > 0 && r.db < near_db)
+    if (status == 0 && keep_sensitive(q) > 0 && r.best.sqnr_db < nearest_db)
         status = try_float_nodes(&r, &own, *ranges, c);
     leave(&r);
     return status;
@@ -203,11 +215,12 @@ int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **rang
 /* What may help or harm. */
 static const struct {
     const char *name;
-    bool refined, equalized;
-} efforts[] = {{"no refinement", false, false},
-               {"channels equalized", false, true},
-               {"rounding and biases by samples", true, false},
-               {"the same, channels equalized", true, true}};
+    bool rounded, corrected, equalized;
+} efforts[] = {{"no refinement", false, false, false},
+               {"biases by samples", false, true, false},
+               {"the same, channels equalized", false, true, true},
+               {"rounding and biases by samples", true, true, false},
+               {"the same, channels equalized", true, true, true}};
 
 int choose_effort(quantizing *q, const ort_quantize_options *options, const ort_ranges *ranges)
 {
@@ -218,7 +231,8 @@ int choose_effort(quantizing *q, const ort_quantize_options *options, const ort_
         ort_model *model = NULL;
         if (efforts[i].equalized && own.equalize)
             continue; /* all are */
-        own.correct_biases = own.adaptive_rounding = efforts[i].refined;
+        own.correct_biases = efforts[i].corrected;
+        own.adaptive_rounding = efforts[i].rounded;
         own.equalize = own.equalize || efforts[i].equalized;
         status = make(q, &own, i > 0 || q->options.smooth ? NULL : ranges, &model);
         if (status == 0)

@@ -12,7 +12,9 @@ enum {
     GLANCE_SAMPLES = 8, /* that each of them runs on */
     STEP_WORK = 32,     /* multiply-adds that take as long as a number of a step in float */
 };
-static const double least_gain_db = 3;  /* or nothing stays float */
+/* Or nothing stays float: of nodes whose time counts, and of the smallest ones. */
+static const double least_gain_db = 2, least_gain_small_db = 0.75;
+static const double small = 1.0 / 40; /* of the work that may stay float */
 static const double enough_db = 0.5;    /* fewer nodes do as well as more that gain so little */
 static const double least_share = 0.02; /* of all noise, that a node alone makes */
 
@@ -99,9 +101,8 @@ static int measure_alone(const trial *t, ort_quantizer *quantizer, suspects *s)
 }
 
 /* Of the most harmful ones those that fit together and make much of the noise come first. */
-static size_t pick(suspects *s, double all_noise)
+static size_t pick(suspects *s, double room, double all_noise)
 {
-    double room = s->room;
     size_t picked = 0;
     for (size_t i = 0; i < s->count; i++)
         if (s->rows[i].work <= room && s->rows[i].noise >= least_share * all_noise) {
@@ -122,18 +123,19 @@ static double gain_db(const suspects *s, size_t count, double all_noise)
     return 10 * log10(all_noise / fmax(left, all_noise * 1e-6));
 }
 
-static size_t count_needed(suspects *s)
+static size_t count_needed(suspects *s, double room, double least_db)
 {
     double all = 0;
     for (size_t i = 0; i < s->count; i++)
         all += s->rows[i].noise;
     if (!(all > 0))
         return 0;
-    const size_t picked = pick(s, all);
+    qsort(s->rows, s->count, sizeof *s->rows, by_noise);
+    const size_t picked = pick(s, room, all);
     size_t needed = picked;
     while (needed > 0 && gain_db(s, needed - 1, all) >= gain_db(s, picked, all) - enough_db)
         needed--;
-    return gain_db(s, needed, all) >= least_gain_db ? needed : 0;
+    return gain_db(s, needed, all) >= least_db ? needed : 0;
 }
 
 static void tell_picked(const trial *t, const ort_quantizer *quantizer, const suspects *s,
@@ -146,12 +148,16 @@ static void tell_picked(const trial *t, const ort_quantizer *quantizer, const su
                           info.name, -10 * log10(s->rows[i].noise));
 }
 
-int guard_choose(const trial *t, ort_quantizer *quantizer, kept_nodes *chosen)
+int guard_choose(const trial *t, ort_quantizer *quantizer, bool near, kept_nodes *chosen)
 {
     suspects s = {0};
+    size_t needed = 0;
     find_suspects(t->q, quantizer, &s);
     int status = measure_alone(t, quantizer, &s);
-    const size_t needed = status == 0 ? count_needed(&s) : 0;
+    if (status == 0 && !near)
+        needed = count_needed(&s, s.room, least_gain_db);
+    if (status == 0 && needed == 0)
+        needed = count_needed(&s, s.room * small, least_gain_small_db);
     tell_picked(t, quantizer, &s, needed);
     for (size_t i = 0; i < needed; i++)
         kept_nodes_add(chosen, s.rows[i].index);

@@ -11,8 +11,9 @@
 
 #include "trial.h"
 
-/* `chosen` becomes what keeps the model near float. The quantizer has seen all ranges. */
-int guard_choose(const trial *t, ort_quantizer *quantizer, kept_nodes *chosen);
+/* `chosen` becomes what keeps the model near float: if it is near already, only nodes whose time
+ * nobody notices, as small products that end a net. The quantizer has seen all ranges. */
+int guard_choose(const trial *t, ort_quantizer *quantizer, bool near, kept_nodes *chosen);
 void kept_nodes_add(kept_nodes *kept, size_t index);
 /* q->kept stay float in another quantizer of the same model. */
 int guard_keep(const quantizing *q, ort_quantizer *quantizer);

@@ -76,8 +76,27 @@ static bool is_computed(json_object *nodes, json_object *theirs, const char *nam
     return name[0] && source_of(nodes, name) != NULL && source_of(theirs, name) != NULL;
 }
 
+/* What the product behind logits reads, a bias between aside: its many numbers say more than the
+ * few of logits, whose errors are chance. "" where no product gives them. */
+static const char *features_of(json_object *nodes, const char *logits)
+{
+    json_object *node = source_of(nodes, logits);
+    if (node != NULL && !strcmp(text_of(node, "op_type"), "Add"))
+        node = source_of(nodes, read_by(nodes, node));
+    const char *op_type = node != NULL ? text_of(node, "op_type") : "";
+    return !strcmp(op_type, "Gemm") || !strcmp(op_type, "MatMul") ? read_by(nodes, node) : "";
+}
+
+void squashed_release(squashed *found)
+{
+    string_list_release(&found->names);
+    string_list_release(&found->rows);
+    string_list_release(&found->replaced);
+    string_list_release(&found->features);
+}
+
 int squashed_find(ort_model *floats, ort_model *other, const string_list *outputs,
-                  string_list *names, string_list *rows, string_list *replaced)
+                  squashed *found)
 {
     static const char *const ends[] = {"Softmax", "LogSoftmax", "Sigmoid", NULL};
     static const char *const moves[] = {"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze",
@@ -91,10 +110,13 @@ int squashed_find(ort_model *floats, ort_model *other, const string_list *output
         const char *read = followed(nodes, outputs->items[i], ends, moves, &is_row);
         if (!is_computed(nodes, theirs, read))
             continue;
-        string_list_add(replaced, outputs->items[i]);
-        string_list_add(names, read);
+        string_list_add(&found->replaced, outputs->items[i]);
+        string_list_add(&found->names, read);
         if (is_row)
-            string_list_add(rows, read);
+            string_list_add(&found->rows, read);
+        read = features_of(nodes, read);
+        if (is_row && is_computed(nodes, theirs, read))
+            string_list_add(&found->features, read);
     }
     json_object_put(nodes);
     json_object_put(theirs);

@@ -8,11 +8,18 @@
 #include "common/tool.h"
 #include "ort_tools.h"
 
-/* replaced: such outputs. names: of what that operator reads for them, moves behind it left out, if
- * the other model computes it, too. rows: those of a Softmax, to which one number more in a whole
- * row is nothing. 0 or an exit status. */
+typedef struct squashed {
+    string_list replaced; /* such outputs */
+    string_list names;    /* what that operator reads for them, moves behind it left out */
+    string_list rows;     /* of those what a Softmax reads, to which one number more in a whole row
+                           * is nothing */
+    string_list features; /* what the product reads that gives one of rows */
+} squashed;
+
+/* Values that the other model computes, too. 0 or an exit status. */
 int squashed_find(ort_model *floats, ort_model *other, const string_list *outputs,
-                  string_list *names, string_list *rows, string_list *replaced);
+                  squashed *found);
+void squashed_release(squashed *found);
 /* The value less the mean of each of its rows; floats, else NULL. */
 ort_value *squashed_centered(const ort_value *value);
 

@@ -98,9 +98,12 @@ static void note_outputs(trial *t, const ort_session *session)
 {
     t->left_out = tool_alloc((t->outputs + 1) * sizeof *t->left_out);
     t->centered = tool_alloc((t->outputs + 1) * sizeof *t->centered);
+    t->feature = tool_alloc((t->outputs + 1) * sizeof *t->feature);
     for (size_t k = 0; k < t->outputs; k++) {
-        t->left_out[k] = is_among(&t->replaced, ort_session_output_name(session, k));
-        t->centered[k] = is_among(&t->rows, ort_session_output_name(session, k));
+        const char *name = ort_session_output_name(session, k);
+        t->left_out[k] = is_among(&t->inside.replaced, name);
+        t->centered[k] = is_among(&t->inside.rows, name);
+        t->feature[k] = is_among(&t->inside.features, name) && !t->centered[k];
     }
 }
 
@@ -138,20 +141,25 @@ int trial_open(trial *t, quantizing *q, size_t total)
 }
 
 /* One value may stand for several outputs. */
+static void add_inner(trial *t, const string_list *names, const string_list *outputs)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (!is_among(&t->inner, names->items[i]) && !is_among(outputs, names->items[i]))
+            string_list_add(&t->inner, names->items[i]);
+}
+
 static int look_inside(trial *t, ort_model *other)
 {
-    string_list outputs = {0}, names = {0};
+    string_list outputs = {0};
     ort_session *session = NULL;
     int status = trial_session(t, t->q->original, &session);
     for (size_t i = 0; status == 0 && i < ort_session_output_count(session); i++)
         string_list_add(&outputs, ort_session_output_name(session, i));
     if (status == 0)
-        status = squashed_find(t->q->original, other, &outputs, &names, &t->rows, &t->replaced);
-    for (size_t i = 0; i < names.count; i++)
-        if (!is_among(&t->inner, names.items[i]) && !is_among(&outputs, names.items[i]))
-            string_list_add(&t->inner, names.items[i]);
+        status = squashed_find(t->q->original, other, &outputs, &t->inside);
+    add_inner(t, &t->inside.names, &outputs);
+    add_inner(t, &t->inside.features, &outputs);
     string_list_release(&outputs);
-    string_list_release(&names);
     ort_session_free(session);
     return status;
 }
@@ -213,13 +221,30 @@ int trial_add(const trial *t, trial_tally *tallies, ort_value *const *floats,
     return 0;
 }
 
+/* Features that lie much further off than the logits made of them have other numbers: channels that
+ * were made even. */
+static void worst_feature(const trial *t, const trial_tally *tallies, nearness_to_float *near)
+{
+    const double much_db = 10;
+    near->outer_db = near->sqnr_db;
+    for (size_t k = 0; k < t->outputs; k++) {
+        const double db = ort_distance_sqnr_db(&tallies[k].distance);
+        if (!t->feature[k] || t->left_out[k])
+            continue;
+        near->scaled = near->scaled || db < near->outer_db - much_db;
+        near->sqnr_db = db < near->sqnr_db ? db : near->sqnr_db;
+    }
+    if (near->scaled)
+        near->sqnr_db = near->outer_db;
+}
+
 /* Outputs of one number a sample say as much as others; what has no SQNR says nothing. */
 void trial_worst(const trial *t, const trial_tally *tallies, nearness_to_float *near)
 {
-    *near = (nearness_to_float){INFINITY, 1, 1, NAN};
+    *near = (nearness_to_float){INFINITY, 1, 1, NAN, INFINITY, false};
     for (size_t k = 0; k < t->outputs; k++) {
         const ort_distance *d = &tallies[k].distance;
-        if (t->left_out[k])
+        if (t->left_out[k] || t->feature[k])
             continue;
         double top1 = t->q->options.margin >= 0 ? ort_distance_clear_top1(d)
                                                 : ort_distance_top1(d);
@@ -234,6 +259,7 @@ void trial_worst(const trial *t, const trial_tally *tallies, nearness_to_float *
         else if (ort_distance_cosine(d) < near->cosine)
             near->cosine = ort_distance_cosine(d);
     }
+    worst_feature(t, tallies, near);
 }
 
 int trial_run(const trial *t, ort_model *model, nearness_to_float *near)
@@ -277,9 +303,9 @@ void trial_close(trial *t)
     }
     string_list_release(&t->names);
     string_list_release(&t->inner);
-    string_list_release(&t->replaced);
-    string_list_release(&t->rows);
+    squashed_release(&t->inside);
     free(t->left_out);
     free(t->centered);
+    free(t->feature);
     ort_env_free(t->env);
 }

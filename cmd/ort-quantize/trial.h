@@ -6,6 +6,7 @@
 #define ORT_QUANTIZE_TRIAL_H
 
 #include "quantize.h"
+#include "squashed.h"
 
 /* As many as take some memory, at least 16 of them. */
 enum { TRIAL_SAMPLES = 64, TRIAL_LEAST = 16, TRIAL_BYTES = 8 << 20 };
@@ -16,10 +17,9 @@ typedef struct trial {
     size_t total;            /* samples there are; every so many is kept */
     size_t inputs, outputs;  /* of the float model's sessions */
     string_list names;       /* of its inputs; weights among them are no inputs of others */
-    string_list inner;       /* values that are compared instead of outputs, and those outputs */
-    string_list replaced;
-    string_list rows;        /* the former that are compared less the means of their rows */
-    bool *left_out, *centered; /* [outputs] of `replaced`, of `rows` */
+    squashed inside;         /* what is compared instead of outputs */
+    string_list inner;       /* names of it that are no outputs */
+    bool *left_out, *centered, *feature; /* [outputs] of inside.replaced, .rows, .features */
     size_t samples, most;    /* kept, of so many */
     ort_value **in[TRIAL_SAMPLES], **out[TRIAL_SAMPLES];
 } trial;
@@ -27,6 +27,8 @@ typedef struct trial {
 typedef struct nearness_to_float { /* the worst of all outputs */
     double sqnr_db, cosine, top1;
     double drop; /* of the accuracy on --labels; NaN: none were given */
+    double outer_db; /* sqnr_db without features (squashed.h) */
+    bool scaled;     /* features have other numbers here, and count for nothing */
 } nearness_to_float;
 
 /* Of `total` samples that a pass before has counted. 0 or an exit status. */

@@ -163,9 +163,13 @@ static int make(quantizing *q, ort_quantize_options *options, const ort_ranges *
     return status;
 }
 
-/* The stamp tells what was chosen. */
+/* The stamp tells what was chosen. Made-up samples say nothing of what real ones are on average;
+ * with an observer that is given, ranges alone make the same model. */
 static void take_choice(quantizing *q, const choice *c, ort_quantize_options *options)
 {
+    quantize_options *o = &q->options;
+    if (o->observer == NULL && !o->effort && !o->plain_biases && !o->random)
+        o->bias_correction = options->correct_biases = true;
     if (q->options.observer == NULL)
         q->options.observer = ort_observer_name(c->observer, NULL);
     q->options.equalize = c->equalize;

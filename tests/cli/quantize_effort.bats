@@ -30,6 +30,20 @@ print(json.load(sys.stdin)['outputs'][0]['sqnr_db'])"
     cmp a.txt b.txt
 }
 
+@test "biases are corrected by default where samples are given, and not with --plain-biases" {
+    python3 -c "
+import random, struct
+open('some.bin', 'wb').write(struct.pack('<1024f', *[random.Random(k).random() for k in range(1024)]))"
+    works ort-tensor some.bin --from raw --dtype float32 --dims 16x1x8x8 -o some.npy
+    works ort-quantize static "$MODELS_DIR/digits.onnx" -i some.npy -o corrected.onnx
+    works ort-quantize static "$MODELS_DIR/digits.onnx" -i some.npy --plain-biases -o plain.onnx
+    ort-inspect corrected.onnx --metadata | grep -q -- --bias-correction
+    ! ort-inspect plain.onnx --metadata | grep -q -- --bias-correction
+    ! cmp -s corrected.onnx plain.onnx
+    fails 2 "--plain-biases" ort-quantize static "$MODELS_DIR/digits.onnx" -i some.npy --plain-biases \
+        --bias-correction -o q.onnx
+}
+
 @test "the same bytes for every number of threads and tier" {
     works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --effort --threads 1 -o a.onnx
     works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --effort --threads 3 \

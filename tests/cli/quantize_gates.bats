@@ -25,7 +25,7 @@ PY
 
 @test "each gate: one that holds leaves a file, one that doesn't leaves none and exits with 1" {
     held_out
-    local coarse="--activation-type uint4 --weight-type int4 --per-tensor --plain-weights --keep-sensitive 0"
+    local coarse="--activation-type uint4 --weight-type int4 --per-tensor --plain-weights --plain-biases --keep-sensitive 0"
     while read -r gate holds trips; do
         run --separate-stderr ort-quantize static "$MODELS_DIR/digits.onnx" -i held.npy --labels labels.npy \
             --$gate $holds -q -o q.onnx

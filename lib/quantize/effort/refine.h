@@ -6,23 +6,7 @@
 
 #include "exec/env.h"
 #include "graph/graph.h"
-#include "ort.h"
-
-/* Samples that were kept: at most ORT_KEPT_SAMPLES, those of the least digests, so that neither
- * their order nor their number decides more than which. */
-enum { ORT_KEPT_SAMPLES = 32 };
-typedef struct ort_kept_sample {
-    uint64_t digest;
-    ort_value **inputs; /* [count], NULL where a default was taken */
-} ort_kept_sample;
-typedef struct ort_kept_samples {
-    ort_kept_sample samples[ORT_KEPT_SAMPLES]; /* by digest */
-    int count, inputs;
-} ort_kept_samples;
-
-ort_status ort_keep_sample(ort_kept_samples *kept, ort_value *const *inputs, size_t count,
-                           ort_error *err);
-void ort_kept_release(ort_kept_samples *kept);
+#include "quantize/effort/kept_samples.h"
 
 typedef struct ort_refining {
     ort_env *env;                   /* of the calibration tier */
