@@ -142,6 +142,7 @@ typedef struct ort_blocked_tiled {
     const ort_blocked_split *split; /* done meanwhile: x is its `to`, rows and taps 1, `step` 64;
                                        NULL: x is there */
     const char *w;         /* of the first panel */
+    const char *ahead;     /* a panel that is likely to be read after the last: fetched; or NULL */
     int64_t vectors;       /* of all panels */
     int64_t rows, width, pitch;
     int tile;              /* at most ORT_BLOCKED_TILE */
@@ -171,11 +172,13 @@ typedef struct ort_blocked_kernels {
     void (*winograd_filter)(const float *g, int64_t channels, int64_t width, float *u);
     void (*winograd_input)(const ort_blocked_tiles *tiles);
     void (*winograd_output)(const ort_blocked_tiles *tiles);
-    /* NULL: the tier has no tiles. split, pack (from a panel of pack_panel) and a conv that splits:
-     * false where an element is too large or not finite, or all are too small; then the sums aren't
-     * those of floats. unpack is the inverse of pack, but for such. */
-    bool (*tiled_split)(const ort_blocked_split *split);
-    bool (*tiled)(const ort_blocked_tiled *conv);
+    /* NULL: the tier has no tiles. Splitting gives the size of what was split, of several pieces
+     * the largest one counts: `fits` is false where an element is too large or not finite, or all
+     * are too small; then the sums aren't those of floats. pack, from a panel of pack_panel, says
+     * the same of weights; unpack is its inverse, but for such. */
+    uint32_t (*tiled_split)(const ort_blocked_split *split);
+    uint32_t (*tiled)(const ort_blocked_tiled *conv); /* the size of what it splits, or 0 */
+    bool (*tiled_fits)(uint32_t size);
     bool (*tiled_pack)(const float *panel, int64_t channels, int64_t taps, int vectors, char *w);
     void (*tiled_unpack)(const char *w, int64_t channels, int64_t taps, int vectors, float *panel);
     void (*depthwise)(const ort_blocked_band *band);

@@ -39,6 +39,20 @@ typedef struct ort_tile_f32 {
     const void *ahead; /* packed B of as many columns that is read next: fetched; or NULL */
 } ort_tile_f32;
 
+/* Blocks of rows by all columns over one part of k, in pieces that any thread may take: of a panel
+ * of columns, or where `pieces` isn't 1 of some of the blocks. B is packed. */
+typedef struct ort_tiles_f32 {
+    ort_tile_f32 t; /* of the first row and column and the part's first k; no b_offset, no ahead */
+    int64_t m, n, depth;
+    const void *rows;        /* of A, split block by block */
+    int64_t pieces;          /* of a panel */
+    int64_t ahead;           /* how many panels are taken by others till this thread takes one */
+    const float *b_after;    /* of the next part of k, where the panels end; or NULL */
+    int64_t (*next)(void *arg); /* number of a piece that nobody has, or -1 */
+    void (*done)(void *arg, int64_t piece); /* once its sums are in c; or NULL */
+    void *arg;
+} ort_tiles_f32;
+
 /* Rows for which B of 16 bits is widened at each load; more pay for widening a panel once. */
 #define ORT_HALF_ROWS 4
 
@@ -134,13 +148,16 @@ typedef struct ort_gemm_kernels {
     /* The same of the instructions that `bytes`, or `bytes_tiles`, is made of. */
     double (*byte_multiply_adds)(int64_t rounds, float *sink);
     void (*f32)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
-    /* The same of many rows where the tier has a faster way, else NULL: packed B, k > 0, all of k
-     * in one call, in sums as exact (kernel/amx/thirds.h). Rows count in blocks of f32_tiles_rows,
-     * columns in panels: where each is a whole one from the product's first on, results don't
-     * depend on how callers cut them. `space` has f32_tiles_bytes, 64-byte aligned. */
-    void (*f32_tiles)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile, void *space);
-    size_t f32_tiles_bytes;
-    int f32_tiles_rows;
+    /* The same of many rows where the tier has a faster way, else NULL, in sums as exact
+     * (kernel/amx/thirds.h): rows in blocks of f32_tiles_rows, columns in panels, both counted from
+     * the product's first on, and k in even parts of f32_tiles_depth at most, one after the other.
+     * Results don't depend on who computes what of these. A block of rows of A is split once for
+     * each part of k, f32_tiles_step bytes for every 32 of it and f32_tiles_more, 64-byte
+     * aligned. */
+    void (*f32_tiles_split)(int64_t m, int64_t k, const float *a, int64_t lda, void *to);
+    void (*f32_tiles)(const ort_tiles_f32 *work, void *space);
+    size_t f32_tiles_bytes; /* of space, 64-byte aligned */
+    int f32_tiles_rows, f32_tiles_depth, f32_tiles_step, f32_tiles_more;
     /* The bits that f32 gives on a B whose numbers all are float16 or bfloat16, read in that form
      * (panels of nr, no b_offset). Meant for m up to ORT_HALF_ROWS. */
     void (*f16)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);

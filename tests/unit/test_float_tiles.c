@@ -1,6 +1,6 @@
 /* test_float_tiles.c - products of floats on tiles (kernel/amx/thirds.h) are as exact as their
  * header says and as sums of floats are allowed to be, give what the tier's kernel of floats gives
- * where numbers don't fit into thirds, and the same bits however rows and columns are cut.
+ * where numbers don't fit into thirds, and the same bits whoever takes which pieces of a product.
  *
  * Held against sums in double, whose products are exact here.
  */
@@ -17,6 +17,7 @@ typedef struct problem {
     int64_t m, n, k;
     float *a, *b, *packed, *more, *y, *again;
     void *space;
+    char *rows; /* split */
 } problem;
 
 static uint64_t state = 1;
@@ -79,6 +80,11 @@ static const sizes all[] = {{1, 1, 1},      {32, 32, 32},   {16, 16, 31},  {17, 
                             {31, 17, 300},  {161, 70, 513}, {48, 48, 15},  {64, 96, 1024},
                             {290, 64, 100}, {32, 34, 385}};
 
+static size_t block_bytes(const ort_kernels *k, int64_t depth)
+{
+    return (size_t)((depth + 31) / 32 * k->gemm.f32_tiles_step + k->gemm.f32_tiles_more);
+}
+
 static bool make(problem *p, const ort_kernels *k, const sizes *s, const kind *of)
 {
     const int64_t columns = (s->n + PANEL - 1) / PANEL * PANEL;
@@ -90,7 +96,8 @@ static bool make(problem *p, const ort_kernels *k, const sizes *s, const kind *o
     p->again = malloc((size_t)(s->m * s->n) * sizeof(float));
     p->packed = aligned_alloc(64, (size_t)(columns * s->k) * sizeof(float));
     p->space = aligned_alloc(64, (k->gemm.f32_tiles_bytes + 63) / 64 * 64);
-    if (!p->a || !p->b || !p->more || !p->y || !p->again || !p->packed || !p->space)
+    p->rows = aligned_alloc(64, (size_t)((s->m + 31) / 32) * block_bytes(k, KC));
+    if (!p->rows || !p->a || !p->b || !p->more || !p->y || !p->again || !p->packed || !p->space)
         return false;
     for (int64_t i = 0; i < s->m * s->k; i++)
         p->a[i] = of->a(i);
@@ -111,6 +118,7 @@ static void drop(problem *p)
     free(p->again);
     free(p->packed);
     free(p->space);
+    free(p->rows);
 }
 
 static ort_tile_f32 tile_of(const problem *p, float *y)
@@ -120,22 +128,99 @@ static ort_tile_f32 tile_of(const problem *p, float *y)
                           .lo = -INFINITY, .hi = INFINITY};
 }
 
+static int64_t part_of(int64_t k)
+{
+    const int64_t parts = (k + KC - 1) / KC;
+    return ((k + parts - 1) / parts + 31) / 32 * 32;
+}
+
+/* The pieces that a thread takes: every `step`th, or these in reverse order. */
+typedef struct taking {
+    int64_t at, step, count;
+    bool reverse;
+    int64_t done; /* pieces whose sums are said to be there */
+} taking;
+
+static int64_t next_of(void *arg)
+{
+    taking *t = arg;
+    const int64_t at = t->at;
+    t->at += t->step;
+    return at >= t->count ? -1 : t->reverse ? t->count - 1 - at : at;
+}
+
+static void note_done(void *arg, int64_t piece)
+{
+    taking *t = arg;
+    t->done += piece >= 0 && piece < t->count;
+}
+
+typedef struct manner { /* of taking them: threads, pieces of a panel */
+    int64_t threads, pieces;
+    bool reverse;
+} manner;
+
+/* One part of k; false if some piece isn't said to be done. */
+static bool one_part(const ort_kernels *k, const problem *p, const ort_tile_f32 *t, int64_t depth,
+                     const manner *how)
+{
+    const int64_t blocks = (p->m + 31) / 32, each = (blocks + how->pieces - 1) / how->pieces;
+    ort_tiles_f32 work = {.t = *t, .m = p->m, .n = p->n, .depth = depth, .rows = p->rows,
+                          .pieces = (blocks + each - 1) / each, .ahead = how->threads,
+                          .next = next_of, .done = note_done};
+    const int64_t count = (p->n + PANEL - 1) / PANEL * work.pieces;
+    int64_t done = 0;
+    for (int64_t i = 0; i < blocks; i++) {
+        const int64_t rows = p->m - i * 32 < 32 ? p->m - i * 32 : 32;
+        k->gemm.f32_tiles_split(rows, depth, t->a + i * 32 * p->k, p->k,
+                                p->rows + (size_t)i * block_bytes(k, depth));
+    }
+    for (int64_t i = 0; i < how->threads; i++) {
+        taking mine = {i, how->threads, count, how->reverse, 0};
+        work.arg = &mine;
+        k->gemm.f32_tiles(&work, p->space);
+        done += mine.done;
+    }
+    return done == count;
+}
+
+/* What precedes the product comes with the first part of k, its bounds with the last. */
+static ort_tile_f32 tile_of_part(const problem *p, const ort_tile_f32 *whole, int64_t k0, bool last)
+{
+    ort_tile_f32 t = *whole;
+    t.a += k0;
+    t.b = p->packed + k0 * PANEL;
+    if (k0 > 0) {
+        t.add = t.c;
+        t.ldadd = t.ldc;
+        t.row_bias = t.col_bias = NULL;
+    }
+    t.lo = last ? t.lo : -INFINITY;
+    t.hi = last ? t.hi : INFINITY;
+    return t;
+}
+
+static bool by_tiles(const ort_kernels *k, const problem *p, const ort_tile_f32 *whole,
+                     const manner *how)
+{
+    const int64_t each = part_of(p->k);
+    bool done = true;
+    for (int64_t k0 = 0; k0 < p->k; k0 += each) {
+        const ort_tile_f32 t = tile_of_part(p, whole, k0, p->k - k0 <= each);
+        done &= one_part(k, p, &t, p->k - k0 < each ? p->k - k0 : each, how);
+    }
+    return done;
+}
+
+static const manner alone = {1, 1, false};
+
 /* The kernel of floats as matrix products call it: k in the same parts. */
 static void by_floats(const ort_kernels *k, const problem *p, const ort_tile_f32 *whole)
 {
-    const int64_t parts = (p->k + KC - 1) / KC, each = ((p->k + parts - 1) / parts + 31) / 32 * 32;
+    const int64_t each = part_of(p->k);
     for (int64_t k0 = 0; k0 < p->k; k0 += each) {
-        ort_tile_f32 t = *whole;
         const bool last = p->k - k0 <= each;
-        t.a += k0;
-        t.b = p->packed + k0 * PANEL;
-        if (k0 > 0) {
-            t.add = t.c;
-            t.ldadd = t.ldc;
-            t.row_bias = t.col_bias = NULL;
-        }
-        t.lo = last ? t.lo : -INFINITY;
-        t.hi = last ? t.hi : INFINITY;
+        const ort_tile_f32 t = tile_of_part(p, whole, k0, last);
         k->gemm.f32(p->m, p->n, last ? p->k - k0 : each, &t);
     }
 }
@@ -179,7 +264,7 @@ static void one_kind(test_state *test, const ort_kernels *k, const kind *of, con
     CHECK(made);
     if (made) {
         ort_tile_f32 t = tile_of(&p, p.y), other = tile_of(&p, p.again);
-        k->gemm.f32_tiles(s->m, s->n, s->k, &t, p.space);
+        CHECK(by_tiles(k, &p, &t, &alone));
         by_floats(k, &p, &other);
         CHECK(worst(&p, p.again) <= 1);
         if (of->floats)
@@ -188,24 +273,12 @@ static void one_kind(test_state *test, const ort_kernels *k, const kind *of, con
     drop(&p);
 }
 
-/* The product in blocks of rows and columns. */
-static void in_blocks(const ort_kernels *k, const problem *p, int64_t rows, int64_t columns,
-                      float *y)
-{
-    for (int64_t i = 0; i < p->m; i += rows)
-        for (int64_t j = 0; j < p->n; j += columns) {
-            ort_tile_f32 t = tile_of(p, y + i * p->n + j);
-            t.a += i * p->k;
-            t.b = p->packed + j * p->k;
-            k->gemm.f32_tiles(p->m - i < rows ? p->m - i : rows,
-                              p->n - j < columns ? p->n - j : columns, p->k, &t, p->space);
-        }
-}
-
 static void cuts(test_state *test, const ort_kernels *k)
 {
     static const kind some[] = {{plain, plain, false}, {with_nan, plain, false},
                                 {mixed, with_inf, false}};
+    static const manner manners[] = {{1, 1, true},  {1, 3, false}, {1, 2, true},
+                                     {2, 1, false}, {3, 7, true},  {9, 2, false}};
     static const sizes s = {200, 150, 520};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         problem p;
@@ -213,11 +286,14 @@ static void cuts(test_state *test, const ort_kernels *k)
         CHECK(made);
         if (made) {
             const size_t bytes = (size_t)(s.m * s.n) * sizeof(float);
-            in_blocks(k, &p, s.m, s.n, p.y);
-            in_blocks(k, &p, 32, 64, p.again);
-            CHECK(!memcmp(p.y, p.again, bytes));
-            in_blocks(k, &p, 96, 32, p.again);
-            CHECK(!memcmp(p.y, p.again, bytes));
+            ort_tile_f32 t = tile_of(&p, p.y);
+            CHECK(by_tiles(k, &p, &t, &alone));
+            t = tile_of(&p, p.again);
+            for (size_t h = 0; h < sizeof manners / sizeof *manners; h++) {
+                memset(p.again, 0, bytes);
+                CHECK(by_tiles(k, &p, &t, &manners[h]));
+                CHECK(!memcmp(p.y, p.again, bytes));
+            }
         }
         drop(&p);
     }
@@ -245,7 +321,7 @@ static void follows(test_state *test, const ort_kernels *k)
             if (which)
                 by_floats(k, &p, &t);
             else
-                k->gemm.f32_tiles(s.m, s.n, s.k, &t, p.space);
+                CHECK(by_tiles(k, &p, &t, &alone));
         }
         float most = 0;
         for (int64_t j = 0; j < s.m * s.n; j++)

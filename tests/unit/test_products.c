@@ -95,7 +95,8 @@ static void compare(problem *p)
 /* On tiles, where the tier has them: any number of threads, and B packed before or now. */
 static void on_tiles(test_state *test, const ort_kernels *k, ort_pool *pool)
 {
-    static const sizes some[] = {{130, 800, 1200}, {96, 128, 128}, {600, 300, 257}};
+    static const sizes some[] = {{130, 800, 1200}, {96, 128, 128}, {600, 300, 257},
+                                 {197, 192, 192},  {1300, 130, 130}};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         const sizes *s = &some[i];
         problem p = {.s = s};
@@ -104,14 +105,15 @@ static void on_tiles(test_state *test, const ort_kernels *k, ort_pool *pool)
             continue;
         CHECK(make(&p, k));
         const size_t bytes = (size_t)(s->m * s->n) * sizeof(float);
-        char *tiles = aligned_alloc(64, 3 * each);
-        CHECK(tiles);
+        char *tiles = aligned_alloc(64, (size_t)ort_pool_threads(pool) * each);
+        void *split = aligned_alloc(64, ort_matrix_split_f32(k, s->m, s->n, s->k, true));
+        CHECK(tiles && split);
         ort_epilogue e = ort_epilogue_none();
         e.col_bias = p.bias;
         ort_product_f32 q = {.m = s->m, .n = s->n, .depth = s->k, .a = p.a, .lda = s->k,
                              .b = p.b, .row = s->n, .column = 1, .c = p.y, .ldc = s->n,
                              .epilogue = &e, .packed = p.packed, .tiles = tiles,
-                             .tiles_step = each};
+                             .tiles_step = each, .split = split};
         ort_call call = {.k = k};
         ort_matrix_multiply_f32(&call, &q);
         compare(&p);
@@ -129,6 +131,7 @@ static void on_tiles(test_state *test, const ort_kernels *k, ort_pool *pool)
         ort_matrix_multiply_f32(&call, &q);
         CHECK(!memcmp(p.y, p.again, bytes));
         free(tiles);
+        free(split);
         drop(&p);
     }
 }
@@ -157,15 +160,26 @@ static void every_tier(test_state *test)
     for (int i = 0; pool && ort_kernel_tier_at(i); i++)
         if (ort_kernel_tier_at(i)->has())
             one_tier(test, ort_kernels_get(ort_kernel_tier_at(i)->name), pool);
-    for (int i = 0; pool && ort_kernel_tier_at(i); i++)
-        if (ort_kernel_tier_at(i)->has())
-            on_tiles(test, ort_kernels_get(ort_kernel_tier_at(i)->name), pool);
     ort_pool_free(pool);
+}
+
+/* Few threads split rows for themselves, many for each other. */
+static void few_and_many(test_state *test)
+{
+    for (int threads = 3; threads <= 7; threads += 4) {
+        ort_pool *pool = ort_pool_new(threads, false);
+        CHECK(pool);
+        for (int i = 0; pool && ort_kernel_tier_at(i); i++)
+            if (ort_kernel_tier_at(i)->has())
+                on_tiles(test, ort_kernels_get(ort_kernel_tier_at(i)->name), pool);
+        ort_pool_free(pool);
+    }
 }
 
 int main(void)
 {
     test_state test = {0};
     RUN(&test, every_tier);
+    RUN(&test, few_and_many);
     return test.failures != 0;
 }

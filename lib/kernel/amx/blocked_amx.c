@@ -75,9 +75,9 @@ static __m512i split_blocks(const ort_blocked_split *s, int64_t first, int64_t c
     return b < s->blocks ? split_pixels(s, x, to, count, true, size) : size;
 }
 
-static bool tiled_split(const ort_blocked_split *s)
+static uint32_t tiled_split(const ort_blocked_split *s)
 {
-    return thirds_row_fits(split_blocks(s, 0, s->count, 0, _mm512_setzero_si512()));
+    return thirds_size(split_blocks(s, 0, s->count, 0, _mm512_setzero_si512()));
 }
 
 /* ---- weights */
@@ -431,7 +431,7 @@ static void multiply_panel(const ort_blocked_tiled *k, const char *w, int64_t ve
     s->count = 0;
 }
 
-static bool tiled(const ort_blocked_tiled *k)
+static uint32_t tiled(const ort_blocked_tiled *k)
 {
     const int64_t bytes = k->taps * ort_blocked_tiled_bytes(1, k->blocks);
     const int64_t shadows = 3 * k->taps * k->blocks, all = shadows * ((tiles_of(k) + 1) / 2);
@@ -453,13 +453,14 @@ static bool tiled(const ort_blocked_tiled *k)
     for (int64_t v = 0; v < k->vectors; v += 2) {
         const int64_t next = k->vectors - v - 2; /* vectors behind this panel */
         const int64_t lines = (next > 2 ? 2 : next) * bytes / LINE;
-        s.ahead = k->w + (v + 2) * bytes;
-        s.lines = next > 0 ? (int)((lines + all - 1) / all) : 0;
+        const int64_t last = k->ahead ? (k->vectors > 1 ? 2 : 1) * bytes / LINE : 0;
+        s.ahead = next > 0 ? k->w + (v + 2) * bytes : k->ahead;
+        s.lines = (int)(((next > 0 ? lines : last) + all - 1) / all);
         multiply_panel(k, k->w + v * bytes, v, &s, k->split && v == 0);
     }
     tile_end();
     finish(&s);
-    return thirds_row_fits(s.size);
+    return thirds_size(s.size);
 }
 
 void ort_blocked_plug_amx(ort_blocked_kernels *of8, ort_blocked_kernels *of16)
@@ -471,4 +472,5 @@ void ort_blocked_plug_amx(ort_blocked_kernels *of8, ort_blocked_kernels *of16)
     of16->tiled_pack = tiled_pack;
     of16->tiled_unpack = tiled_unpack;
     of16->tiled = tiled;
+    of16->tiled_fits = thirds_size_fits;
 }

@@ -1,17 +1,22 @@
 /* conv_tiled.c - convolutions of the blocked layout on tiles, each float as three thirds of
  * bfloat16 (kernel/blocked.h, ort_blocked_tiled).
  *
- * A task is a strip of output rows by some vectors of output channels of one image and group. It
- * splits the input rows under its strip once, with their padding, into thirds pixel by pixel; every
- * tap and every output finds them there. Rows lie by their place under the stride, so that pixels
- * of output rows are lines of even steps. A 1x1 window splits what its strides take. Without
- * strides its strip is one line of pixels, split while the first panel is multiplied.
+ * A task is a strip of output rows by some vectors of output channels of one image and group. The
+ * input rows under its strip are split, with their padding, into thirds pixel by pixel; every tap
+ * and every output finds them there. Rows lie by their place under the stride, so that pixels of
+ * output rows are lines of even steps. A 1x1 window splits what its strides take.
+ *
+ * Where strips are enough for the threads each task splits its own; without strides and window it
+ * is one line of pixels, split while the first panel is multiplied. Where they are few (weights
+ * that are more than a cache holds would be read again for each) the strips are split once, by all
+ * threads, into memory that tasks of some vectors share.
  *
  * Strips follow from sizes alone. One whose elements don't fit (infinite, NaN, very large, or all
  * of them tiny: thirds.h) is computed in floats, of weights that their thirds give back, so that
  * such elements spread as they do elsewhere; the other strips are not, with any number of threads.
  * A filter with such weights keeps them as floats.
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +31,11 @@ enum {
     LEAST_PIXELS = 16,
     UNKNOWN_EXTENT = 32,
     TASKS_A_THREAD = 3,
+    STRIPS_SHARED = 8,         /* of all images and groups, at most */
+    STRIPS_WANTED = 6,         /* of the same, where each reads all weights from the second-level */
+    WEIGHT_BYTES = 512 << 10,  /* ... cache, which so many are for: */
+    STRIP_PIXELS = 64,         /* ... of so many pixels at least, */
+    STRIP_ROWS = 4,            /* ... or rows, since those at its edges are split twice */
     LEAST_TILE_CYCLES = 10,    /* of a product, however few pixels its tile has */
 };
 
@@ -40,7 +50,12 @@ typedef struct tiled_plan {
     int64_t third;           /* bytes of one */
     int64_t *offset;         /* of each tap */
     int64_t panel_at;        /* in a thread's scratch: weights as floats */
+    int64_t copy;            /* bytes of a strip that is shared, or 0: none is */
 } tiled_plan;
+
+typedef struct strip_size { /* of a shared strip, at the workspace's beginning */
+    _Atomic uint32_t most;
+} strip_size;
 
 static int64_t taps_of(const ort_blocked_state *s)
 {
@@ -187,12 +202,20 @@ static int64_t place_of(const tiled_plan *p, int64_t r)
     return (r % p->w.stride[0] * p->phase_rows + r / p->w.stride[0]) * p->row;
 }
 
+/* Strips of an image and group that threads would like. */
+static int64_t strips_wanted(const ort_blocked_state *s, const tiled_plan *p)
+{
+    const int64_t others = ort_max_i64(p->out.n * s->group, 1);
+    return panel_bytes(s, p->vectors) > WEIGHT_BYTES ? 1 : (STRIPS_WANTED + others - 1) / others;
+}
+
 /* 1x1 without strides: strips are pieces of the plane, each one row. */
-static void plan_pieces(tiled_plan *p)
+static void plan_pieces(tiled_plan *p, int64_t wanted)
 {
     ort_window *w = &p->w;
     const int64_t pixel = (p->group_blocks + 1) / 2 * THIRDS * PIXEL_BYTES;
-    const int64_t strips = ort_max_i64(1, p->out.plane * pixel / COPY_BYTES);
+    const int64_t likely = ort_min_i64(wanted, p->out.plane / STRIP_PIXELS);
+    const int64_t strips = ort_max_i64(ort_max_i64(1, likely), p->out.plane * pixel / COPY_BYTES);
     const int64_t tiles = (p->out.plane + strips * ORT_BLOCKED_TILE - 1) /
                           (strips * ORT_BLOCKED_TILE);
     w->out[1] = w->in[1] = ort_min_i64(tiles * ORT_BLOCKED_TILE, p->out.plane);
@@ -200,15 +223,16 @@ static void plan_pieces(tiled_plan *p)
     p->rows = 1;
 }
 
-static void plan_strips(tiled_plan *p)
+static void plan_strips(tiled_plan *p, int64_t wanted)
 {
     ort_window *w = &p->w;
     const int64_t reach = (w->out[1] - 1) * w->stride[1] + ort_blocked_reach(w, 1);
     p->pitch = p->flat ? w->out[1] : (reach + w->stride[1] - 1) / w->stride[1];
     p->row = p->pitch * (p->flat ? 1 : w->stride[1]);
     if (p->rows == 0) {
-        int64_t strips = 1;
-        for (p->rows = w->out[0]; p->rows > 1 && copy_bytes(p, p->rows) > COPY_BYTES; strips++)
+        int64_t strips = ort_max_i64(1, ort_min_i64(wanted, w->out[0] / STRIP_ROWS));
+        p->rows = (w->out[0] + strips - 1) / strips;
+        for (strips++; p->rows > 1 && copy_bytes(p, p->rows) > COPY_BYTES; strips++)
             p->rows = (w->out[0] + strips - 1) / strips;
     }
     p->strips = (w->out[0] + p->rows - 1) / p->rows;
@@ -231,15 +255,19 @@ ort_status ort_conv_tiled_shape(ort_shaping *sh, const ort_blocked_dims *in,
     p->group_blocks = blocks_of(s, s->channels);
     p->vectors = blocks_of(s, s->maps / s->group);
     p->flat = taps == 1 && !w->begin[0] && !w->begin[1] && !w->end[0] && !w->end[1];
+    const int64_t wanted = strips_wanted(s, p);
     if (is_line(p))
-        plan_pieces(p);
-    plan_strips(p);
+        plan_pieces(p, wanted);
+    plan_strips(p, wanted);
     for (int64_t t = 0; t < taps; t++)
         offset[t] = p->flat ? 0
                             : (place_of(p, t / w->kernel[1] * w->dilation[0]) +
                                t % w->kernel[1] * w->dilation[1]) * PIXEL_BYTES;
     const int64_t beyond = ORT_BLOCKED_TILE * PIXEL_BYTES * (p->flat ? 1 : w->stride[1]);
-    p->panel_at = (copy_bytes(p, p->rows) + beyond) / (int64_t)sizeof(float);
+    const int64_t copy = copy_bytes(p, p->rows) + beyond, strips = p->strips * p->out.n * s->group;
+    p->panel_at = copy / (int64_t)sizeof(float);
+    p->copy = strips <= STRIPS_SHARED ? copy : 0;
+    sh->workspace_bytes = (size_t)(STRIPS_SHARED * PIXEL_BYTES + strips * p->copy);
     sh->thread_bytes = (size_t)(p->panel_at + 2 * s->block * s->channels * taps) * sizeof(float);
     sh->plan_state = p;
     return ORT_OK;
@@ -254,30 +282,44 @@ typedef struct tiled_job {
     const float *x, *z;
     float *y;
     int64_t task_vectors, vector_blocks;
+    strip_size *shared;      /* of each strip; NULL: tasks split their own */
+    int64_t threads;
 } tiled_job;
 
 typedef struct tiled_task { /* what a task number stands for */
     int64_t image, group, first_vector, vectors, first_row, rows, pixel, pixels;
     const float *x;         /* the group's blocks of the image */
-    char *copy;
+    char *copy, *scratch;
+    strip_size *size;       /* of a strip that is split already, or NULL */
 } tiled_task;
 
-static tiled_task task_at(const tiled_job *j, size_t number, int thread)
+/* Strip `index` of all, and vectors from `vector` on. */
+static tiled_task strip_at(const tiled_job *j, int64_t index, int64_t vector, int thread)
 {
     const tiled_plan *p = j->p;
-    int64_t index = (int64_t)number, row = index % p->strips * p->rows;
-    int64_t vector = (index /= p->strips) % j->vector_blocks * j->task_vectors;
-    tiled_task t = {.group = (index /= j->vector_blocks) % j->s->group,
+    const int64_t row = index % p->strips * p->rows, which = index / p->strips;
+    tiled_task t = {.image = which / j->s->group, .group = which % j->s->group,
                     .first_vector = vector,
                     .vectors = ort_min_i64(j->task_vectors, p->vectors - vector),
                     .first_row = row,
                     .rows = ort_min_i64(p->rows, p->w.out[0] - row),
                     .pixel = row * p->w.out[1],
-                    .copy = ort_call_scratch(j->call, thread)};
-    t.image = index / j->s->group;
+                    .scratch = ort_call_scratch(j->call, thread)};
+    t.copy = t.scratch;
+    if (j->shared) {
+        t.size = &j->shared[index];
+        t.copy = (char *)j->call->workspace + STRIPS_SHARED * PIXEL_BYTES + index * p->copy;
+    }
     t.pixels = ort_min_i64(t.rows * p->w.out[1], p->out.plane - t.pixel);
     t.x = j->x + (t.image * p->in.blocks + t.group * p->group_blocks) * p->in.plane * j->s->block;
     return t;
+}
+
+static tiled_task task_at(const tiled_job *j, size_t number, int thread)
+{
+    const int64_t strips = j->p->strips, index = (int64_t)number, line = index / strips;
+    return strip_at(j, line / j->vector_blocks * strips + index % strips,
+                    line % j->vector_blocks * j->task_vectors, thread);
 }
 
 /* From pixel `from` of the plane to pixel `to` of the copy. */
@@ -294,8 +336,8 @@ static ort_blocked_split split_of(const tiled_job *j, const tiled_task *t, int64
                                .third = j->p->third};
 }
 
-static bool split_pixels(const tiled_job *j, const tiled_task *t, int64_t from, int64_t count,
-                         int64_t step, int64_t to)
+static uint32_t split_pixels(const tiled_job *j, const tiled_task *t, int64_t from, int64_t count,
+                             int64_t step, int64_t to)
 {
     const ort_blocked_split split = split_of(j, t, from, count, step, to);
     return j->s->k->tiled_split(&split);
@@ -307,41 +349,90 @@ static void clear_pixels(const tiled_job *j, const tiled_task *t, int64_t to, in
         memset(t->copy + i * j->p->third + to * PIXEL_BYTES, 0, (size_t)(count * PIXEL_BYTES));
 }
 
-static bool split_flat(const tiled_job *j, const tiled_task *t)
+/* Split row r of those under a strip, and its size. */
+static uint32_t split_flat(const tiled_job *j, const tiled_task *t, int64_t r)
 {
     const ort_window *w = &j->p->w;
-    bool fits = true;
-    for (int64_t r = 0; r < t->rows; r++)
-        fits &= split_pixels(j, t, (t->first_row + r) * w->stride[0] * w->in[1], w->out[1],
-                             w->stride[1], r * j->p->row);
-    return fits;
+    if (is_line(j->p))
+        return split_pixels(j, t, t->pixel, t->pixels, 1, 0);
+    return split_pixels(j, t, (t->first_row + r) * w->stride[0] * w->in[1], w->out[1],
+                        w->stride[1], r * j->p->row);
 }
 
-static bool split_rows(const tiled_job *j, const tiled_task *t)
+static uint32_t split_padded(const tiled_job *j, const tiled_task *t, int64_t r)
 {
     const tiled_plan *p = j->p;
     const ort_window *w = &p->w;
-    const int64_t top = t->first_row * w->stride[0] - w->begin[0];
+    const int64_t in_row = t->first_row * w->stride[0] - w->begin[0] + r, to = place_of(p, r);
     const int64_t left = ort_min_i64(w->begin[1], p->row);
     const int64_t real = ort_max_i64(0, ort_min_i64(w->in[1], p->row - left));
-    const int64_t under = (t->rows - 1) * w->stride[0] + ort_blocked_reach(w, 0);
-    bool fits = true;
-    for (int64_t r = 0; r < under; r++) {
-        const int64_t to = place_of(p, r);
-        if (top + r < 0 || top + r >= w->in[0]) {
-            clear_pixels(j, t, to, p->row);
-            continue;
-        }
-        clear_pixels(j, t, to, left);
-        fits &= split_pixels(j, t, (top + r) * w->in[1], real, 1, to + left);
-        clear_pixels(j, t, to + left + real, p->row - left - real);
+    if (in_row < 0 || in_row >= w->in[0]) {
+        clear_pixels(j, t, to, p->row);
+        return 0;
     }
-    return fits;
+    clear_pixels(j, t, to, left);
+    clear_pixels(j, t, to + left + real, p->row - left - real);
+    return split_pixels(j, t, in_row * w->in[1], real, 1, to + left);
 }
 
-static bool split_strip(const tiled_job *j, const tiled_task *t)
+static int64_t rows_under(const tiled_job *j, const tiled_task *t)
 {
-    return j->p->flat ? split_flat(j, t) : split_rows(j, t);
+    const ort_window *w = &j->p->w;
+    return j->p->flat ? t->rows : (t->rows - 1) * w->stride[0] + ort_blocked_reach(w, 0);
+}
+
+static uint32_t split_row(const tiled_job *j, const tiled_task *t, int64_t r)
+{
+    return j->p->flat ? split_flat(j, t, r) : split_padded(j, t, r);
+}
+
+static uint32_t split_strip(const tiled_job *j, const tiled_task *t)
+{
+    const int64_t rows = rows_under(j, t);
+    uint32_t most = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        const uint32_t size = split_row(j, t, r);
+        most = size > most ? size : most;
+    }
+    return most;
+}
+
+static void enlarge(strip_size *of, uint32_t size)
+{
+    uint32_t most = atomic_load(&of->most);
+    while (size > most && !atomic_compare_exchange_weak(&of->most, &most, size))
+        continue;
+}
+
+/* Of shared strips. Pieces of a line are split by pixels, other strips by rows. */
+typedef struct splitting {
+    tiled_job *j;
+    int64_t pieces, pixels; /* of a strip; of a piece of a line */
+} splitting;
+
+static void task_split(void *arg, size_t task, int thread)
+{
+    const splitting *s = arg;
+    const tiled_task t = strip_at(s->j, (int64_t)task / s->pieces, 0, thread);
+    const int64_t piece = (int64_t)task % s->pieces, from = piece * s->pixels;
+    if (is_line(s->j->p)) {
+        const int64_t count = ort_min_i64(s->pixels, t.pixels - from);
+        if (count > 0)
+            enlarge(t.size, split_pixels(s->j, &t, t.pixel + from, count, 1, from));
+    } else if (piece < rows_under(s->j, &t)) {
+        enlarge(t.size, split_row(s->j, &t, piece));
+    }
+}
+
+static void split_shared(tiled_job *j, int64_t strips)
+{
+    const tiled_task first = strip_at(j, 0, 0, 0);
+    splitting s = {j, rows_under(j, &first), 2 * ORT_BLOCKED_TILE};
+    if (is_line(j->p))
+        s.pieces = (first.pixels + s.pixels - 1) / s.pixels;
+    for (int64_t i = 0; i < strips; i++)
+        atomic_store(&j->shared[i].most, 0);
+    ort_call_parallel(j->call, (size_t)(strips * s.pieces), task_split, &s);
 }
 
 /* The pixels of the task in the output from vector v of the group on. */
@@ -378,6 +469,15 @@ static const char *panel_of(const tiled_job *j, const tiled_task *t, int64_t v)
     return (const char *)(j->s->w + t->group * j->s->group_floats) + panel_bytes(j->s, v);
 }
 
+/* The panel that this thread's next task begins with, where tasks of vectors follow each other. */
+static const char *ahead_of(const tiled_job *j, const tiled_task *t)
+{
+    const int64_t next = t->first_vector + j->threads * j->task_vectors;
+    return j->vector_blocks > 1 && j->p->strips == 1 && next < j->p->vectors
+               ? panel_of(j, t, next)
+               : NULL;
+}
+
 /* All panels at once, or, where an activation follows, each while its outputs are near. A strip of
  * one line is split meanwhile. */
 static bool multiply(const tiled_job *j, const tiled_task *t)
@@ -387,8 +487,9 @@ static bool multiply(const tiled_job *j, const tiled_task *t)
     const int64_t end = t->first_vector + t->vectors;
     const int64_t vectors = ort_blocked_activates(s) ? 2 : t->vectors;
     const ort_blocked_split split = split_of(j, t, t->pixel, t->pixels, 1, 0);
-    const bool meanwhile = is_line(p);
-    bool fits = meanwhile || split_strip(j, t);
+    const bool meanwhile = is_line(p) && !t->size;
+    uint32_t size = t->size ? atomic_load(&t->size->most) : meanwhile ? 0 : split_strip(j, t);
+    bool fits = s->k->tiled_fits(size);
     ort_blocked_tiled k = {.x = t->copy, .third = p->third, .offset = p->offset,
                            .step = PIXEL_BYTES * (p->flat ? 1 : p->w.stride[1]),
                            .taps = taps_of(s), .blocks = p->group_blocks,
@@ -400,7 +501,9 @@ static bool multiply(const tiled_job *j, const tiled_task *t)
         k.w = panel_of(j, t, v);
         k.split = meanwhile && v == t->first_vector ? &split : NULL;
         k.out = out_of(j, t, v);
-        fits = s->k->tiled(&k);
+        k.ahead = v + vectors < end ? panel_of(j, t, v + vectors) : ahead_of(j, t);
+        size = s->k->tiled(&k);
+        fits = s->k->tiled_fits(size);
         ort_blocked_activate(j->call, s, &k.out, k.vectors);
     }
     return fits;
@@ -412,7 +515,7 @@ static void multiply_floats(const tiled_job *j, const tiled_task *t)
     const ort_blocked_state *s = j->s;
     const tiled_plan *p = j->p;
     const int64_t end = t->first_vector + t->vectors, width = p->w.out[1];
-    float *panel = (float *)(void *)t->copy + p->panel_at;
+    float *panel = (float *)(void *)t->scratch + p->panel_at;
     ort_blocked_conv c = {.x_block = p->in.plane * s->block, .channels = s->channels,
                           .w_rows = p->w.kernel[0]};
     for (int64_t v = t->first_vector; v < end; v += 2) {
@@ -443,19 +546,24 @@ static void task_tiled(void *arg, size_t task, int thread)
         multiply_floats(j, &t);
 }
 
-/* Each task of a strip splits it again: as few along the vectors as threads ask for. */
+/* Tasks of few strips share what is split; where memory for that isn't there, each splits it again:
+ * as few along the vectors as threads ask for. */
 ort_status ort_conv_tiled_run(ort_call *call, ort_error *err)
 {
     const tiled_plan *p = call->plan_state;
     const ort_tensor *z = ort_call_in(call, 3);
     const int64_t threads = ort_pool_width(call->pool);
     tiled_job j = {call, call->state, p, ort_call_in(call, 0)->data, z ? z->data : NULL,
-                   ort_call_out(call, 0)->data, p->vectors, 1};
+                   ort_call_out(call, 0)->data, p->vectors, 1, NULL, threads};
     const int64_t strips = p->out.n * j.s->group * p->strips;
     while (threads > 1 && j.task_vectors > 2 &&
            strips * j.vector_blocks < threads * TASKS_A_THREAD) {
         j.task_vectors = (j.task_vectors / 2 + 1) / 2 * 2;
         j.vector_blocks = (p->vectors + j.task_vectors - 1) / j.task_vectors;
+    }
+    if (j.vector_blocks > 1 && p->copy && !j.s->tiled_floats) {
+        j.shared = call->workspace;
+        split_shared(&j, strips);
     }
     ort_call_parallel(call, (size_t)(strips * j.vector_blocks), task_tiled, &j);
     return ORT_OK;

@@ -197,14 +197,19 @@ static ort_status common_shape(ort_shaping *s, ort_error *err)
             packed = ort_matrix_space_f32(s->k, plan->m, plan->n, plan->k, plan->b_col);
         }
     }
-    if (element == 4 && !plan->dots)
-        plan->tiles = ort_matrix_tiles_f32(s->k, plan->m, plan->n, plan->k,
-                                           packed || (state->packed && floats_packed(state)));
+    const bool panels = packed || (state->packed && floats_packed(state));
+    size_t split = 0;
+    if (element == 4 && !plan->dots) {
+        plan->tiles = ort_matrix_tiles_f32(s->k, plan->m, plan->n, plan->k, panels);
+        split = ort_matrix_split_f32(s->k, plan->m, plan->n, plan->k, panels);
+    }
     double macs = (double)plan->m * (double)plan->n * (double)plan->k;
     plan->per_batch = plan->batch > 1 && (macs < 4e6 || plan->batch >= 16);
     size_t rows = plan->a_col == 1 ? 0 : ort_round_up(mk * element, 64);
     size_t inner = ort_round_up(packed, 64);
     plan->row_bytes = rows;
+    plan->split = rows + inner;
+    inner += split;
     s->thread_bytes = plan->tiles;
     if (plan->per_batch)
         s->thread_bytes += rows + inner;

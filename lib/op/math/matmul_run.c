@@ -83,14 +83,14 @@ static const void *packed_b(const product *p, int64_t index)
     return (const char *)p->state->packed + (size_t)which * p->state->packed_bytes;
 }
 
-/* Product `index` of the batch, where `space` has room for A's rows and for B. */
+/* Product `index` of the batch, where `space` has room for A's rows, for B, and for tiles. */
 static void product_f32(const product *p, int64_t index, char *space, ort_product_f32 *q)
 {
     const matmul_plan *plan = p->plan;
     const float *a = p->a + matmul_offset(plan, plan->a_batch, index);
     *q = (ort_product_f32){.m = plan->m, .n = plan->n, .depth = plan->k, .a = a,
                            .lda = plan->a_row, .c = p->y + index * plan->m * plan->n,
-                           .ldc = plan->n, .epilogue = &p->e};
+                           .ldc = plan->n, .split = space + plan->split, .epilogue = &p->e};
     if (plan->a_col != 1) {
         float *rows = (float *)(void *)space;
         transpose_a_f32(plan, a, rows);

@@ -76,6 +76,7 @@ typedef struct ort_fused_plan {
     int64_t block, mask_heads, mask_rows;
     int qk;               /* output slot of the scores, -1: none */
     size_t project_pack;  /* from project_rows: weights that aren't constant, packed */
+    size_t project_split; /* from project_rows: rows that tiles read */
     size_t qkr, project, project_rows, qr, kr, vr, yr, maskr, packed, packed_each, counts, sink;
     size_t gathered_k, gathered_v;
     size_t turns;         /* ORT_FUSED_PACKED: [S] cos, then sin, of `half` angles each */

@@ -18,7 +18,8 @@ bool ort_fused_project_space(const ort_kernels *k, const ort_shape *weights, con
                              ort_fused_plan *p, size_t *bytes, size_t *thread_bytes)
 {
     const int64_t rows = p->B * p->S, depth = weights->dim[0], columns = weights->dim[1];
-    size_t packed = 0, plain = 0, row = ort_round_up((size_t)columns * sizeof(float), 64);
+    const size_t row = ort_round_up((size_t)columns * sizeof(float), 64);
+    size_t packed = 0, plain = 0, split = 0;
     if (f->quantized) {
         if (!ort_integer_rows_bytes(k, rows, depth, bytes) ||
             (!f->weights && !ort_integer_packed_bytes(k, depth, columns, &packed)))
@@ -30,10 +31,13 @@ bool ort_fused_project_space(const ort_kernels *k, const ort_shape *weights, con
             return false;
         plain = f->weights ? 0 : (size_t)(depth * columns) * sizeof(float);
         *thread_bytes = ort_matrix_tiles_f32(k, rows, columns, depth, true);
+        split = ort_matrix_split_f32(k, rows, columns, depth, true);
     }
     p->project_pack = ort_round_up(*bytes, 64) + 2 * row;
+    p->project_split = p->project_pack + ort_round_up(packed, 64) + ort_round_up(plain, 64);
     return ort_add_size(p->project_pack, ort_round_up(packed, 64), bytes) &&
-           ort_add_size(*bytes, plain, bytes);
+           ort_add_size(*bytes, ort_round_up(plain, 64), bytes) &&
+           ort_add_size(*bytes, split, bytes);
 }
 
 typedef struct scaling {
@@ -113,6 +117,7 @@ static void project_floats(const ort_call *call, int64_t rows, float *out, const
     if (ort_matrix_tiles_f32(call->k, rows, columns, depth, true) > 0) {
         product.tiles = call->thread_space;
         product.tiles_step = call->thread_bytes;
+        product.split = own + p->project_split;
     }
     ort_matrix_multiply_f32(call, &product);
 }

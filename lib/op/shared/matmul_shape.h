@@ -27,6 +27,7 @@ typedef struct matmul_plan {
     bool per_batch;  /* a task is one product of the batch */
     size_t a_wide, b_wide, y_wide, c_space, shared; /* offsets into the workspace */
     size_t tiles;     /* bytes for each thread of a product on tiles (matrix.h), or 0 */
+    size_t split;     /* of these, where the rows that tiles read begin in a product's space */
     size_t row_bytes; /* of A rewritten row by row, when it is transposed */
 } matmul_plan;
 

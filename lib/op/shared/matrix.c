@@ -11,11 +11,7 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
-
-ort_epilogue ort_epilogue_none(void)
-{
-    return (ort_epilogue){.alpha = 1.0f, .lo = -INFINITY, .hi = INFINITY, .act = -1};
-}
+#include "op/shared/matrix_tiles.h"
 
 static bool packed_bytes(int64_t depth, int64_t n, int64_t nr, size_t element, size_t *bytes)
 {
@@ -59,16 +55,6 @@ void ort_matrix_pack_f64(const ort_kernels *k, int64_t depth, int64_t n, const d
 }
 
 /* ---- one block on this thread */
-
-static void apply_act(const ort_kernels *k, int64_t m, int64_t n, float *c, int64_t ldc,
-                      const ort_epilogue *e)
-{
-    if (e->act < 0)
-        return;
-    ort_unary_fn *fn = k->math.unary[e->act];
-    for (int64_t i = 0; i < m; i++)
-        fn(c + i * ldc, c + i * ldc, (size_t)n, e->act_a, e->act_b);
-}
 
 /* C = epilogue(0): what is left of a product without a k. */
 static void fill_empty(int64_t m, int64_t n, float *c, int64_t ldc, const ort_epilogue *e)
@@ -154,53 +140,10 @@ static void tile_of_form(const ort_kernels *k, ort_dtype form, int64_t m, int64_
         (form == ORT_DTYPE_FLOAT16 ? k->gemm.f16 : k->gemm.bf16)(m, n, depth, tile);
 }
 
-/* One row that is added to all is a matrix whose rows are 0 apart: micro tiles add that from their
- * registers, and write other epilogues through memory. */
-static ort_epilogue plainer(const ort_epilogue *e)
-{
-    ort_epilogue plain = *e;
-    if (e->add || !e->col_bias)
-        return plain;
-    plain.add = e->col_bias;
-    plain.ldadd = 0;
-    plain.col_bias = NULL;
-    return plain;
-}
-
-/* ---- tiles */
-
-/* Splitting takes as long as a third of the products of 64 rows; B's, of rows, and A's, of columns
- * (Xeon of the fifth generation: 0.6 to 0.8 of the time of floats beyond these bounds; 64 rows of
- * small products took 1.04 of it where the processor was shared). */
-enum { TILES_ROWS = 96, TILES_COLUMNS = 128, TILES_DEPTH = 128 };
-
-static bool tiles_pay(const ort_kernels *k, int64_t m, int64_t n, int64_t depth)
-{
-    return k->gemm.f32_tiles && m >= TILES_ROWS && n >= TILES_COLUMNS && depth >= TILES_DEPTH;
-}
-
-size_t ort_matrix_tiles_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, bool packed)
-{
-    return packed && tiles_pay(k, m, n, depth) ? ort_round_up(k->gemm.f32_tiles_bytes, 64) : 0;
-}
-
 static bool on_tiles(const ort_kernels *k, const ort_product_f32 *p, const operand *o)
 {
-    return p->tiles && tiles_pay(k, p->m, p->n, p->depth) && o->step == k->gemm.nr &&
+    return p->tiles && ort_tiles_pay(k, p->m, p->n, p->depth) && o->step == k->gemm.nr &&
            o->panel == p->depth * k->gemm.nr && o->form == ORT_DTYPE_FLOAT;
-}
-
-static void block_on_tiles(const ort_kernels *k, const ort_product_f32 *p, const operand *o,
-                           void *space)
-{
-    const ort_epilogue none = ort_epilogue_none(), *of = p->epilogue ? p->epilogue : &none;
-    const ort_epilogue plain = plainer(of), *e = &plain;
-    const ort_tile_f32 t = {.a = p->a, .b = o->b, .lda = p->lda, .b_step = o->step,
-                            .b_panel = o->panel, .c = p->c, .ldc = p->ldc, .alpha = e->alpha,
-                            .add = e->add, .ldadd = e->ldadd, .row_bias = e->row_bias,
-                            .col_bias = e->col_bias, .lo = e->lo, .hi = e->hi};
-    k->gemm.f32_tiles(p->m, p->n, p->depth, &t, space);
-    apply_act(k, p->m, p->n, p->c, p->ldc, e);
 }
 
 /* next: the packed B of what this thread is likely to compute then, or NULL. rows: of the whole
@@ -209,7 +152,7 @@ static void block_f32(const ort_kernels *k, const ort_product_f32 *p, const oper
                       const void *next, int64_t rows)
 {
     const ort_epilogue none = ort_epilogue_none(), *of = p->epilogue ? p->epilogue : &none;
-    const ort_epilogue plain = plainer(of), *e = &plain;
+    const ort_epilogue plain = ort_matrix_plainer(of), *e = &plain;
     if (p->depth == 0)
         fill_empty(p->m, p->n, p->c, p->ldc, e);
     int64_t kc = rows <= k->gemm.whole_rows ? p->depth : even_step(p->depth, k->gemm.kc);
@@ -226,7 +169,7 @@ static void block_f32(const ort_kernels *k, const ort_product_f32 *p, const oper
                           .ahead = last || !panels ? next : at_element(o, (k0 + kc) * o->step)};
         tile_of_form(k, o->form, p->m, p->n, last ? p->depth - k0 : kc, &t);
     }
-    apply_act(k, p->m, p->n, p->c, p->ldc, e);
+    ort_matrix_activate(k, p->m, p->n, p->c, p->ldc, e);
 }
 
 /* Packing reads and writes B once: worth it when enough rows pass over it. */
@@ -248,7 +191,7 @@ void ort_matrix_block_f32(const ort_kernels *k, const ort_product_f32 *p)
         ort_matrix_pack_f32(k, p->depth, p->n, p->b, p->row, p->column, p->space);
     operand o = operand_of(k, p, now);
     if (on_tiles(k, p, &o))
-        block_on_tiles(k, p, &o, p->tiles);
+        ort_tiles_block(k, p, o.b);
     else
         block_f32(k, p, &o, NULL, p->m);
 }
@@ -346,23 +289,6 @@ static grid plan_grid(int64_t m, int64_t n, int64_t depth, int64_t mr, int64_t n
     return g;
 }
 
-/* Tasks of tiles split their rows of A and columns of B anew: they are large, and of whole blocks.
- * Columns are as many as leave room in the second-level cache for C and what is split. */
-static grid plan_tiles(const ort_kernels *k, int64_t m, int64_t n, int width)
-{
-    const int64_t rows = k->gemm.f32_tiles_rows, nr = k->gemm.nr, most_rows = 8 * rows;
-    const int64_t most = 768, least = 128, wanted = width > 1 ? 2 * width : 1;
-    grid g = {.by_rows = false};
-    g.row_tasks = (m + most_rows - 1) / most_rows;
-    g.rows = ((m + g.row_tasks - 1) / g.row_tasks + rows - 1) / rows * rows;
-    g.row_tasks = (m + g.rows - 1) / g.rows;
-    g.column_tasks = ort_max_i64((n + most - 1) / most, (wanted + g.row_tasks - 1) / g.row_tasks);
-    g.columns = ((n + g.column_tasks - 1) / g.column_tasks + nr - 1) / nr * nr;
-    g.columns = ort_max_i64(g.columns, least);
-    g.column_tasks = (n + g.columns - 1) / g.columns;
-    return g;
-}
-
 typedef struct block { /* of the result, that a task computes */
     int64_t first_row, rows, first_column, columns;
 } block;
@@ -389,7 +315,6 @@ typedef struct job_f32 {
     const ort_product_f32 *p;
     operand b;
     grid g;
-    bool tiles;
 } job_f32;
 
 /* Packed panels that the task after this one on the same thread reads: weights that stream come
@@ -426,10 +351,7 @@ static void task_f32(void *arg, size_t task, int thread)
                                .epilogue = &e};
     operand o = j->b;
     o.b = at_element(&o, j0 / j->k->gemm.nr * o.panel);
-    if (j->tiles)
-        block_on_tiles(j->k, &p, &o, (char *)of->tiles + (size_t)thread * of->tiles_step);
-    else
-        block_f32(j->k, &p, &o, next_panels(j, task), of->m);
+    block_f32(j->k, &p, &o, next_panels(j, task), of->m);
 }
 
 static void task_pack(void *arg, int64_t first, int64_t end, int thread)
@@ -454,10 +376,10 @@ void ort_matrix_multiply_f32(const ort_call *call, const ort_product_f32 *p)
         ort_call_range(call, p->n, panels * nr, task_pack, &j);
     }
     j.b = operand_of(j.k, p, now);
-    j.tiles = on_tiles(j.k, p, &j.b);
-    if (j.tiles)
-        j.g = plan_tiles(j.k, p->m, p->n, width);
-    ort_call_parallel(call, (size_t)(j.g.row_tasks * j.g.column_tasks), task_f32, &j);
+    if (on_tiles(j.k, p, &j.b))
+        ort_tiles_multiply(call, p, j.b.b);
+    else
+        ort_call_parallel(call, (size_t)(j.g.row_tasks * j.g.column_tasks), task_f32, &j);
 }
 
 typedef struct job_f64 {

@@ -40,6 +40,7 @@ typedef struct ort_product_f32 {
     void *tiles;        /* ort_matrix_tiles_f32(...) bytes for each thread, tiles_step apart; NULL:
                          * no tiles */
     size_t tiles_step;
+    void *split;        /* with tiles: ort_matrix_split_f32(...) bytes */
     float *c;
     int64_t ldc;
     const ort_epilogue *epilogue;
@@ -68,6 +69,8 @@ size_t ort_matrix_space_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t 
                             int64_t column);
 /* Bytes for a product on tiles; 0 where floats are as fast. `packed`: B is, or will be. */
 size_t ort_matrix_tiles_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, bool packed);
+/* With these, bytes for its rows as tiles read them, which threads share: a multiple of 64. */
+size_t ort_matrix_split_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, bool packed);
 /* Pack B, whose element (kk, j) is b[kk * row + j * column]; single-threaded. `packed` should be
  * 64-byte aligned. A transposed B is row = 1, column = its row stride. */
 void ort_matrix_pack_f32(const ort_kernels *k, int64_t depth, int64_t n, const float *b,

@@ -1,0 +1,20 @@
+/* matrix_tiles.h - the matrix products of matrix.h that run on the tiles of a tier. */
+#ifndef ORT_OP_SHARED_MATRIX_TILES_H
+#define ORT_OP_SHARED_MATRIX_TILES_H
+
+#include "op/shared/matrix.h"
+
+/* Whether tiles are the faster way. */
+bool ort_tiles_pay(const ort_kernels *k, int64_t m, int64_t n, int64_t depth);
+/* p, whose B is packed in floats at `b` and whose tiles and split rows have space: on the call's
+ * pool, or on this thread. */
+void ort_tiles_multiply(const ort_call *call, const ort_product_f32 *p, const float *b);
+void ort_tiles_block(const ort_kernels *k, const ort_product_f32 *p, const float *b);
+
+/* e with the one row that it adds as a matrix whose rows are 0 apart. */
+ort_epilogue ort_matrix_plainer(const ort_epilogue *e);
+/* The activation that is applied last to [m][n] of c, if any. */
+void ort_matrix_activate(const ort_kernels *k, int64_t m, int64_t n, float *c, int64_t ldc,
+                           const ort_epilogue *e);
+
+#endif
