@@ -32,6 +32,8 @@
 
 typedef enum outcome { PASSED, FAILED, UNSUPPORTED, SKIPPED, BLOCKED, OUTCOMES } outcome;
 
+enum { LINE_BYTES = 900 };
+
 typedef struct record { /* smaller than PIPE_BUF, so that a write is whole */
     int index;
     outcome outcome;
@@ -158,6 +160,15 @@ static ort_status load_provided(ort_env *env, const settings *how, const test_ca
     return status;
 }
 
+/* A device that failed leaves the session to the host, whose results are right: that is a failure
+ * here. Keeps the first such line of the log. */
+static void note_failure(void *arg, ort_log_level level, const char *message)
+{
+    char *kept = arg;
+    if (level <= ORT_LOG_WARNING && !*kept && strstr(message, "goes on on"))
+        snprintf(kept, LINE_BYTES, "%s", message);
+}
+
 static ort_status run_test(ort_env *env, const settings *how, const test_case *test, record *r,
                            bool *blocked, ort_error *err)
 {
@@ -182,10 +193,14 @@ static void run_child(const settings *set, const test_case *tests, int count, in
 {
     ort_error err = {0};
     ort_env *env = NULL;
+    char left[LINE_BYTES];
     ort_env_options options;
     ort_env_options_init(&options);
     options.threads = set->threads;
     options.isa = set->isa;
+    options.log = note_failure;
+    options.log_arg = left;
+    options.log_level = ORT_LOG_WARNING;
     if (ort_env_new(&options, &env, &err)) {
         fprintf(stderr, "conformance: %s\n", err.message);
         _exit(2);
@@ -196,7 +211,12 @@ static void run_child(const settings *set, const test_case *tests, int count, in
         record r = {.index = i};
         err = (ort_error){0};
         bool blocked = false;
+        left[0] = '\0';
         ort_status status = run_test(env, set, &tests[i], &r, &blocked, &err);
+        if (status == ORT_OK && *left) {
+            status = ORT_ERROR_DEVICE;
+            snprintf(err.message, sizeof err.message, "%s", left);
+        }
         r.outcome = status == ORT_OK                            ? PASSED
                     : blocked                          ? BLOCKED
                     : status == ORT_ERROR_UNSUPPORTED ? UNSUPPORTED

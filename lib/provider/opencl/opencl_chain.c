@@ -287,6 +287,8 @@ static void put_step(writing *w, int index, bool all)
         bool picks = s.row->form == ORT_CL_PICK;
         for (int i = picks ? 3 : s.node->input_count; i > 1 + picks; i--)
             ort_strbuf_addf(t, "%s_%s(", name, types[picks ? to : from]);
+        if (s.node->input_count == 1) /* a sum of one */
+            ort_strbuf_addf(t, "(");
         put_name(w, in[0]);
         for (int i = 1; i < s.node->input_count; i++) {
             ort_strbuf_addf(t, ", ");

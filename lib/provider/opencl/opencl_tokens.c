@@ -179,7 +179,7 @@ static ort_status emit_rotary(ort_cl_step *s, ort_error *err)
     if (given ? !offset && count != t.tokens : ort_cl_count(table) != t.tokens * t.rotated / 2)
         return ort_error_set(err, ORT_ERROR_DEVICE, "the positions and the tables don't fit");
     int fault, code = ort_cl_checks(s, 0, rows, &fault), from = ort_cl_read(s, 0);
-    ort_cl_launch_grid(s, "tokens", "rotate", grid, NULL, "bbbbbbiiiiiiiii", from,
+    ort_cl_launch_grid(s, "tokens", "turn", grid, NULL, "bbbbbbiiiiiiiii", from,
                        ort_cl_read(s, first), ort_cl_read(s, first + 1),
                        given ? ort_cl_read(s, t.positions) : from, ort_cl_write(s, 0), fault,
                        (int64_t)code, (int64_t)(!given ? 0 : offset ? 2 : 1), rows, t.heads,

@@ -78,7 +78,7 @@ __kernel void mask_lengths(__global const int *mask, __global int *lengths, int 
 
 /* Pairs of each head turned by its token's angles: row `place` of the tables. How a token's place
  * is given: 0, by its number; 1, by places[token]; 2, from places[0] on. */
-__kernel void rotate(__global const float *x, __global const float *cosines,
+__kernel void turn(__global const float *x, __global const float *cosines,
                      __global const float *sines, __global const long *places,
                      __global float *out, __global int *fault, int code, int how, int rows,
                      int heads, int steps, int size, int half_size, int interleaved,
