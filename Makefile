@@ -176,7 +176,12 @@ $(OBJ)/lib/kernel/amx/%.o: ISA_FLAGS = $(ISA_vnni) # tiles are named to the asse
 # Sanitizers take minutes for the unrolled kernels at -O3; ThreadSanitizer at any level, so it sees what calls them and not
 # the loops themselves, which share nothing. PLAIN_KERNELS=1 leaves them out for what isn't about them.
 $(OBJ)/lib/kernel/%.o: CFLAGS_ALL += $(if $(PLAIN_KERNELS)$(findstring -fsanitize=thread,$(CFLAGS)),-fno-sanitize=all)
+# Kernels call nobody who could throw or unwind through them; debuggers read .debug_frame.
+$(OBJ)/lib/kernel/%.o: CFLAGS_ALL += -fno-asynchronous-unwind-tables
 $(OBJ)/lib/kernel/%.o: OPT_FLAGS = $(if $(findstring -fsanitize,$(CFLAGS)),,-O3) -fno-trapping-math
+# The bodies of blocked.inc unroll themselves: -O3 makes the portable tier's a fifth larger and no faster.
+$(OBJ)/lib/kernel/scalar/blocked_%.o: \
+	OPT_FLAGS = $(if $(findstring -fsanitize,$(CFLAGS)),,-O2 -ftree-vectorize) -fno-trapping-math
 
 $(OBJ)/%.o: %.c | build/gen/onnx.pb-c.h
 	@mkdir -p $(@D)
