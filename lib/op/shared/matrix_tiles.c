@@ -30,8 +30,8 @@ enum {
     ROWS_LEAST = 96,
     COLUMNS_LEAST = 128,
     DEPTH_LEAST = 128,
-    /* Multiply-adds. Smaller products gain a fifth with one thread, and lose a third with two, which
-     * then exchange more than they save (bottleneck_encoder: 7.4 to 8.9 ms, 9.0 to 6.7). */
+    /* Multiply-adds. Smaller products gain a fifth with one thread and lose a third with two, which
+     * then exchange more than they save (bottleneck_encoder: 8.9 to 7.4 ms, 6.7 to 9.0). */
     WORK_LEAST = 10 << 20,
     CHUNK_BYTES = 600 << 10,  /* split rows of a stage: of a second-level cache, with the next's */
     PIECE_BLOCKS = 3,         /* at least, which hide the splitting of a panel */
@@ -199,7 +199,7 @@ static void activate_piece(void *arg, int64_t piece)
                          j->k->gemm.f32_tiles_rows;
     const int64_t row = piece % j->panel_pieces * rows, column = piece / j->panel_pieces * nr;
     ort_matrix_activate(j->k, ort_min_i64(rows, m - row), ort_min_i64(nr, p->n - column),
-                          p->c + (chunk_row(j, j->stage) + row) * p->ldc + column, p->ldc, &j->e);
+                        p->c + (chunk_row(j, j->stage) + row) * p->ldc + column, p->ldc, &j->e);
 }
 
 /* What precedes the product comes with the first part of k, its bounds with the last. */
