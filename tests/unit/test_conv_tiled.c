@@ -216,7 +216,7 @@ static double worst_error(const tiled_case *c, const run_of *r)
     float *w = numbers(c->maps * depth, 2), *bias = numbers(c->maps, 3);
     double worst = w && bias ? 0 : INFINITY;
     for (int64_t i = 0; w && bias && i < ort_value_count(r->out[Y]); i++)
-        worst = fmax(worst, error_of(c, r, w, bias, i));
+        worst = test_worse(worst, error_of(c, r, w, bias, i));
     free(w);
     free(bias);
     return worst;

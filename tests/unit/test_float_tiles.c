@@ -251,7 +251,7 @@ static double worst(const problem *p, const float *reference)
             const double allowed = (p->k < 32 ? bound : fmin(bound, floats)) * size;
             const double lost = (double)p->k * (ldexp(1, -42) * a_most * b_most + ldexp(1, -149));
             if (fabs((double)y - exact) > 0)
-                most = fmax(most, fabs((double)y - exact) / (allowed + lost));
+                most = test_worse(most, fabs((double)y - exact) / (allowed + lost));
         }
     return most;
 }
@@ -325,7 +325,7 @@ static void follows(test_state *test, const ort_kernels *k)
         }
         float most = 0;
         for (int64_t j = 0; j < s.m * s.n; j++)
-            most = fmaxf(most, fabsf(p.y[j] - p.again[j]));
+            most = (float)test_worse((double)most, (double)fabsf(p.y[j] - p.again[j]));
         CHECK(most < 1e-4f);
     }
     drop(&p);

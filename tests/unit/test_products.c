@@ -88,7 +88,7 @@ static void compare(problem *p)
                 size += fabs(one);
             }
             double bound = (double)(s->k + 1) * ldexp(1, -24) * size;
-            p->worst = fmax(p->worst, fabs((double)p->y[i * s->n + j] - exact) / bound);
+            p->worst = test_worse(p->worst, fabs((double)p->y[i * s->n + j] - exact) / bound);
         }
 }
 
