@@ -91,6 +91,11 @@ TOOL_LIBS := $(IMAGE_LIBS) $(call archive,protobuf-c) $(call archive,json-c) $(c
 # without them.
 OPENCL ?= $(shell printf '\043include <CL/cl.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo 1 || echo 0)
 
+# Tables of operators and kernels are pointers by the thousand, each of them 24 bytes to relocate; packed they take a bit
+# (DT_RELR). Only where linker and C library both know it: without the library's part a program would start unrelocated.
+PACKED := $(shell f=$$(mktemp) && printf 'int main(void){return 0;}' | $(CC) -pie -fPIE -Wl,-z,pack-relative-relocs -x c - -o $$f \
+                    2>/dev/null && grep -q GLIBC_ABI_DT_RELR $$f && echo -Wl,-z,pack-relative-relocs; rm -f $$f)
+
 FLAGS_ID := $(shell printf '%s' '$(CC) $(CFLAGS) $(ASSERTS) $(CPPFLAGS) $(LDFLAGS) $(WERROR)$(filter 0,$(OPENCL))$(PLAIN_KERNELS:1=plain) $(TOOL_LIBS)' | cksum | cut -d' ' -f1)
 OBJ      := build/$(FLAGS_ID)
 VERSION  := $(shell sed -n 's/^\#define ORT_VERSION_[A-Z]* //p' lib/ort.h | paste -sd.)
@@ -206,7 +211,7 @@ $(OBJ)/public/libort.a: $(OBJ)/public/libort.o
 
 $(OBJ)/libort.so: $(LIB_OBJ) lib/libort.map
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--build-id=sha1 \
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(PACKED) -shared -Wl,-soname,$(SONAME) -Wl,--build-id=sha1 \
 	  -Wl,--version-script,lib/libort.map -o $@ $(LIB_OBJ) $(LIBS)
 
 # An operator library takes nothing of libort but its header.
@@ -256,7 +261,7 @@ $(OBJ)/abi/table.o: build/gen/abi_symbols.inc
 $(OBJ)/onnxruntime/libonnxruntime.so.1: $(ABI_OBJ) $(OBJ)/libort.a build/gen/abi.map
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,libonnxruntime.so.1 -Wl,--build-id=sha1 \
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(PACKED) -shared -Wl,-soname,libonnxruntime.so.1 -Wl,--build-id=sha1 \
 	  -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--version-script,build/gen/abi.map -Wl,-Map,$@.txt \
 	  -o $@ $(ABI_OBJ) $(OBJ)/libort.a $(TOOL_LIBS)
 .PHONY: dropin
@@ -288,7 +293,7 @@ define TOOL_RULE
 $(OBJ)/bin/$(1): $$(patsubst %.c,$(OBJ)/%.o,$$(wildcard cmd/$(1)/*.c)) $(COMMON_OBJ) $(OBJ)/libort.a
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) -Wl,--gc-sections -Wl,--build-id=sha1 -o $$@ $$^ $$(TOOL_LIBS)
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) $$(PACKED) -Wl,--gc-sections -Wl,--build-id=sha1 -o $$@ $$^ $$(TOOL_LIBS)
 endef
 $(foreach t,$(TOOLS),$(eval $(call TOOL_RULE,$(t))))
 
@@ -304,7 +309,7 @@ define WITHOUT_RULE
 $(OBJ)/without/bin/$(1): $$(patsubst %.c,$(OBJ)/%.o,$$(wildcard cmd/$(1)/*.c)) $(COMMON_OBJ) $(WITHOUT_OBJ)
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$^ $$(TOOL_LIBS)
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) $$(PACKED) -Wl,--gc-sections -o $$@ $$^ $$(TOOL_LIBS)
 endef
 $(foreach t,ort-run ort-inspect ort-tensor,$(eval $(call WITHOUT_RULE,$(t))))
 .PHONY: without-opencl
@@ -501,7 +506,7 @@ $(OBJ)/attack/$(1): $(OBJ)/tests/fuzz/attack/server.o $$(patsubst %.c,$(OBJ)/%.o
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
 	$$(Q)objcopy --redefine-sym main=tool_main $(OBJ)/cmd/$(1)/main.o $$@.o
-	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$@.o \
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) $$(PACKED) -Wl,--gc-sections -o $$@ $$@.o \
 	  $$(filter-out %/cmd/$(1)/main.o,$$^) $$(TOOL_LIBS)
 endef
 ATTACKED = ort-run ort-optimize ort-inspect ort-tensor ort-profile ort-draw
@@ -577,7 +582,7 @@ $(OBJ)/planted/ort-quantize: $(OBJ)/tests/planted/own_tier.o $(patsubst %.c,$(OB
     $(COMMON_OBJ) $(OBJ)/libort.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -Wl,--gc-sections -o $@ $^ $(TOOL_LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(PACKED) -Wl,--gc-sections -o $@ $^ $(TOOL_LIBS)
 .PHONY: quantize-bytes
 quantize-bytes: all $(OBJ)/planted/ort-quantize
 	@build/venv/bin/python tests/tools/check_same_bytes.py --planted $(OBJ)/planted/ort-quantize build/bin models
