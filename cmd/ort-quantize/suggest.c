@@ -184,8 +184,8 @@ static bool has_no_product(suggestion *s)
     return true;
 }
 
-/* Measured on a Xeon with one thread, as static: convolutions of 0.3 and 0.8 million take 0.5 to 0.8 of
- * float's time with VNNI or AMX and 0.7 to 1 with AVX2, matrices of 0.02 million 0.9 to 1 and up to 2. */
+/* Measured on a Xeon with one thread, as static: convolutions of 0.3 and 0.8 million take 0.5 to
+ * 0.8 of float's time with VNNI or AMX and 0.7 to 1 with AVX2, matrices of 0.02 million 0.8 to 2. */
 static bool is_tiny(suggestion *s)
 {
     enum { TINY_MACS = 100000, TINY_BYTES = 1 << 20, TINY_MATRICES = 1 << 16 };
