@@ -185,7 +185,7 @@ static bool has_no_product(suggestion *s)
 }
 
 /* Measured on a Xeon with one thread, as static: convolutions of 0.3 and 0.8 million take 0.5 to
- * 0.8 of float's time with VNNI or AMX and 0.7 to 1 with AVX2, matrices of 0.02 million 0.8 to 2. */
+ * 0.8 of float's time with VNNI or AMX, 0.7 to 1 with AVX2; matrices of 0.02 million 0.8 to 2. */
 static bool is_tiny(suggestion *s)
 {
     enum { TINY_MACS = 100000, TINY_BYTES = 1 << 20, TINY_MATRICES = 1 << 16 };
