@@ -6,6 +6,7 @@
 #   make            the tools and the library          make test     everything CI runs
 #   make dropin     libonnxruntime.so.1: programs of onnxruntime on this library   make abi  its tests
 #   make abi-asan abi-tsan abi-valgrind  its scenarios under sanitizers
+#   make bench-abi  what a run through the ABI costs above the library's own
 #   make clients    programs of PyPI that were built on onnxruntime, on this library   make bench-clients  their speed
 #   make DEBUG=1    the same with asserts, graphs checked after every pass
 #   make demo       read digits, enlarge a photograph  make check    sanitizers, every tier
@@ -328,7 +329,7 @@ $(OBJ)/tests/bench/bench: $(patsubst %.c,$(OBJ)/%.o,$(filter-out tests/bench/ben
   $(wildcard tests/bench/*.c)))
 
 # The drop-in's scenarios; like its clients they know the table alone.
-$(OBJ)/tests/abi/differ: $(patsubst %.c,$(OBJ)/%.o,$(filter-out %/differ.c %/lifetimes.c %/ready.c,$(wildcard tests/abi/*.c)))
+$(OBJ)/tests/abi/differ: $(patsubst %.c,$(OBJ)/%.o,$(filter-out %/differ.c %/lifetimes.c %/ready.c %/run_cost.c,$(wildcard tests/abi/*.c)))
 $(OBJ)/tests/abi/differ: LIBS += -ldl -rdynamic
 $(OBJ)/tests/abi/differ: $(OBJ)/tests/abi/custom_ops.so
 # A library of a client's operators, which says what it is told through the program; one that tells when the first
@@ -339,6 +340,7 @@ $(OBJ)/tests/abi/custom_ops.so $(OBJ)/tests/abi/ready.so: $(OBJ)/tests/abi/%.so:
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -Iabi $(LDFLAGS) -shared -fPIC -o $@ $< -ldl
 $(OBJ)/tests/abi/custom_ops.so: tests/abi/custom_ops.h
 $(OBJ)/tests/abi/%.o: CPPFLAGS_ALL += -Iabi
+$(OBJ)/tests/abi/run_cost: LIBS = $(TOOL_LIBS) -ldl
 
 # It counts allocations.
 $(OBJ)/tests/unit/test_state: WRAP_FLAGS = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
@@ -553,6 +555,12 @@ abi-valgrind:
 .PHONY: clients bench-clients
 clients bench-clients: all $(OBJ)/tests/abi/ready.so
 	@sh tests/tools/run_clients.sh $(OBJ)/tests/abi/ready.so $(MODELS) $(if $(filter bench-%,$@),--gates) $(BENCH_CLIENTS)
+
+# What a run through the drop-in costs above ort_session_run, at most 0.5 us: BENCH_ABI="--rounds N --delay NS"
+.PHONY: bench-abi
+bench-abi: all $(OBJ)/tests/abi/run_cost
+	@build/venv/bin/python tests/tools/make_abi_models.py build/abi
+	@$(OBJ)/tests/abi/run_cost build/lib/onnxruntime/libonnxruntime.so.1 build/abi $(BENCH_ABI)
 
 # Scoring on several machines with GNU parallel, Slurm and Dask, each with a worker that is killed.
 .PHONY: recipes

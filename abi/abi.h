@@ -150,6 +150,8 @@ const OrtApiBase *abi_OrtGetApiBase(void);
 
 /* Room for one element more in a growing list; NULL: no memory, `list` stays as it is. */
 void *abi_grow(void *list, size_t count, size_t element);
+/* A copy of `text`, or NULL, in place of what `place` had. */
+OrtStatus *abi_keep_text(char **place, const char *text);
 /* A copy of `text` in memory of a client's allocator. */
 OrtStatus *abi_copy_out(OrtAllocator *allocator, const char *text, char **out);
 
@@ -161,6 +163,8 @@ struct OrtKeyValuePairs {
     size_t count;
 };
 bool abi_pairs_set(OrtKeyValuePairs *pairs, const char *key, const char *value);
+/* The same for a config entry, whose key and value have bounds. */
+OrtStatus *abi_pairs_enter(OrtKeyValuePairs *pairs, const char *key, const char *value);
 const char *abi_pairs_get(const OrtKeyValuePairs *pairs, const char *key);
 bool abi_pairs_copy(OrtKeyValuePairs *to, const OrtKeyValuePairs *from);
 void abi_pairs_clear(OrtKeyValuePairs *pairs);
@@ -224,6 +228,9 @@ typedef struct abi_named {
     bool external; /* of an initializer: the model must have it */
 } abi_named;
 
+/* An entry of session options that a model has as a property, too: passes read it there. */
+#define ABI_ACCURACY_ENTRY "session.qdq_matmulnbits_accuracy_level"
+
 struct OrtSessionOptions {
     int level, execution_mode, intra_threads, log_severity, log_verbosity;
     bool mem_pattern, cpu_arena, deterministic, own_threads, cancel_loading;
@@ -251,6 +258,7 @@ struct OrtSession {
     abi_makers *makers;        /* of its threads, or NULL */
     ort_session *session;
     ort_model *model; /* what it was made of, or NULL: it keeps its file itself */
+    bool entered;     /* it has the property ABI_ACCURACY_ENTRY of the options, not of its own */
     void *bytes;      /* of the model, copied */
     size_t byte_count;
     OrtSessionOptions *edited; /* a model that is edited: what it will be made with; else NULL */

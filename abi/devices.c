@@ -42,9 +42,26 @@ const OrtMemoryInfo *abi_EpDevice_MemoryInfo(const OrtEpDevice *ep, int memory_t
 /* 0 is the ABI's number of processors. Nothing is told of this one. */
 int abi_HardwareDevice_Type(const OrtHardwareDevice *hardware) { return 0; }
 
-uint32_t abi_HardwareDevice_VendorId(const OrtHardwareDevice *hardware) { return 0; }
+/* Who made the processor: a name, and the number that PCI gives the maker. */
+typedef struct maker {
+    const char *name;
+    uint32_t id;
+} maker;
 
-const char *abi_HardwareDevice_Vendor(const OrtHardwareDevice *hardware) { return ""; }
+static maker made_by(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_is("intel"))
+        return (maker){"Intel", 0x8086};
+    if (__builtin_cpu_is("amd"))
+        return (maker){"AMD", 0x1022};
+#endif
+    return (maker){"", 0};
+}
+
+uint32_t abi_HardwareDevice_VendorId(const OrtHardwareDevice *hardware) { return made_by().id; }
+
+const char *abi_HardwareDevice_Vendor(const OrtHardwareDevice *hardware) { return made_by().name; }
 
 uint32_t abi_HardwareDevice_DeviceId(const OrtHardwareDevice *hardware) { return 0; }
 

@@ -20,6 +20,16 @@ void *abi_grow(void *list, size_t count, size_t element)
     return room > SIZE_MAX / element ? NULL : realloc(list, room * element);
 }
 
+OrtStatus *abi_keep_text(char **place, const char *text)
+{
+    char *copy = text ? strdup(text) : NULL;
+    if (text && !copy)
+        return abi_no_memory();
+    free(*place);
+    *place = copy;
+    return NULL;
+}
+
 /* ---------------------------------------------------------------------------------- allocators */
 
 static void *take(OrtAllocator *allocator, size_t bytes)

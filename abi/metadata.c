@@ -25,7 +25,7 @@ void abi_ReleaseModelMetadata(OrtModelMetadata *metadata)
     free(metadata);
 }
 
-static bool fill(OrtModelMetadata *metadata, const ort_session *session)
+static bool fill(OrtModelMetadata *metadata, const ort_session *session, bool entered)
 {
     for (int i = 0; i < TEXTS; i++)
         if (!(metadata->texts[i] = strdup(ort_session_text(session, kinds[i]))))
@@ -35,6 +35,8 @@ static bool fill(OrtModelMetadata *metadata, const ort_session *session)
         metadata->version = INT64_MAX; /* the model says none */
     for (size_t i = 0; i < ort_session_property_count(session); i++) {
         const char *key = ort_session_property_key(session, i);
+        if (entered && !strcmp(key, ABI_ACCURACY_ENTRY))
+            continue;
         if (!abi_pairs_set(&metadata->properties, key, ort_session_property(session, key)))
             return false;
     }
@@ -45,7 +47,7 @@ OrtStatus *abi_SessionGetModelMetadata(const OrtSession *session, OrtModelMetada
 {
     ABI_CHECK(session && out, "session is NULL");
     OrtModelMetadata *metadata = calloc(1, sizeof *metadata);
-    if (!metadata || !fill(metadata, session->session)) {
+    if (!metadata || !fill(metadata, session->session, session->entered)) {
         abi_ReleaseModelMetadata(metadata);
         return abi_no_memory();
     }

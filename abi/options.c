@@ -46,16 +46,6 @@ void abi_ReleaseSessionOptions(OrtSessionOptions *options)
     free(options);
 }
 
-static OrtStatus *set_text(char **place, const char *text)
-{
-    char *copy = text ? strdup(text) : NULL;
-    if (text && !copy)
-        return abi_no_memory();
-    free(*place);
-    *place = copy;
-    return NULL;
-}
-
 static OrtStatus *add_dim(OrtSessionOptions *options, const char *name, bool denotes, int64_t size)
 {
     ABI_CHECK(options && name, "options or name is NULL");
@@ -100,9 +90,9 @@ static OrtStatus *add_file(OrtSessionOptions *options, const char *name, const v
 
 static OrtStatus *copy_lists(const OrtSessionOptions *from, OrtSessionOptions *to)
 {
-    ABI_TRY(set_text(&to->log_id, from->log_id));
-    ABI_TRY(set_text(&to->optimized_path, from->optimized_path));
-    ABI_TRY(set_text(&to->profile_prefix, from->profile_prefix));
+    ABI_TRY(abi_keep_text(&to->log_id, from->log_id));
+    ABI_TRY(abi_keep_text(&to->optimized_path, from->optimized_path));
+    ABI_TRY(abi_keep_text(&to->profile_prefix, from->profile_prefix));
     for (size_t i = 0; i < from->dim_count; i++)
         ABI_TRY(add_dim(to, from->dims[i].name, from->dims[i].denotes, from->dims[i].size));
     for (size_t i = 0; i < from->initializer_count; i++)
@@ -180,17 +170,17 @@ OrtStatus *abi_GetSessionExecutionMode(const OrtSessionOptions *options, int *ou
 
 OrtStatus *abi_SetOptimizedModelFilePath(OrtSessionOptions *options, const char *path)
 {
-    return set_text(&options->optimized_path, path);
+    return abi_keep_text(&options->optimized_path, path);
 }
 
 OrtStatus *abi_EnableProfiling(OrtSessionOptions *options, const char *prefix)
 {
-    return set_text(&options->profile_prefix, prefix ? prefix : "");
+    return abi_keep_text(&options->profile_prefix, prefix ? prefix : "");
 }
 
 OrtStatus *abi_DisableProfiling(OrtSessionOptions *options)
 {
-    return set_text(&options->profile_prefix, NULL);
+    return abi_keep_text(&options->profile_prefix, NULL);
 }
 
 OrtStatus *abi_EnableMemPattern(OrtSessionOptions *options)
@@ -232,7 +222,7 @@ OrtStatus *abi_SetDeterministicCompute(OrtSessionOptions *options, bool value)
 
 OrtStatus *abi_SetSessionLogId(OrtSessionOptions *options, const char *log_id)
 {
-    return set_text(&options->log_id, log_id);
+    return abi_keep_text(&options->log_id, log_id);
 }
 
 OrtStatus *abi_SetSessionLogVerbosityLevel(OrtSessionOptions *options, int level)
@@ -352,11 +342,8 @@ OrtStatus *abi_AddExternalInitializersFromFilesInMemory(OrtSessionOptions *optio
 
 OrtStatus *abi_AddSessionConfigEntry(OrtSessionOptions *options, const char *key, const char *value)
 {
-    ABI_CHECK(options && key && value, "config_key or config_value is NULL");
-    ABI_CHECK(*key && strlen(key) <= 1024,
-              "Config key is empty or longer than maximum length 1024");
-    ABI_CHECK(strlen(value) <= 8192, "Config value is longer than maximum length: 8192");
-    return abi_pairs_set(&options->config, key, value) ? NULL : abi_no_memory();
+    ABI_CHECK(options, "options is NULL");
+    return abi_pairs_enter(&options->config, key, value);
 }
 
 OrtStatus *abi_HasSessionConfigEntry(const OrtSessionOptions *options, const char *key, int *out)

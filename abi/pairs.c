@@ -46,6 +46,15 @@ bool abi_pairs_set(OrtKeyValuePairs *pairs, const char *key, const char *value)
     return true;
 }
 
+OrtStatus *abi_pairs_enter(OrtKeyValuePairs *pairs, const char *key, const char *value)
+{
+    ABI_CHECK(key && value, "config_key or config_value is NULL");
+    ABI_CHECK(*key && strlen(key) <= 1024,
+              "Config key is empty or longer than maximum length 1024");
+    ABI_CHECK(strlen(value) <= 8192, "Config value is longer than maximum length: 8192");
+    return abi_pairs_set(pairs, key, value) ? NULL : abi_no_memory();
+}
+
 const char *abi_pairs_get(const OrtKeyValuePairs *pairs, const char *key)
 {
     size_t at = find(pairs, key);

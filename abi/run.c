@@ -57,6 +57,31 @@ static OrtStatus *wrap_outputs(const request *r, ort_value **outputs)
     return status;
 }
 
+/* The trace of a run that asks for one of its own is written when it ends; that of the session
+ * lacks it. */
+static OrtStatus *run_with_options(const request *r, ort_value **inputs, ort_value **outputs)
+{
+    const char *prefix = r->options ? r->options->profile_prefix : NULL;
+    struct abi_profiler *own = NULL, *profiler = r->session->profiler;
+    if (prefix && !(profiler = own = abi_profiler_new(r->session->session, prefix)))
+        return abi_no_memory();
+    ort_error err = ORT_ERROR_INIT;
+    ort_run_options options;
+    ort_run_options_init(&options);
+    options.cancel = r->options ? r->options->cancel : NULL;
+    options.profile = profiler ? abi_profiler_begin(profiler) : NULL;
+    ort_status ran = ort_session_run(r->session->session, r->input_names, inputs, r->input_count,
+                                     r->output_names, outputs, r->output_count, &options, &err);
+    if (options.profile)
+        abi_profiler_end(profiler);
+    OrtStatus *status = ran == ORT_OK ? wrap_outputs(r, outputs) : explain(r, &err);
+    OrtStatus *written = abi_profiler_free(own);
+    if (!status)
+        return written;
+    abi_ReleaseStatus(written);
+    return status;
+}
+
 static OrtStatus *run_values(const request *r, ort_value **inputs, ort_value **outputs)
 {
     ort_error err;
@@ -69,19 +94,10 @@ static OrtStatus *run_values(const request *r, ort_value **inputs, ort_value **o
     }
     for (size_t i = 0; i < r->output_count; i++)
         outputs[i] = r->outputs[i] ? r->outputs[i]->value : NULL;
-    ort_run_options options;
-    const ort_run_options *given = NULL;
-    struct abi_profiler *profiler = r->session->profiler;
-    if (profiler || r->options) {
-        ort_run_options_init(&options);
-        options.cancel = r->options ? r->options->cancel : NULL;
-        options.profile = profiler ? abi_profiler_begin(profiler) : NULL;
-        given = &options;
-    }
+    if (r->session->profiler || r->options)
+        return run_with_options(r, inputs, outputs);
     ort_status status = ort_session_run(r->session->session, r->input_names, inputs, r->input_count,
-                                        r->output_names, outputs, r->output_count, given, &err);
-    if (profiler && options.profile)
-        abi_profiler_end(profiler);
+                                        r->output_names, outputs, r->output_count, NULL, &err);
     return status == ORT_OK ? wrap_outputs(r, outputs) : explain(r, &err);
 }
 

@@ -71,19 +71,9 @@ OrtStatus *abi_RunOptionsGetRunLogSeverityLevel(const OrtRunOptions *options, in
     return NULL;
 }
 
-static OrtStatus *set_text(char **place, const char *text)
-{
-    char *copy = strdup(text ? text : "");
-    if (!copy)
-        return abi_no_memory();
-    free(*place);
-    *place = copy;
-    return NULL;
-}
-
 OrtStatus *abi_RunOptionsSetRunTag(OrtRunOptions *options, const char *tag)
 {
-    return set_text(&options->tag, tag);
+    return abi_keep_text(&options->tag, tag ? tag : "");
 }
 
 OrtStatus *abi_RunOptionsGetRunTag(const OrtRunOptions *options, const char **out)
@@ -94,11 +84,8 @@ OrtStatus *abi_RunOptionsGetRunTag(const OrtRunOptions *options, const char **ou
 
 OrtStatus *abi_AddRunConfigEntry(OrtRunOptions *options, const char *key, const char *value)
 {
-    ABI_CHECK(options && key && value, "config_key or config_value is NULL");
-    ABI_CHECK(*key && strlen(key) <= 1024,
-              "Config key is empty or longer than maximum length 1024");
-    ABI_CHECK(strlen(value) <= 8192, "Config value is longer than maximum length: 8192");
-    return abi_pairs_set(&options->config, key, value) ? NULL : abi_no_memory();
+    ABI_CHECK(options, "options is NULL");
+    return abi_pairs_enter(&options->config, key, value);
 }
 
 const char *abi_GetRunConfigEntry(const OrtRunOptions *options, const char *key)
@@ -108,12 +95,10 @@ const char *abi_GetRunConfigEntry(const OrtRunOptions *options, const char *key)
 
 OrtStatus *abi_RunOptionsEnableProfiling(OrtRunOptions *options, const char *prefix)
 {
-    return set_text(&options->profile_prefix, prefix);
+    return abi_keep_text(&options->profile_prefix, prefix ? prefix : "");
 }
 
 OrtStatus *abi_RunOptionsDisableProfiling(OrtRunOptions *options)
 {
-    free(options->profile_prefix);
-    options->profile_prefix = NULL;
-    return NULL;
+    return abi_keep_text(&options->profile_prefix, NULL);
 }

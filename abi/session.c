@@ -118,7 +118,7 @@ static ort_status change_model(ort_model *model, const OrtSessionOptions *option
 }
 
 /* The optimized model as a file; the session is made of the model as it was. */
-static ort_status save_optimized(ort_env *env, const ort_model *model,
+static ort_status save_optimized(ort_env *env, const OrtSession *session,
                                  const OrtSessionOptions *options, ort_error *err)
 {
     ort_optimize_options passes;
@@ -126,10 +126,12 @@ static ort_status save_optimized(ort_env *env, const ort_model *model,
     passes.level = options->level > 2 ? 2 : options->level;
     passes.contrib = passes.level < 0 || passes.level == 2;
     ort_model *copy;
-    ort_status status = ort_model_copy(model, &copy, err);
+    ort_status status = ort_model_copy(session->model, &copy, err);
     if (status != ORT_OK)
         return status;
     status = ort_model_optimize(env, copy, &passes, err);
+    if (status == ORT_OK && session->entered)
+        status = ort_model_set_property(copy, ABI_ACCURACY_ENTRY, NULL, err);
     if (status == ORT_OK)
         status = ort_model_save(copy, options->optimized_path, NULL, err);
     ort_model_free(copy);
@@ -151,6 +153,27 @@ static void load_options(const OrtSessionOptions *options, ort_load_options *loa
     load->external_root = folder;
     load->external_files = options->files;
     load->external_file_count = options->file_count;
+}
+
+/* Of products with dequantized weights, as MatMulNBits has it: 0 to 4; -1: none is asked for that
+ * there is. */
+static long accuracy_level(const OrtSessionOptions *options)
+{
+    const char *text = config(options, ABI_ACCURACY_ENTRY);
+    char *end;
+    if (!text)
+        return 0;
+    long level = strtol(text, &end, 10);
+    return end == text || *end || level < 0 || level > 4 ? -1 : level;
+}
+
+/* The pass that makes MatMulNBits of such products reads it of the model. */
+static ort_status enter_accuracy(OrtSession *session, ort_error *err)
+{
+    if (ort_model_property(session->model, ABI_ACCURACY_ENTRY))
+        return ORT_OK;
+    session->entered = true;
+    return ort_model_set_property(session->model, ABI_ACCURACY_ENTRY, "4", err);
 }
 
 static ort_status load_model(ort_env *env, const source *from, const OrtSessionOptions *options,
@@ -186,15 +209,18 @@ static ort_status make(ort_env *env, const source *from, const OrtSessionOptions
         made.own_threads = &session->makers->threads;
     }
     made.external_root = config(options, "session.model_external_initializers_file_folder_path");
+    bool rounds = accuracy_level(options) == 4;
     bool changes = options->dim_count || options->initializer_count || options->file_count ||
-                   options->optimized_path;
+                   options->optimized_path || rounds;
     if (from->path && !changes)
         return ort_session_load(env, from->path, &made, &session->session, err);
     ort_status status = load_model(env, from, options, session, err);
     if (status == ORT_OK && changes)
         status = change_model(session->model, options, err);
+    if (status == ORT_OK && rounds)
+        status = enter_accuracy(session, err);
     if (status == ORT_OK && options->optimized_path)
-        status = save_optimized(env, session->model, options, err);
+        status = save_optimized(env, session, options, err);
     if (status == ORT_OK)
         status = ort_session_new(env, session->model, &made, &session->session, err);
     return status;
@@ -306,6 +332,11 @@ static OrtStatus *create(OrtEnv *env, const source *from, const OrtSessionOption
     if (options->cancel_loading)
         return abi_fail(ABI_MODEL_LOAD_CANCELED, "Session initialization canceled due to user "
                                                  "request.");
+    if (accuracy_level(options) < 0)
+        return abi_fail(ABI_FAIL,
+                        "Exception during initialization: " ABI_ACCURACY_ENTRY " is 0 to 4, "
+                        "not '%s'",
+                        config(options, ABI_ACCURACY_ENTRY));
     OrtSession *session = calloc(1, sizeof *session);
     if (!session)
         return abi_no_memory();

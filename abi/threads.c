@@ -39,31 +39,34 @@ OrtStatus *abi_makers_new(const abi_makers *from, abi_makers **out)
     return NULL;
 }
 
-/* ---------------------------------------------------------------------------------- of sessions */
+/* ----------------------------------------------------------------- who makes them: the setters */
 
-OrtStatus *abi_SessionOptionsSetCustomCreateThreadFn(OrtSessionOptions *options,
-                                                     OrtCustomCreateThreadFn create)
-{
-    ABI_CHECK(options, "options is NULL");
-    options->makers.create = create;
-    return NULL;
-}
+#define NO_SESSIONS "options is NULL"
+#define NO_GLOBALS "Received null OrtThreadingOptions"
 
-OrtStatus *abi_SessionOptionsSetCustomThreadCreationOptions(OrtSessionOptions *options,
-                                                            void *creation)
-{
-    ABI_CHECK(options, "options is NULL");
-    options->makers.options = creation;
-    return NULL;
-}
+/* A function that keeps what it is given as `member`; `absent`: what it says without options. */
+#define SETTER(function, of, absent, type, member, may_be_null)                                    \
+    OrtStatus *abi_##function(of *options, type given)                                             \
+    {                                                                                              \
+        ABI_CHECK(options, absent);                                                                \
+        ABI_CHECK(given || (may_be_null), "Received null " #type);                                 \
+        options->makers.member = given;                                                            \
+        return NULL;                                                                               \
+    }
+typedef void *OrtCustomThreadCreationOptions;
 
-OrtStatus *abi_SessionOptionsSetCustomJoinThreadFn(OrtSessionOptions *options,
-                                                   OrtCustomJoinThreadFn wait)
-{
-    ABI_CHECK(options, "options is NULL");
-    options->makers.join = wait;
-    return NULL;
-}
+SETTER(SessionOptionsSetCustomCreateThreadFn, OrtSessionOptions, NO_SESSIONS,
+       OrtCustomCreateThreadFn, create, true)
+SETTER(SessionOptionsSetCustomThreadCreationOptions, OrtSessionOptions, NO_SESSIONS,
+       OrtCustomThreadCreationOptions, options, true)
+SETTER(SessionOptionsSetCustomJoinThreadFn, OrtSessionOptions, NO_SESSIONS,
+       OrtCustomJoinThreadFn, join, true)
+SETTER(SetGlobalCustomCreateThreadFn, OrtThreadingOptions, NO_GLOBALS,
+       OrtCustomCreateThreadFn, create, false)
+SETTER(SetGlobalCustomThreadCreationOptions, OrtThreadingOptions, NO_GLOBALS,
+       OrtCustomThreadCreationOptions, options, true)
+SETTER(SetGlobalCustomJoinThreadFn, OrtThreadingOptions, NO_GLOBALS,
+       OrtCustomJoinThreadFn, join, false)
 
 /* ----------------------------------------------------------------------------- of environments */
 
@@ -75,7 +78,7 @@ OrtStatus *abi_CreateThreadingOptions(OrtThreadingOptions **out)
 
 OrtStatus *abi_SetGlobalIntraOpNumThreads(OrtThreadingOptions *options, int threads)
 {
-    ABI_CHECK(options, "Received null OrtThreadingOptions");
+    ABI_CHECK(options, NO_GLOBALS);
     ABI_CHECK(threads >= 0, "intra_op_num_threads is less than 0");
     options->intra_threads = threads;
     return NULL;
@@ -84,13 +87,13 @@ OrtStatus *abi_SetGlobalIntraOpNumThreads(OrtThreadingOptions *options, int thre
 /* Nodes run one after the other. */
 OrtStatus *abi_SetGlobalInterOpNumThreads(OrtThreadingOptions *options, int threads)
 {
-    ABI_CHECK(options, "Received null OrtThreadingOptions");
+    ABI_CHECK(options, NO_GLOBALS);
     return NULL;
 }
 
 OrtStatus *abi_SetGlobalSpinControl(OrtThreadingOptions *options, int spin)
 {
-    ABI_CHECK(options, "Received null OrtThreadingOptions");
+    ABI_CHECK(options, NO_GLOBALS);
     ABI_CHECK(spin == 0 || spin == 1, "Received invalid value for allow_spinning. Valid values "
                                       "are 0 or 1");
     return NULL;
@@ -99,7 +102,7 @@ OrtStatus *abi_SetGlobalSpinControl(OrtThreadingOptions *options, int spin)
 /* Denormals are zero anyway. */
 OrtStatus *abi_SetGlobalDenormalAsZero(OrtThreadingOptions *options)
 {
-    ABI_CHECK(options, "Received null OrtThreadingOptions");
+    ABI_CHECK(options, NO_GLOBALS);
     return NULL;
 }
 
@@ -112,7 +115,7 @@ void abi_ReleaseThreadingOptions(OrtThreadingOptions *options)
 
 OrtStatus *abi_SetGlobalIntraOpThreadAffinity(OrtThreadingOptions *options, const char *affinity)
 {
-    ABI_CHECK(options, "Received null OrtThreadingOptions");
+    ABI_CHECK(options, NO_GLOBALS);
     ABI_CHECK(affinity, "Received null affinity_string");
     ABI_CHECK(*affinity && strlen(affinity) <= AFFINITY_MOST,
               "Size of affinity string must be between 1 and %d", AFFINITY_MOST);
@@ -142,30 +145,5 @@ OrtStatus *abi_check_affinity(const OrtThreadingOptions *options)
                         "Number of affinities does not equal to thread_pool_size minus one, "
                         "affinities: %d, thread_pool_size: %d",
                         count, options->intra_threads);
-    return NULL;
-}
-
-OrtStatus *abi_SetGlobalCustomCreateThreadFn(OrtThreadingOptions *options,
-                                             OrtCustomCreateThreadFn create)
-{
-    ABI_CHECK(options, "Received null OrtThreadingOptions");
-    ABI_CHECK(create, "Received null OrtCustomCreateThreadFn");
-    options->makers.create = create;
-    return NULL;
-}
-
-OrtStatus *abi_SetGlobalCustomThreadCreationOptions(OrtThreadingOptions *options, void *creation)
-{
-    ABI_CHECK(options, "Received null OrtThreadingOptions");
-    options->makers.options = creation;
-    return NULL;
-}
-
-OrtStatus *abi_SetGlobalCustomJoinThreadFn(OrtThreadingOptions *options,
-                                           OrtCustomJoinThreadFn wait)
-{
-    ABI_CHECK(options, "Received null OrtThreadingOptions");
-    ABI_CHECK(wait, "Received null OrtCustomJoinThreadFn");
-    options->makers.join = wait;
     return NULL;
 }

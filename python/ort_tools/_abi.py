@@ -54,12 +54,34 @@ SLOTS = {
     "GetBuildInfoString": (254, ""), "SetDeterministicCompute": (273, "pb"),
     "CreateLoraAdapter": (280, "spp"), "ReleaseLoraAdapter": (282, "p"), "RunOptionsAddActiveLoraAdapter": (283, "pp"),
     "AddExternalInitializersFromFilesInMemory": (279, "ppppz"), "GetTensorSizeInBytes": (318, "pp"),
+    "CreateMemoryInfo": (68, "siiip"), "MemoryInfoGetName": (71, "pp"),
+    "MemoryInfoGetId": (72, "pp"), "MemoryInfoGetMemType": (73, "pp"), "MemoryInfoGetType": (74, "pp"),
+    "ReleaseMemoryInfo": (94, "p"), "DisablePerSessionThreads": (120, "p"), "CreateAndRegisterAllocator": (144, "ppp"),
+    "ReleaseArenaCfg": (157, "p"), "CreateArenaCfgV2": (164, "ppzp"),
+    "CreateSparseTensorWithValuesAsOrtValue": (183, "pppzpzip"), "UseCooIndices": (184, "ppz"),
+    "UseCsrIndices": (185, "ppzpz"), "GetSparseTensorFormat": (187, "pp"), "GetSparseTensorValuesTypeAndShape": (188, "pp"),
+    "GetSparseTensorValues": (189, "pp"), "GetSparseTensorIndicesTypeShape": (190, "pip"),
+    "GetSparseTensorIndices": (191, "pipp"), "CreateAndRegisterAllocatorV2": (259, "psppppz"),
+    "SessionOptionsSetLoadCancellationFlag": (293, "pb"), "GetKeyValuePairs": (298, "pppp"), "GetEpDevices": (303, "ppp"),
+    "SessionOptionsSetEpSelectionPolicy": (305, "pi"), "HardwareDevice_Type": (307, "p"),
+    "HardwareDevice_VendorId": (308, "p"), "HardwareDevice_Vendor": (309, "p"), "HardwareDevice_DeviceId": (310, "p"),
+    "HardwareDevice_Metadata": (311, "p"), "EpDevice_EpName": (312, "p"), "EpDevice_EpVendor": (313, "p"),
+    "EpDevice_EpMetadata": (314, "p"), "EpDevice_EpOptions": (315, "p"), "EpDevice_Device": (316, "p"),
+    "CreateMemoryInfo_V2": (320, "siiiizip"), "MemoryInfoGetDeviceMemType": (321, "p"), "MemoryInfoGetVendorId": (322, "p"),
+    "EpDevice_MemoryInfo": (374, "pi"), "SessionGetMemoryInfoForInputs": (380, "ppz"),
+    "SessionGetMemoryInfoForOutputs": (381, "ppz"), "SessionGetEpDeviceForInputs": (382, "ppz"), "CopyTensors": (386, "ppppz"),
+    "GetNumHardwareDevices": (397, "pp"), "GetHardwareDevices": (398, "ppz"),
     "TensorTypeAndShape_HasShape": (390, "p"), "GetTensorElementTypeAndShapeDataReference": (414, "pppp"),
 }
 KINDS = {"p": ctypes.c_void_p, "s": ctypes.c_char_p, "i": ctypes.c_int, "z": ctypes.c_size_t, "q": ctypes.c_int64,
          "b": ctypes.c_bool}
 PLAIN = {"GetErrorCode": ctypes.c_int, "GetErrorMessage": ctypes.c_char_p, "GetBuildInfoString": ctypes.c_char_p,
-         "TensorTypeAndShape_HasShape": ctypes.c_bool}
+         "TensorTypeAndShape_HasShape": ctypes.c_bool, "GetKeyValuePairs": None, "HardwareDevice_Type": ctypes.c_int,
+         "HardwareDevice_VendorId": ctypes.c_uint32, "HardwareDevice_Vendor": ctypes.c_char_p,
+         "HardwareDevice_DeviceId": ctypes.c_uint32, "HardwareDevice_Metadata": ctypes.c_void_p,
+         "EpDevice_EpName": ctypes.c_char_p, "EpDevice_EpVendor": ctypes.c_char_p, "EpDevice_EpMetadata": ctypes.c_void_p,
+         "EpDevice_EpOptions": ctypes.c_void_p, "EpDevice_Device": ctypes.c_void_p, "EpDevice_MemoryInfo": ctypes.c_void_p,
+         "MemoryInfoGetDeviceMemType": ctypes.c_int, "MemoryInfoGetVendorId": ctypes.c_uint32}
 
 
 def _error(code, name, base=Exception):
@@ -68,11 +90,12 @@ def _error(code, name, base=Exception):
 
 _ERRORS = dict(_error(code, name) for code, name in enumerate(
     ("Fail", "InvalidArgument", "NoSuchFile", "NoModel", "EngineError", "RuntimeException", "InvalidProtobuf", "ModelLoaded",
-     "NotImplemented", "InvalidGraph", "EPFail", "ModelLoadCanceled", "ModelRequiresCompilation", "NotFound"), 1))
+     "NotImplemented", "InvalidGraph", "EPFail", "ModelLoadCanceled", "ModelRequiresCompilation", "NotFound",
+     "DeviceReset"), 1))
 ERRORS = {error.__name__: error for error in _ERRORS.values()}
 _WORDS = ("OK", "FAIL", "INVALID_ARGUMENT", "NO_SUCHFILE", "NO_MODEL", "ENGINE_ERROR", "RUNTIME_EXCEPTION",
           "INVALID_PROTOBUF", "MODEL_LOADED", "NOT_IMPLEMENTED", "INVALID_GRAPH", "EP_FAIL", "MODEL_LOAD_CANCELED",
-          "MODEL_REQUIRES_COMPILATION", "NOT_FOUND")
+          "MODEL_REQUIRES_COMPILATION", "NOT_FOUND", "DEVICE_RESET")
 
 
 def _find_library():

@@ -1,15 +1,18 @@
 """Sessions, their options and bindings, with the names and behaviour of onnxruntime's Python module."""
+import collections.abc
 import ctypes
 import enum
 import functools
+import operator
 import os
 import threading
 import warnings
 
 import numpy as np
 
-from . import _abi, _run, _values
+from . import _abi, _devices, _run, _values
 from ._abi import Owned, allocator, api, make, number, text
+from ._missing import Named, attribute
 from ._values import Handle, OrtValue, check_device, from_python, to_python
 
 PROVIDERS = ["CPUExecutionProvider"]
@@ -34,7 +37,7 @@ class ExecutionOrder(enum.IntEnum):
     MEMORY_EFFICIENT = 2
 
 
-class NodeArg:
+class NodeArg(Named):
     """An input or output of a model: name, type and shape."""
 
     def __init__(self, name, kind, shape):
@@ -46,7 +49,7 @@ class NodeArg:
     __str__ = __repr__
 
 
-class ModelMetadata:
+class ModelMetadata(Named):
     """What a model says of itself."""
 
     def __init__(self, session):
@@ -77,20 +80,40 @@ def _keys(metadata):
     return names
 
 
-class SessionOptions:
+def _checked(owner, name, old, new):
+    """A value in place of another, of the same kind; a name that isn't there is an error, as it is with onnxruntime."""
+    if isinstance(old, (str, os.PathLike)):
+        return os.fspath(new)
+    if isinstance(old, enum.IntEnum):
+        if not isinstance(new, int):
+            raise TypeError(f"{owner}.{name} is of {type(old).__name__}, not {new!r}")
+        return type(old)(new)
+    return bool(new) if isinstance(old, bool) else operator.index(new)
+
+
+class SessionOptions(Named):
     """Kept here, and told to the library when a session is made."""
 
     def __init__(self):
-        self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
-        self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
-        self.execution_order = ExecutionOrder.DEFAULT
-        self.intra_op_num_threads = self.inter_op_num_threads = 0
-        self.enable_cpu_mem_arena = self.enable_mem_pattern = self.enable_mem_reuse = True
-        self.enable_profiling = self.use_deterministic_compute = False
-        self.profile_file_prefix = "onnxruntime_profile_"
-        self.optimized_model_filepath = self.logid = ""
-        self.log_severity_level, self.log_verbosity_level = -1, 0
-        self._entries, self._calls, self._keep = {}, [], []
+        self.__dict__.update(
+            graph_optimization_level=GraphOptimizationLevel.ORT_ENABLE_ALL, execution_mode=ExecutionMode.ORT_SEQUENTIAL,
+            execution_order=ExecutionOrder.DEFAULT, intra_op_num_threads=0, inter_op_num_threads=0,
+            enable_cpu_mem_arena=True, enable_mem_pattern=True, enable_mem_reuse=True, use_per_session_threads=True,
+            enable_profiling=False, use_deterministic_compute=False, profile_file_prefix="onnxruntime_profile_",
+            optimized_model_filepath="", logid="", log_severity_level=-1, log_verbosity_level=0, _cancelled=False,
+            _entries={}, _calls=[], _keep=[])
+
+    def __setattr__(self, name, value):
+        if name not in self.__dict__:
+            raise attribute("SessionOptions", name)
+        self.__dict__[name] = _checked("SessionOptions", name, self.__dict__[name], value)
+
+    def set_load_cancellation_flag(self, value):
+        self.__dict__["_cancelled"] = bool(value)
+
+    def set_provider_selection_policy(self, policy):
+        """The processor is all there is to choose."""
+        self._calls.append(("SessionOptionsSetEpSelectionPolicy", int(_devices.OrtExecutionProviderDevicePolicy(policy))))
 
     def add_session_config_entry(self, key, value):
         self._entries[key] = value
@@ -156,13 +179,18 @@ class SessionOptions:
             api.SetSessionLogId(options, self.logid.encode())
         if self.log_severity_level >= 0:
             api.SetSessionLogSeverityLevel(options, int(self.log_severity_level))
+        api.SetSessionLogVerbosityLevel(options, self.log_verbosity_level)
+        api.SetDeterministicCompute(options, self.use_deterministic_compute)
+        api.SessionOptionsSetLoadCancellationFlag(options, self._cancelled)
+        if not self.use_per_session_threads:
+            api.DisablePerSessionThreads(options)
         for key, value in self._entries.items():
             api.AddSessionConfigEntry(options, key.encode(), value.encode())
         for name, *arguments in self._calls:
             getattr(api, name)(options, *arguments)
 
 
-class LoraAdapter:
+class LoraAdapter(Named):
     """Weights that runs take in place of the defaults of a model's inputs."""
 
     def __init__(self):
@@ -172,7 +200,7 @@ class LoraAdapter:
         self._adapter = Owned(make(api.CreateLoraAdapter, os.fsencode(path), None), api.ReleaseLoraAdapter)
 
 
-class RunOptions:
+class RunOptions(Named):
     """Options of one run; `terminate` may be set while it goes on."""
 
     def __init__(self):
@@ -182,14 +210,16 @@ class RunOptions:
 
     def __setattr__(self, name, value):
         if name not in self.__dict__:
-            raise AttributeError(f"RunOptions has no {name!r}")
-        self.__dict__[name] = value
+            raise attribute("RunOptions", name)
+        self.__dict__[name] = _checked("RunOptions", name, self.__dict__[name], value)
         if name == "terminate":
             (api.RunOptionsSetTerminate if value else api.RunOptionsUnsetTerminate)(self._options)
         elif name == "logid":
             api.RunOptionsSetRunTag(self._options, value.encode())
         elif name == "log_severity_level":
             api.RunOptionsSetRunLogSeverityLevel(self._options, int(value))
+        elif name == "log_verbosity_level":
+            api.RunOptionsSetRunLogVerbosityLevel(self._options, int(value))
 
     def add_run_config_entry(self, key, value):
         api.AddRunConfigEntry(self._options, key.encode(), value.encode())
@@ -204,14 +234,45 @@ class RunOptions:
         api.RunOptionsAddActiveLoraAdapter(self._options, adapter._adapter.address)
 
 
-def _check_providers(providers):
-    for provider in providers:
-        name = provider[0] if isinstance(provider, tuple) else provider
-        if not isinstance(name, str):
+def _is_pair(provider):
+    return isinstance(provider, tuple) and len(provider) == 2 and isinstance(provider[0], str) and isinstance(provider[1], dict)
+
+
+def _paired(providers, provider_options):
+    """(name, options) of each, or an error for what isn't."""
+    for what, given in (("providers", providers), ("provider_options", provider_options)):
+        if given is not None and not isinstance(given, collections.abc.Sequence):
+            raise ValueError(f"'{what}' should be a sequence.")
+    if provider_options is None:
+        pairs = [(p, {}) if isinstance(p, str) else p for p in providers]
+        if not all(map(_is_pair, pairs)):
             raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
-        if name not in PROVIDERS:
+        return pairs
+    if len(providers) != len(provider_options):
+        raise ValueError("'providers' and 'provider_options' should be the same length if both are given.")
+    if not all(isinstance(p, str) for p in providers):
+        raise ValueError("Only string values for 'providers' are supported if 'provider_options' is given.")
+    if not all(isinstance(o, dict) for o in provider_options):
+        raise ValueError("'provider_options' values must be dicts.")
+    return list(zip(providers, provider_options))
+
+
+def check_and_normalize_provider_args(providers, provider_options, available_provider_names, stacklevel=2):
+    """Names and options of providers as texts; warns of those that aren't there and of those that are named twice."""
+    found = {}
+    for name, options in _paired(providers, provider_options) if providers is not None else ():
+        if name not in available_provider_names:
             warnings.warn(f"Specified provider '{name}' is not in available provider names."
-                          f"Available providers: '{', '.join(PROVIDERS)}'", stacklevel=4)
+                          f"Available providers: '{', '.join(available_provider_names)}'", stacklevel=stacklevel)
+        if name in found:
+            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", stacklevel=stacklevel)
+            continue
+        found[name] = {str(key): str(value) for key, value in options.items()}
+    return list(found), list(found.values())
+
+
+def _check_providers(providers, provider_options=None):
+    check_and_normalize_provider_args(providers, provider_options, PROVIDERS, stacklevel=5)
 
 
 @functools.cache
@@ -241,12 +302,16 @@ def _empty_sequence(element):
     return InferenceSession(model)._run(None, {}, None)[0]
 
 
-class InferenceSession:
+class InferenceSession(Named):
     """A model made ready to run."""
 
     def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **kwargs):
         self._options = sess_options if sess_options is not None else SessionOptions()
-        _check_providers(providers or [])
+        try:
+            _check_providers(providers, provider_options)
+        except ValueError as error: # said, and no reason not to run: as onnxruntime falls back
+            print("*************** EP Error ***************", f"EP Error {error} when using {providers}",
+                  f"Falling back to {PROVIDERS} and retrying.", "****************************************", sep="\n")
         options = self._options._make()
         try:
             if isinstance(path_or_bytes, (str, os.PathLike)):
@@ -301,7 +366,7 @@ class InferenceSession:
         return {name: {} for name in PROVIDERS}
 
     def set_providers(self, providers=None, provider_options=None):
-        _check_providers(providers or [])
+        _check_providers(providers, provider_options)
 
     def disable_fallback(self):
         """There is nothing to fall back to."""
@@ -311,6 +376,19 @@ class InferenceSession:
 
     def get_tuning_results(self):
         return []
+
+    def get_input_memory_infos(self):
+        return _devices.listed(api.SessionGetMemoryInfoForInputs, self._session, len(self._inputs), _devices.OrtMemoryInfo._of)
+
+    def get_output_memory_infos(self):
+        return _devices.listed(api.SessionGetMemoryInfoForOutputs, self._session, len(self._outputs),
+                               _devices.OrtMemoryInfo._of)
+
+    def get_input_epdevices(self):
+        return _devices.listed(api.SessionGetEpDeviceForInputs, self._session, len(self._inputs), _devices.OrtEpDevice)
+
+    def create_ortvalue_from_shape_and_type(self, shape, element_type, device_type="cpu", device_id=0):
+        return OrtValue.ortvalue_from_shape_and_type(shape, element_type, device_type, device_id)
 
     def end_profiling(self):
         return text(api.SessionEndProfiling, self._session, allocator)
@@ -389,7 +467,7 @@ class InferenceSession:
         api.RunWithBinding(self._session, run_options._options if run_options else None, iobinding._binding)
 
 
-class IOBinding:
+class IOBinding(Named):
     """Inputs and outputs of a session, bound between runs."""
 
     def __init__(self, session):
@@ -448,6 +526,9 @@ class IOBinding:
         api.ClearBoundOutputs(self._binding)
 
 
+SessionIOBinding = IOBinding
+
+
 def _on_memory(element_type, shape, address):
     element = _values.element_of(element_type)
     size = _values.DTYPES[element].itemsize
@@ -489,7 +570,12 @@ def preload_dlls(cuda=True, cudnn=True, msvc=True, directory=None):
 
 
 def set_seed(seed):
-    """Random operators without a seed of their own draw anew in each run."""
+    """Random operators without a seed of their own draw anew in each run, which a program should know."""
+    warnings.warn("set_seed has no effect in ort-tools: give the model's random operators a seed", stacklevel=2)
+
+
+def has_collective_ops():
+    return False
 
 
 def disable_telemetry_events():

@@ -6,6 +6,7 @@ import numpy as np
 
 from . import _abi
 from ._abi import allocator, api, make, number
+from ._missing import Named
 
 try:
     import ml_dtypes
@@ -182,7 +183,7 @@ def to_python(handle):
     if kind == MAP:
         keys, values = (tensor_to_numpy(item) for item in _items(handle))
         return dict(zip(keys.tolist(), values.tolist()))
-    raise ERRORS_NOT_IMPLEMENTED("sparse tensors have no form in numpy: SparseTensor isn't provided")
+    raise ERRORS_NOT_IMPLEMENTED("sparse tensors have no form in numpy: as_sparse_tensor() gives their parts")
 
 
 # ------------------------------------------------------------------------------------- descriptions
@@ -216,7 +217,7 @@ def _shape(tensor):
     return [dims[i] if dims[i] >= 0 else symbols[i].decode() or None for i in range(rank)]
 
 
-class OrtDevice:
+class OrtDevice(Named):
     """Where a value lies: the processor's memory, whose number is 0."""
 
     def __init__(self, kind=0, number_=0):
@@ -253,7 +254,7 @@ def check_device(kind):
         raise RuntimeError(f"Unsupported device {kind!r}: this build runs on the CPU")
 
 
-class OrtValue:
+class OrtValue(Named):
     """A value that stays in the library's form between runs."""
 
     def __init__(self, handle):
@@ -280,10 +281,11 @@ class OrtValue:
 
     @staticmethod
     def ort_value_from_sparse_tensor(sparse_tensor):
-        raise ERRORS_NOT_IMPLEMENTED("ort_value_from_sparse_tensor isn't provided by ort-tools")
+        return OrtValue(sparse_tensor._handle)
 
     def as_sparse_tensor(self):
-        raise ERRORS_NOT_IMPLEMENTED("as_sparse_tensor isn't provided by ort-tools")
+        from ._sparse import SparseTensor
+        return SparseTensor(self._handle)
 
     def data_ptr(self):
         return make(api.GetTensorMutableData, self._handle.address)
@@ -304,6 +306,8 @@ class OrtValue:
         return tensor_info(self._handle.address)[0]
 
     def data_type(self):
+        if self.is_sparse_tensor():
+            return self.as_sparse_tensor().data_type()
         return f"tensor({NAMES[self.element_type()]})" if self.is_tensor() else "seq" if self.is_tensor_sequence() else "map"
 
     def tensor_size_in_bytes(self):
@@ -341,3 +345,17 @@ class OrtValue:
         if array.shape != shape or ELEMENTS.get(array.dtype) != element:
             raise RuntimeError(f"update_inplace: {array.dtype}{list(array.shape)} doesn't fit {NAMES[element]}{list(shape)}")
         ctypes.memmove(self.data_ptr(), array.ctypes.data, array.nbytes)
+
+
+def is_dlpack_uint8_tensor(data):
+    return np.from_dlpack(data).dtype == np.uint8
+
+
+def copy_tensors(src, dst, stream=None):
+    """Contents of tensors into others of the same types and shapes."""
+    if stream is not None:
+        raise ERRORS_NOT_IMPLEMENTED("copy_tensors: streams of devices aren't provided by ort-tools")
+    if len(src) != len(dst):
+        raise RuntimeError("copy_tensors: as many tensors to copy into as to copy from")
+    sources, targets = ((ctypes.c_void_p * len(values))(*(v._handle.address for v in values)) for values in (src, dst))
+    api.CopyTensors(_abi.env, sources, targets, None, len(src))

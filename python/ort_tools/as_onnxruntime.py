@@ -8,8 +8,18 @@ import sys
 import types
 
 import ort_tools
+from ort_tools import _devices, _missing, _session, _sparse, _values
 
-_COLLECTION = ("InferenceSession", "IOBinding", "OrtValue", "OrtDevice", "get_available_providers")
+_COLLECTION = ("InferenceSession", "IOBinding", "OrtValue", "OrtDevice", "OrtDeviceVendorId", "SparseTensor", "copy_tensors",
+               "get_available_providers")
+
+
+_STATE = {_devices: ("ArenaExtendStrategy", "get_hardware_devices"), _values: ("is_dlpack_uint8_tensor",),
+          _sparse: ("SparseCooView", "SparseCsrView", "SparseBlockSparseView")}
+
+
+def _raise(error):
+    raise error
 
 
 def install():
@@ -18,15 +28,21 @@ def install():
     capi = types.ModuleType("onnxruntime.capi", "modules of the package's own")
     state = types.ModuleType("onnxruntime.capi.onnxruntime_pybind11_state", "exceptions and enumerations")
     state.__dict__.update({name: getattr(root, name) for name in root.__all__})
+    state.__dict__.update({name: getattr(module, name) for module, names in _STATE.items() for name in names})
+    state.kNextPowerOfTwo, state.kSameAsRequested = _devices.ArenaExtendStrategy
+    state.__getattr__ = lambda name: _raise(_missing.attribute(_missing.STATE, name))
     collection = types.ModuleType("onnxruntime.capi.onnxruntime_inference_collection", "sessions")
     collection.__dict__.update({name: getattr(root, name) for name in _COLLECTION})
     collection.Session = root.InferenceSession
+    collection.check_and_normalize_provider_args = _session.check_and_normalize_provider_args
+    collection.__getattr__ = root.__getattr__
     capi.onnxruntime_pybind11_state = capi._pybind_state = state
     capi.onnxruntime_inference_collection = collection
     capi.__path__ = []
     root.capi = capi
     sys.modules.update({"onnxruntime": root, "onnxruntime.capi": capi, "onnxruntime.capi._pybind_state": state,
                         state.__name__: state, collection.__name__: collection})
+    _missing.refuse_modules()
 
 
 def main():

@@ -3,6 +3,7 @@
  */
 #include "differ.h"
 
+#include <glob.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,7 +228,8 @@ static void hardware(side *s, const row *r)
     say(s, "type %d, vendor %d, pairs %d %d %d", s->api->HardwareDevice_Type(cpu),
         s->api->HardwareDevice_Vendor(cpu) != NULL, s->api->HardwareDevice_Metadata(cpu) != NULL,
         s->api->EpDevice_EpMetadata(list[0]) != NULL, s->api->EpDevice_EpOptions(list[0]) != NULL);
-    (void)s->api->HardwareDevice_VendorId(cpu);
+    say(s, "made by '%s' %u", s->api->HardwareDevice_Vendor(cpu),
+        s->api->HardwareDevice_VendorId(cpu));
     (void)s->api->HardwareDevice_DeviceId(cpu);
     (void)s->api->EpDevice_MemoryInfo(list[0], 0);
     GOOD(s, GetNumHardwareDevices, s->env, &count);
@@ -272,16 +274,43 @@ static void profiled(side *s, const row *r)
     unlink(prefix);
 }
 
+/* The files that begin with `prefix`, which are removed; how many of them are traces. */
+static void say_traces(side *s, const char *prefix)
+{
+    char pattern[4096];
+    glob_t found;
+    size_t traces = 0;
+    snprintf(pattern, sizeof pattern, "%s_*.json", prefix);
+    if (glob(pattern, 0, NULL, &found))
+        found.gl_pathc = 0;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        traces += begins_with_bracket(found.gl_pathv[i]);
+        unlink(found.gl_pathv[i]);
+    }
+    say(s, "%zu files, %zu traces", found.gl_pathc, traces);
+    globfree(&found);
+}
+
+/* A run with a trace of its own, then one without. */
 static void profiled_run(side *s, const row *r)
 {
+    char prefix[] = "/tmp/abi_run_profile_XXXXXX";
+    int hold = mkstemp(prefix);
     OrtRunOptions *o = NULL;
     OrtSession *session = open_model(s, "add", NULL);
     GOOD(s, CreateRunOptions, &o);
-    GOOD(s, RunOptionsEnableProfiling, o, "/tmp/abi_run_profile");
+    GOOD(s, RunOptionsEnableProfiling, o, prefix);
+    if (!r->i) {
+        run_add(s, session, o);
+        say_traces(s, prefix);
+    }
     GOOD(s, RunOptionsDisableProfiling, o);
     run_add(s, session, o);
+    say_traces(s, prefix);
     s->api->ReleaseRunOptions(o);
     s->api->ReleaseSession(session);
+    close(hold);
+    unlink(prefix);
 }
 
 static void optimized(side *s, const row *r)
@@ -617,6 +646,7 @@ const row rest_rows[] = {
     {"profile", profiled},
     {"profile: disabled again", profiled, .i = 1},
     {"profile: of a run", profiled_run},
+    {"profile: of a run, disabled again", profiled_run, .i = 1},
     {"optimized: level 1", optimized, "weights", .i = 1},
     {"optimized: level 2", optimized, "add", .i = 2},
     {"allocator: a client's", own_allocator},

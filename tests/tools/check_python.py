@@ -172,6 +172,88 @@ def free_dims(ort):
     return ort.InferenceSession(str(MADE / "add.onnx"), options).get_inputs()[0].shape, options.get_session_config_entry("key")
 
 
+def sparse(ort):
+    cpu = ort.OrtDevice.make("cpu", 0)
+    coo = ort.SparseTensor.sparse_coo_from_numpy(np.array([3, 3]), X[0], np.array([0, 4, 8]), cpu)
+    csr = ort.SparseTensor.sparse_csr_from_numpy(np.array([3, 3]), X[0], np.arange(3), np.arange(4), cpu)
+    value = ort.OrtValue.ort_value_from_sparse_tensor(csr)
+    view = csr.as_csrc_view()
+    return (int(coo.format()), coo.dense_shape(), coo.data_type(), coo.device_name(), coo.values(), coo.as_coo_view().indices(),
+            int(csr.format()), view.inner(), view.outer(), value.is_sparse_tensor(), value.data_type(),
+            value.as_sparse_tensor().values())
+
+
+def wrong_sparse(ort):
+    cpu = ort.OrtDevice.make("cpu", 0)
+    try:
+        ort.SparseTensor.sparse_coo_from_numpy(np.array([3, 3]), X[0], np.array([0, 4, 8]), cpu).as_csrc_view()
+    except Exception:
+        return "refused"
+    return "taken"
+
+
+def told_of_devices(ort):
+    session, device = open_session(ort, "add"), ort.get_ep_devices()[0]
+    info = session.get_input_memory_infos()[0]
+    own = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+    return [(i.name, i.device_id, int(i.mem_type), int(i.device_mem_type), i.device_vendor_id) for i in (info, own)] + [
+        int(own.allocator_type), device.ep_name, int(device.device.type), device.device.vendor_id,
+        len(session.get_output_memory_infos()), [d.ep_name for d in session.get_input_epdevices()]]
+
+
+def allocators(ort):
+    """They are registered; a second time, or of a device that isn't there, is an error."""
+    info = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+    ort.create_and_register_allocator(info, ort.OrtArenaCfg({"max_mem": 1 << 20, "arena_extend_strategy": 0}))
+    return open_session(ort, "add").run(None, {"x": X})
+
+
+def copied_tensors(ort):
+    source, target = ort.OrtValue.ortvalue_from_numpy(X), ort.OrtValue.ortvalue_from_shape_and_type([2, 3], np.float32)
+    ort.copy_tensors([source], [target])
+    return target.numpy()
+
+
+def with_options(ort):
+    return open_session(ort, "add", use_deterministic_compute=True, log_verbosity_level=1,
+                        execution_mode=ort.ExecutionMode.ORT_PARALLEL).run(None, {"x": X})
+
+
+def cancelled(ort):
+    options = ort.SessionOptions()
+    options.set_load_cancellation_flag(True)
+    return ort.InferenceSession(str(MADE / "add.onnx"), options)
+
+
+def given_providers(*arguments):
+    return lambda ort: ort.InferenceSession(str(MADE / "add.onnx"), None, *arguments).get_providers()
+
+
+def at_level(level):
+    """Products with dequantized weights: in float, or at level 4 of what is rounded to 8 bits, which is another result."""
+    def check_level(ort):
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", level)
+        session = ort.InferenceSession(str(MADE / "dequantized.onnx"), options, providers=["CPUExecutionProvider"])
+        x = np.random.default_rng(7).normal(size=(3, 64)).astype(np.float32)
+        (y,) = session.run(None, {"x": x})
+        codes, scales = (numpy_helper.to_array(t) for t in onnx.load(str(MADE / "dequantized.onnx")).graph.initializer)
+        exact = x @ (codes.astype(np.float32) * np.repeat(scales, 32, axis=0))
+        return y, bool(abs(y - exact).max() > 1e-2), session.get_modelmeta().custom_metadata_map
+    return check_level
+
+
+def wrong_level(ort):
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "high")
+    try:
+        ort.InferenceSession(str(MADE / "add.onnx"), options)
+    except ort.capi.onnxruntime_pybind11_state.Fail if ort is onnxruntime else ort.Fail as error:
+        return str(error)[:60]
+
+
 def run(name, feed, names=None):
     return lambda ort: open_session(ort, name).run(names, feed)
 
@@ -192,9 +274,17 @@ CHECKS = {
     "run without items": run("length", {"x": []}), "run items": run("length", {"x": [X, X[0]]}),
     "bind a wrong name": lambda ort: open_session(ort, "add").io_binding().bind_cpu_input("z", X),
     "device": lambda ort: [ort.OrtDevice.make("cpu", 0).device_type(), ort.OrtDevice.make("cpu", 0).device_id()],
+    "sparse tensors": sparse, "a view of another format": wrong_sparse, "devices": told_of_devices, "allocators": allocators,
+    "options of a session": with_options, "a cancelled session": cancelled,
+    "providers with options": given_providers([("CPUExecutionProvider", {"a": 1})]),
+    "options beside providers": given_providers(["CPUExecutionProvider"], [{}]),
+    "too many options": given_providers(["CPUExecutionProvider"], [{}, {}]), "a provider of a number": given_providers([3]),
+    "options twice": given_providers([("CPUExecutionProvider", {})], [{}]), "options of a number": given_providers(["x"], [1]),
+    "level 1": at_level("1"), "level 4": at_level("4"), "no level": wrong_level,
     "adapter": adapted, "feeds that change": turned, "released": released,
     "free dims": free_dims, "providers": lambda ort: open_session(ort, "add").get_providers(),
     "bytes": lambda ort: ort.InferenceSession((MADE / "add.onnx").read_bytes()).run(None, {"x": X}),
+    "copy_tensors": lambda ort: copied_tensors(ort_tools),  # onnxruntime copies between devices alone
     "path": lambda ort: ort.InferenceSession(MADE / "add.onnx").run(None, {"x": X}),
 }
 
@@ -204,7 +294,7 @@ def answer(function, ort):
         return function(ort)
     except Exception as error: # its name and words are the answer
         text = str(error).replace("output name:z", "output name: z") # the module's own words lack the space
-        words = re.sub(r"(failed:|Status Message:|Exception caught:|Protobuf parsing failed\.).*", r"\1", text, flags=re.S)
+        words = re.sub(r"(MODEL_LOAD_CANCELED :|failed:|Status Message:|Exception caught:|Protobuf parsing failed\.).*", r"\1", text, flags=re.S)
         return type(error).__name__, words
 
 

@@ -33,7 +33,8 @@ def external_weight(name, count):
 def save(name, nodes, inputs, outputs, initializers=(), opsets=(("", 17),), check=True, **fields):
     graph = h.make_graph(nodes, fields.pop("graph", name), inputs, outputs, initializers,
                          doc_string=fields.pop("graph_doc", ""))
-    model = h.make_model(graph, opset_imports=[h.make_opsetid(*o) for o in opsets], ir_version=8, **fields)
+    model = h.make_model(graph, opset_imports=[h.make_opsetid(*o) for o in opsets],
+                         ir_version=10 if ("", 21) in opsets else 8, **fields)
     if check:
         onnx.checker.check_model(model)
     (OUT / f"{name}.onnx").write_bytes(model.SerializeToString())
@@ -49,6 +50,13 @@ def main():
     save("weights", [node("Mul", ["x", "w"], ["y"])], [value("x", F, ["n", 3])], [value("y", F, ["n", 3])], [w])
     save("defaults", [node("Add", ["x", "b"], ["y"])], [value("x", F, ["n", 3]), value("b", F, [3])],
          [value("y", F, ["n", 3])], [constant("b", np.array([1, 2, 3], np.float32))])
+    save("three", [node("Add", ["a", "b"], ["ab"]), node("Add", ["ab", "c"], ["y"])], [value(v, F, ["n", 4]) for v in "abc"],
+         [value("y", F, ["n", 4])])
+    draw = np.random.default_rng(5)
+    codes = h.make_tensor("w", T.INT4, [64, 8], draw.integers(-8, 8, 512))
+    save("dequantized", [node("DequantizeLinear", ["w", "s"], ["dw"], axis=0, block_size=32), node("MatMul", ["x", "dw"], ["y"])],
+         [value("x", F, ["n", 64])], [value("y", F, ["n", 8])],
+         [codes, constant("s", draw.uniform(0.1, 1, (2, 8)).astype(np.float32))], opsets=(("", 21),))
     save("constant", [node("Identity", ["w"], ["y"])], [], [value("y", F, [3])], [w])
     save("several", [node("Add", ["x", "x"], ["a"]), node("Mul", ["x", "x"], ["b"]), node("Neg", ["x"], ["c"])],
          [value("x", F, ["n", 2])], [value(v, F, ["n", 2]) for v in "abc"])

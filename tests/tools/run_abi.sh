@@ -3,7 +3,7 @@
 #
 # What a client relies on before its first call (check_abi.py), then the scenarios of tests/abi/ beside
 # the library that onnxruntime's wheel carries, where ONNX's tests were made (make conformance) some of
-# their models, too, lifetimes.c, and the Python package beside onnxruntime's (check_python.py).
+# their models, too, lifetimes.c, and the Python package beside onnxruntime's (check_python.py, check_python_names.py).
 set -u
 programs=$1 map=$2
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -20,9 +20,10 @@ if [ -n "$theirs" ]; then
         CUSTOM_OPS=$programs/custom_ops.so "$programs/differ" "$ours" "$theirs" "$root/build/abi" "$root/build/conformance" | tee -a "$log"
     "$programs/lifetimes" "$ours" "$root/build/abi" | tee -a "$log"
     "$python" "$root/tests/tools/check_python.py" ${3:+"$3"} | tee -a "$log"
+    "$python" "$root/tests/tools/check_python_names.py" | tee -a "$log"
 else
     echo "skip abi: the wheel of onnxruntime carries no library to compare with" | tee -a "$log"
     echo "0 passed, 0 failed, 1 skipped" >> "$log"
 fi
 awk -v skip="${theirs:+0}" '/^[0-9]+ passed, [0-9]+ failed/ { p += $1; f += $3; s += $5; n++ }
-     END { if (n < (skip == "" ? 2 : 4)) f++; printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 }' "$log"
+     END { if (n < (skip == "" ? 2 : 5)) f++; printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 }' "$log"

@@ -7,17 +7,26 @@
  * the parts of a block that are get its scale each. The operator of com.microsoft wants [N][blocks]
  * blocks of unsigned codes, low bits first, with the middle of the range as zero point when none is
  * given: a signed code is the unsigned one with its sign bit turned. Two matrices may be a Gemm by
- * now. accuracy_level stays 0, so that sums are those of the float product; when onnxruntime itself
- * rewrites the pattern it allows activations of 8 bits, which is quicker and far from exact.
+ * now. accuracy_level stays 0, so that sums are those of the float product, unless a property of
+ * the model says otherwise; when onnxruntime itself rewrites the pattern it allows activations of 8
+ * bits (level 4), which is quicker and far from exact.
  */
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/override.h"
 #include "pass/facts/constants.h"
 #include "pass/facts/facts.h"
 #include "pass/rewrite.h"
 
 enum { TURNED = 1, GEMM = 2 };
+
+/* The property has the name of the entry with which onnxruntime's sessions are told the same. */
+static int accuracy_level(const ort_model *model)
+{
+    const char *level = ort_graph_metadata(model, "session.qdq_matmulnbits_accuracy_level");
+    return level && !strcmp(level, "4") ? 4 : 0;
+}
 
 typedef struct blocks {
     const ort_tensor *w, *scale, *zero; /* zero or NULL */
@@ -153,11 +162,13 @@ static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_err
                        err));
     else if (!b.flip) /* zero itself, not the middle */
         ORT_TRY(ort_constant_filled(c->graph, ORT_DTYPE_UINT8, 2, zeros.dim, 0, &inputs[3], err));
-    ort_attr set[4] = {ort_attr_int("K", b.K), ort_attr_int("N", b.N),
-                       ort_attr_int("bits", b.bits), ort_attr_int("block_size", b.part)};
+    int level = accuracy_level(c->graph->model);
+    ort_attr set[5] = {ort_attr_int("K", b.K), ort_attr_int("N", b.N),
+                       ort_attr_int("bits", b.bits), ort_attr_int("block_size", b.part),
+                       ort_attr_int("accuracy_level", level)};
     ort_node_spec spec = {.domain = MS, .op_type = "MatMulNBits", .inputs = inputs,
                           .input_count = inputs[3] == ORT_ID_NONE ? 3 : 4, .set = set,
-                          .set_count = 4, .opset = 1};
+                          .set_count = level ? 5 : 4, .opset = 1};
     ++*changes;
     return ort_match_replace(m, &spec, err);
 }
