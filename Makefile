@@ -551,7 +551,8 @@ abi-valgrind:
 	@$(MAKE) --no-print-directory abi-alone RUNNER=valgrind
 
 # Programs of PyPI that were built on onnxruntime, on the drop-in (250 MB to download once).
-# bench-clients: in more rounds, and whoever is behind in time, start or peak memory fails: BENCH_CLIENTS="--only GLOB"
+# bench-clients: rounds until it is decided, and whoever isn't ahead in time, start and peak memory fails:
+# BENCH_CLIENTS="--only GLOB"
 .PHONY: clients bench-clients
 clients bench-clients: all $(OBJ)/tests/abi/ready.so
 	@sh tests/tools/run_clients.sh $(OBJ)/tests/abi/ready.so $(MODELS) $(if $(filter bench-%,$@),--gates) $(BENCH_CLIENTS)

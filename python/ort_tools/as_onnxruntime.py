@@ -3,6 +3,7 @@
 PROGRAM is a file, `-m MODULE` or `-c CODE`, as python itself takes them. Processes that it starts
 import what is installed; for these build a wheel of the name onnxruntime (python/README.md).
 """
+import pathlib
 import runpy
 import sys
 import types
@@ -45,22 +46,37 @@ def install():
     _missing.refuse_modules()
 
 
+def _refuse(message):
+    print(f"as_onnxruntime: {message}", file=sys.stderr)
+    return 2
+
+
 def main():
     arguments = sys.argv[1:]
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(__doc__, file=sys.stderr)
-        return 2
-    install()
-    if arguments[0] == "-m" and len(arguments) > 1:
-        sys.argv = arguments[1:]
-        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
-    elif arguments[0] == "-c" and len(arguments) > 1:
-        sys.argv = ["-c", *arguments[2:]]
-        exec(compile(arguments[1], "<string>", "exec"), {"__name__": "__main__"})
+        print(__doc__, file=sys.stderr if not arguments else sys.stdout)
+        return 2 if not arguments else 0
+    first, rest = arguments[0], arguments[1:]
+    if first.startswith("-") and first not in ("-m", "-c"):
+        return _refuse(f"no option {first!r}: -m MODULE, -c CODE, or a program; python's own options go before -m ort_tools...")
+    if first in ("-m", "-c") and not rest:
+        return _refuse(f"{first} takes {'a module' if first == '-m' else 'code'}")
+    if first == "-m":
+        install()
+        sys.argv = rest
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        install()
+        sys.argv = ["-c", *rest[1:]]
+        exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})
     else:
+        program = pathlib.Path(first)
+        if not program.exists():
+            return _refuse(f"can't open {first!r}: there is no such program")
+        install()
         sys.argv = arguments
-        sys.path[0] = str(__import__("pathlib").Path(arguments[0]).resolve().parent)
-        runpy.run_path(arguments[0], run_name="__main__")
+        sys.path[0] = str(program.resolve().parent)
+        runpy.run_path(first, run_name="__main__")
     return 0
 
 

@@ -108,6 +108,19 @@ def check_modules():
               f"{name}: {said.get(name)!r}")
 
 
+def check_command():
+    """python -m ort_tools.as_onnxruntime: what is no program is told in a line, with status 2."""
+    for arguments, status, said in (((), 2, "-m MODULE"), (("-h",), 0, "-m MODULE"), (("-x",), 2, "no option '-x'"),
+                                    (("-c",), 2, "-c takes code"), (("-m",), 2, "-m takes a module"),
+                                    (("none.py",), 2, "can't open 'none.py'"),
+                                    (("-c", "import sys; print(sys.argv)", "a"), 0, "['-c', 'a']")):
+        run = subprocess.run([sys.executable, "-m", "ort_tools.as_onnxruntime", *arguments], capture_output=True, text=True,
+                             env={"PYTHONPATH": str(ROOT / "python")}, check=False)
+        text = run.stdout if status == 0 else run.stderr
+        check(run.returncode == status and said in text and "Traceback" not in run.stderr,
+              f"as_onnxruntime {arguments}: {run.returncode}, {text!r}")
+
+
 def check_options():
     """A name that isn't there can't be set, nor a value of another kind."""
     for ort in (onnxruntime, ort_tools):
@@ -137,6 +150,7 @@ def main():
     check_enumerations(capi.onnxruntime_pybind11_state)
     check_exceptions()
     check_modules()
+    check_command()
     check_options()
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return failed != 0
