@@ -49,8 +49,9 @@ typedef struct ort_peak {
         double gb_per_s;
     } levels[ORT_PEAK_LEVELS]; /* smallest first */
     double int8_gops; /* as gflops, of the instructions that multiply bytes exactly */
+    double tile_gflops; /* of floats on tiles, three bfloat16 each; 0: the tier has none */
 } ort_peak;
-#define ORT_PEAK_INIT {sizeof(ort_peak), 0, 0, 0, 0, {{0, 0, 0}}, 0}
+#define ORT_PEAK_INIT {sizeof(ort_peak), 0, 0, 0, 0, {{0, 0, 0}}, 0, 0}
 ORT_INIT_(ort_peak, ORT_PEAK_INIT)
 /* Takes about a quarter of a second. */
 ORT_WARN_UNUSED ort_status ort_env_measure_peak(const ort_env *env, ort_peak *peak,

@@ -254,6 +254,8 @@ int profile_kernels(ort_env *env, const profile_options *o, const ort_peak *peak
             json_object_object_add(all, "peak_gflops", json_object_new_double(peak->gflops));
             json_object_object_add(all, "peak_int8_gops",
                                    json_object_new_double(peak->int8_gops));
+            json_object_object_add(all, "peak_tile_gflops",
+                                   json_object_new_double(peak->tile_gflops));
             json_object_object_add(all, "ghz", json_object_new_double(peak->ghz));
         }
         json_object_object_add(all, "kernels", json_object_get(list));

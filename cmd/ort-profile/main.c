@@ -135,6 +135,7 @@ static int measure_peak(profiler *p)
             now.levels[i].gb_per_s = best->levels[i].gb_per_s;
     now.gflops = best->gflops > now.gflops ? best->gflops : now.gflops;
     now.int8_gops = best->int8_gops > now.int8_gops ? best->int8_gops : now.int8_gops;
+    now.tile_gflops = best->tile_gflops > now.tile_gflops ? best->tile_gflops : now.tile_gflops;
     now.ghz = best->ghz > now.ghz ? best->ghz : now.ghz;
     *best = now;
     return 0;

@@ -25,6 +25,8 @@ void profile_print_peak(const ort_peak *peak, const char *isa, FILE *stream)
             peak->threads > 1 ? "s" : "", peak->gflops);
     if (peak->int8_gops > 0)
         fprintf(stream, ", %.1f GOP/s of bytes", peak->int8_gops);
+    if (peak->tile_gflops > 0)
+        fprintf(stream, ", %.1f GFLOP/s on tiles", peak->tile_gflops);
     if (peak->ghz > 0)
         fprintf(stream, " at %.2f GHz", peak->ghz);
     fprintf(stream, "\nmemory   ");
@@ -41,6 +43,7 @@ static void print_machine(json_object *report, FILE *stream)
                      .threads = (int)number_of(machine, "threads"),
                      .gflops = number_of(machine, "peak_gflops"),
                      .int8_gops = number_of(machine, "peak_int8_gops"),
+                     .tile_gflops = number_of(machine, "peak_tile_gflops"),
                      .ghz = number_of(machine, "ghz")};
     if (!machine) {
         fprintf(stream, "machine   isa %s, %.0f thread%s\n", text_of(report, "isa"),
@@ -233,7 +236,10 @@ static void node_row(table *t, json_object *row, double unit)
         table_cell(t, name);
     table_cell(t, operator_name(row, operator_text, sizeof operator_text));
     figure_cells(t, row, unit);
-    table_cell(t, text_of(row, "tier"));
+    if (!strcmp(text_of(row, "multiplies"), "tiles"))
+        table_cellf(t, "%s, tiles", text_of(row, "tier"));
+    else
+        table_cell(t, text_of(row, "tier"));
     table_cell(t, both);
     table_cell(t, text_of(row, "fused_from"));
     free(both);

@@ -90,6 +90,7 @@ ort_status ort_env_new(const ort_env_options *options, ort_env **env, ort_error 
     if (e->options.math_strict && e->k->gemm.f32_tiles) {
         e->strict = *e->k;
         e->strict.gemm.f32_tiles = NULL;
+        e->strict.gemm.tile_multiply_adds = NULL;
         e->k = &e->strict;
     }
     ORT_TRY_GOTO(status, ort_registry_new(&e->registry, err), fail);

@@ -147,6 +147,8 @@ typedef struct ort_gemm_kernels {
     double (*multiply_adds)(int64_t rounds, float *sink);
     /* The same of the instructions that `bytes`, or `bytes_tiles`, is made of. */
     double (*byte_multiply_adds)(int64_t rounds, float *sink);
+    /* And of those of f32_tiles, as operations of floats; NULL where that is. */
+    double (*tile_multiply_adds)(int64_t rounds, float *sink);
     void (*f32)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
     /* The same of many rows where the tier has a faster way, else NULL, in sums as exact
      * (kernel/amx/thirds.h): rows in blocks of f32_tiles_rows, columns in panels, both counted from

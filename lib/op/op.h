@@ -85,7 +85,8 @@ typedef struct ort_infer {
                              int input_count, ort_fact *outputs, int output_count,
                              ort_error *err);
     void *driver;
-    const void *state; /* of the prepared node when a run is reported; NULL elsewhere */
+    /* Of the prepared node, and of its plan, when a run is reported; NULL elsewhere. */
+    const void *state, *plan_state;
 } ort_infer;
 
 /* What an infer function is made of (infer_util.c). All return ORT_ERROR_MODEL with the slot's name
@@ -321,7 +322,8 @@ typedef struct ort_cost { /* of one node, from facts */
     double macs;          /* multiply-accumulates, as the operator is defined */
     double flops;         /* other arithmetic */
     double done_macs;     /* of the algorithm that was chosen, where it does fewer; else 0 */
-    bool of_bytes;        /* macs are those of integers of 8 bits */
+    bool of_bytes;        /* macs are those of integers of 8 bits, */
+    bool on_tiles;        /* or those of floats on the tier's tiles */
 } ort_cost;
 
 /* cost.c: bytes of a tensor type; false when open, or when an assumed size leaves less than

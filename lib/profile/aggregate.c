@@ -57,6 +57,8 @@ static ort_profile_row row_of(const ort_site *site, const ort_peak *peak)
     double macs = site->work.done_macs > 0 ? site->work.done_macs : site->work.macs;
     if (peak && site->work.of_bytes && peak->int8_gops > 0)
         macs *= peak->gflops / peak->int8_gops; /* those of floats that take as long */
+    if (peak && site->work.on_tiles && peak->tile_gflops > 0)
+        macs *= peak->gflops / peak->tile_gflops;
     if (peak && site->shaped)
         row.bound_ns = calls * ort_peak_bound_ns(peak, 2 * macs + site->work.flops,
                                                  site->moved_bytes, site->resident_bytes);

@@ -40,6 +40,12 @@ static void compute_bytes(void *arg, size_t task, int thread)
     p->work[task] = p->k->gemm.byte_multiply_adds(FMA_ROUNDS, &p->sink[task]);
 }
 
+static void compute_tiles(void *arg, size_t task, int thread)
+{
+    probe *p = arg;
+    p->work[task] = p->k->gemm.tile_multiply_adds(FMA_ROUNDS, &p->sink[task]);
+}
+
 /* Three streams of a third each, or one. */
 static void stream(void *arg, size_t task, int thread)
 {
@@ -151,6 +157,8 @@ ort_status ort_peak_measure(const ort_kernels *kernels, ort_pool *pool, ort_peak
     peak->ghz = measure_clock();
     peak->gflops = best_rate(&p, pool, tasks, compute);
     peak->int8_gops = best_rate(&p, pool, tasks, compute_bytes);
+    if (kernels->gemm.tile_multiply_adds)
+        peak->tile_gflops = best_rate(&p, pool, tasks, compute_tiles);
     double later = measure_clock();
     peak->ghz = later > peak->ghz ? later : peak->ghz;
     for (int i = 0; i < peak->level_count; i++)

@@ -206,7 +206,8 @@ static bool find_work(ort_profile *p, ort_site *site, const ort_call *call,
             facts[site->in_count + i] = fact_of(&site->out[i]);
     ort_infer x = {.node = site->node, .op = site->op, .opset = site->node->opset,
                    .in_count = site->in_count, .out_count = site->out_count, .in = in,
-                   .out = facts + site->in_count, .graph = graph, .state = call->state};
+                   .out = facts + site->in_count, .graph = graph, .state = call->state,
+                   .plan_state = call->plan_state};
     ort_cost_of(&x, &site->work);
     return true;
 }

@@ -85,6 +85,10 @@ static void put_machine(ort_json *json, const ort_peak *peak)
         put(json, "peak_int8_gops", peak->int8_gops);
     else
         put_null(json, "peak_int8_gops");
+    if (peak->tile_gflops > 0)
+        put(json, "peak_tile_gflops", peak->tile_gflops);
+    else
+        put_null(json, "peak_tile_gflops");
     if (peak->ghz > 0)
         put(json, "ghz", peak->ghz);
     else
@@ -168,6 +172,8 @@ static void put_node(ort_json *json, const ort_profile *p, const ort_profile_sum
     put_count(json, "depth", (uint64_t)site->depth);
     put_text(json, "provider", site->provider);
     put_text(json, "tier", p->isa);
+    put_text(json, "multiplies",
+             site->work.of_bytes ? "bytes" : site->work.on_tiles ? "tiles" : "floats");
     put_figures(json, p, s, row);
     put(json, "macs", site->work.macs);
     put(json, "flops", site->work.flops);

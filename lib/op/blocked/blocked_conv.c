@@ -98,8 +98,10 @@ double ort_blocked_conv_macs(const ort_infer *x)
 
 void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost)
 {
+    const ort_blocked_state *s = x->state;
     cost->macs = ort_blocked_conv_macs(x);
-    if (x->state && ((const ort_blocked_state *)x->state)->winograd)
+    cost->on_tiles = s && s->tiled && !s->tiled_floats;
+    if (s && s->winograd)
         cost->done_macs = cost->macs * ort_winograd_share(&x->out[0].type);
 }
 

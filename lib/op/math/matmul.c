@@ -221,15 +221,22 @@ static ort_status common_shape(ort_shaping *s, ort_error *err)
     return ORT_OK;
 }
 
+static void float_cost(const ort_infer *x, ort_cost *cost)
+{
+    const matmul_plan *plan = x->plan_state;
+    ort_matmul_cost(x, cost);
+    cost->on_tiles = plan && plan->tiles > 0;
+}
+
 static const ort_op_impl matmul_impl = {
     .state = sizeof(matmul_state), .bind = matmul_bind, .infer = ort_matmul_infer,
     .prepare = matmul_prepare, .shape = common_shape, .run = ort_matmul_run,
-    .cost = ort_matmul_cost,
+    .cost = float_cost,
 };
 static const ort_op_impl gemm_impl = {
     .state = sizeof(matmul_state), .bind = matmul_bind, .infer = ort_gemm_infer,
     .prepare = matmul_prepare, .shape = common_shape, .run = ort_matmul_run,
-    .cost = ort_matmul_cost,
+    .cost = float_cost,
 };
 
 #define PACKS (ORT_TRAIT_PACKS_UNALIGNED | ORT_TRAIT_PACKS_HALF)
