@@ -6,10 +6,11 @@
  * and every output finds them there. Rows lie by their place under the stride, so that pixels of
  * output rows are lines of even steps. A 1x1 window splits what its strides take.
  *
- * Where strips are enough for the threads each task splits its own; without strides and window it
- * is one line of pixels, split while the first panel is multiplied. Where they are few (weights
- * that are more than a cache holds would be read again for each) the strips are split once, by all
- * threads, into memory that tasks of some vectors share.
+ * A thread splits the strip of its task and keeps it for the next, which mostly is of the same
+ * strip; without strides and window a strip is one line of pixels, split while the first panel is
+ * multiplied. Many threads with few strips split these once, all together, into memory that tasks
+ * of some vectors share; a few don't, since lines that another core has just written take longer
+ * to read than to split again.
  *
  * Strips follow from sizes alone. One whose elements don't fit (infinite, NaN, very large, or all
  * of them tiny: thirds.h) is computed in floats, of weights that their thirds give back, so that
@@ -33,10 +34,12 @@ enum {
     TASKS_A_THREAD = 3,
     STRIPS_SHARED = 8,         /* of all images and groups, at most */
     STRIPS_WANTED = 6,         /* of the same, where each reads all weights from the second-level */
-    WEIGHT_BYTES = 512 << 10,  /* ... cache, which so many are for: */
+    WEIGHT_BYTES = 1 << 20,    /* ... cache, which so many are for, */
+    STRIPS_FAR = 2,            /* or from beyond it: */
     STRIP_PIXELS = 64,         /* ... of so many pixels at least, */
     STRIP_ROWS = 4,            /* ... or rows, since those at its edges are split twice */
     LEAST_TILE_CYCLES = 10,    /* of a product, however few pixels its tile has */
+    OWN_THREADS = 4,           /* at most, which split strips for themselves */
 };
 
 #define GAIN_WANTED 0.8 /* time on tiles over that of floats, at most */
@@ -54,6 +57,13 @@ typedef struct tiled_plan {
     int64_t panel_at;        /* in a thread's scratch: weights as floats */
     int64_t copy;            /* bytes of a strip that is shared, or 0: none is */
 } tiled_plan;
+
+/* What a thread's scratch begins with: the strip that was split into it last. */
+typedef struct held_strip {
+    int64_t index;  /* -1: none */
+    uint32_t size;
+    char line[64 - sizeof(int64_t) - sizeof(uint32_t)];
+} held_strip;
 
 typedef struct strip_size { /* of a shared strip, at the workspace's beginning */
     _Atomic uint32_t most;
@@ -211,7 +221,8 @@ static int64_t place_of(const tiled_plan *p, int64_t r)
 static int64_t strips_wanted(const ort_blocked_state *s, const tiled_plan *p)
 {
     const int64_t others = ort_max_i64(p->out.n * s->group, 1);
-    return panel_bytes(s, p->vectors) > WEIGHT_BYTES ? 1 : (STRIPS_WANTED + others - 1) / others;
+    const int64_t all = panel_bytes(s, p->vectors) > WEIGHT_BYTES ? STRIPS_FAR : STRIPS_WANTED;
+    return (all + others - 1) / others;
 }
 
 /* 1x1 without strides: strips are pieces of the plane, each one row. */
@@ -221,9 +232,7 @@ static void plan_pieces(tiled_plan *p, int64_t wanted)
     const int64_t pixel = (p->group_blocks + 1) / 2 * THIRDS * PIXEL_BYTES;
     const int64_t likely = ort_min_i64(wanted, p->out.plane / STRIP_PIXELS);
     const int64_t strips = ort_max_i64(ort_max_i64(1, likely), p->out.plane * pixel / COPY_BYTES);
-    const int64_t tiles = (p->out.plane + strips * ORT_BLOCKED_TILE - 1) /
-                          (strips * ORT_BLOCKED_TILE);
-    w->out[1] = w->in[1] = ort_min_i64(tiles * ORT_BLOCKED_TILE, p->out.plane);
+    w->out[1] = w->in[1] = (p->out.plane + strips - 1) / strips;
     w->out[0] = w->in[0] = (p->out.plane + w->out[1] - 1) / w->out[1];
     p->rows = 1;
 }
@@ -270,7 +279,7 @@ ort_status ort_conv_tiled_shape(ort_shaping *sh, const ort_blocked_dims *in,
                                t % w->kernel[1] * w->dilation[1]) * PIXEL_BYTES;
     const int64_t beyond = ORT_BLOCKED_TILE * PIXEL_BYTES * (p->flat ? 1 : w->stride[1]);
     const int64_t copy = copy_bytes(p, p->rows) + beyond, strips = p->strips * p->out.n * s->group;
-    p->panel_at = copy / (int64_t)sizeof(float);
+    p->panel_at = ((int64_t)sizeof(held_strip) + copy) / (int64_t)sizeof(float);
     p->copy = strips <= STRIPS_SHARED ? copy : 0;
     sh->workspace_bytes = (size_t)(STRIPS_SHARED * PIXEL_BYTES + strips * p->copy);
     sh->thread_bytes = (size_t)(p->panel_at + 2 * s->block * s->channels * taps) * sizeof(float);
@@ -287,15 +296,16 @@ typedef struct tiled_job {
     const float *x, *z;
     float *y;
     int64_t task_vectors, vector_blocks;
-    strip_size *shared;      /* of each strip; NULL: tasks split their own */
+    strip_size *shared;      /* of each strip; NULL: threads split their own */
     int64_t threads;
 } tiled_job;
 
 typedef struct tiled_task { /* what a task number stands for */
     int64_t image, group, first_vector, vectors, first_row, rows, pixel, pixels;
     const float *x;         /* the group's blocks of the image */
+    int64_t strip;          /* of all */
     char *copy, *scratch;
-    strip_size *size;       /* of a strip that is split already, or NULL */
+    strip_size *size;       /* of a strip that is shared, or NULL */
 } tiled_task;
 
 /* Strip `index` of all, and vectors from `vector` on. */
@@ -306,11 +316,12 @@ static tiled_task strip_at(const tiled_job *j, int64_t index, int64_t vector, in
     tiled_task t = {.image = which / j->s->group, .group = which % j->s->group,
                     .first_vector = vector,
                     .vectors = ort_min_i64(j->task_vectors, p->vectors - vector),
+                    .strip = index,
                     .first_row = row,
                     .rows = ort_min_i64(p->rows, p->w.out[0] - row),
                     .pixel = row * p->w.out[1],
                     .scratch = ort_call_scratch(j->call, thread)};
-    t.copy = t.scratch;
+    t.copy = t.scratch + sizeof(held_strip);
     if (j->shared) {
         t.size = &j->shared[index];
         t.copy = (char *)j->call->workspace + STRIPS_SHARED * PIXEL_BYTES + index * p->copy;
@@ -320,11 +331,12 @@ static tiled_task strip_at(const tiled_job *j, int64_t index, int64_t vector, in
     return t;
 }
 
+/* A strip's tasks follow each other. */
 static tiled_task task_at(const tiled_job *j, size_t number, int thread)
 {
-    const int64_t strips = j->p->strips, index = (int64_t)number, line = index / strips;
-    return strip_at(j, line / j->vector_blocks * strips + index % strips,
-                    line % j->vector_blocks * j->task_vectors, thread);
+    const int64_t index = (int64_t)number;
+    return strip_at(j, index / j->vector_blocks, index % j->vector_blocks * j->task_vectors,
+                    thread);
 }
 
 /* From pixel `from` of the plane to pixel `to` of the copy. */
@@ -474,13 +486,29 @@ static const char *panel_of(const tiled_job *j, const tiled_task *t, int64_t v)
     return (const char *)(j->s->w + t->group * j->s->group_floats) + panel_bytes(j->s, v);
 }
 
-/* The panel that this thread's next task begins with, where tasks of vectors follow each other. */
+/* The panel that this thread's next task begins with, which mostly is the one behind. */
 static const char *ahead_of(const tiled_job *j, const tiled_task *t)
 {
-    const int64_t next = t->first_vector + j->threads * j->task_vectors;
-    return j->vector_blocks > 1 && j->p->strips == 1 && next < j->p->vectors
-               ? panel_of(j, t, next)
-               : NULL;
+    const int64_t next = t->first_vector + t->vectors;
+    return next < j->p->vectors ? panel_of(j, t, next) : NULL;
+}
+
+/* Is the strip there? Its size, or that of its splitting. */
+static bool has_strip(const tiled_job *j, const tiled_task *t, uint32_t *size)
+{
+    const held_strip *held = (const held_strip *)(const void *)t->scratch;
+    if (t->size || held->index == t->strip) {
+        *size = t->size ? atomic_load(&t->size->most) : held->size;
+        return true;
+    }
+    *size = is_line(j->p) ? 0 : split_strip(j, t);
+    return !is_line(j->p);
+}
+
+static void hold_strip(const tiled_task *t, uint32_t size)
+{
+    if (!t->size)
+        *(held_strip *)(void *)t->scratch = (held_strip){.index = t->strip, .size = size};
 }
 
 /* All panels at once, or, where an activation follows, each while its outputs are near. A strip of
@@ -492,9 +520,11 @@ static bool multiply(const tiled_job *j, const tiled_task *t)
     const int64_t end = t->first_vector + t->vectors;
     const int64_t vectors = ort_blocked_activates(s) ? 2 : t->vectors;
     const ort_blocked_split split = split_of(j, t, t->pixel, t->pixels, 1, 0);
-    const bool meanwhile = is_line(p) && !t->size;
-    uint32_t size = t->size ? atomic_load(&t->size->most) : meanwhile ? 0 : split_strip(j, t);
+    uint32_t size;
+    const bool meanwhile = !has_strip(j, t, &size);
     bool fits = s->k->tiled_fits(size);
+    if (!meanwhile)
+        hold_strip(t, size);
     ort_blocked_tiled k = {.x = t->copy, .third = p->third, .offset = p->offset,
                            .step = PIXEL_BYTES * (p->flat ? 1 : p->w.stride[1]),
                            .taps = taps_of(s), .blocks = p->group_blocks,
@@ -508,7 +538,10 @@ static bool multiply(const tiled_job *j, const tiled_task *t)
         k.out = out_of(j, t, v);
         k.ahead = v + vectors < end ? panel_of(j, t, v + vectors) : ahead_of(j, t);
         size = s->k->tiled(&k);
-        fits = s->k->tiled_fits(size);
+        if (k.split) {
+            fits = s->k->tiled_fits(size);
+            hold_strip(t, size);
+        }
         ort_blocked_activate(j->call, s, &k.out, k.vectors);
     }
     return fits;
@@ -551,8 +584,7 @@ static void task_tiled(void *arg, size_t task, int thread)
         multiply_floats(j, &t);
 }
 
-/* Tasks of few strips share what is split; where memory for that isn't there, each splits it again:
- * as few along the vectors as threads ask for. */
+/* As few tasks along the vectors as threads ask for. */
 ort_status ort_conv_tiled_run(ort_call *call, ort_error *err)
 {
     const tiled_plan *p = call->plan_state;
@@ -566,7 +598,9 @@ ort_status ort_conv_tiled_run(ort_call *call, ort_error *err)
         j.task_vectors = (j.task_vectors / 2 + 1) / 2 * 2;
         j.vector_blocks = (p->vectors + j.task_vectors - 1) / j.task_vectors;
     }
-    if (j.vector_blocks > 1 && p->copy && !j.s->tiled_floats) {
+    for (int t = 0; t < ort_pool_threads(call->pool); t++)
+        ((held_strip *)ort_call_scratch(call, t))->index = -1;
+    if (threads > OWN_THREADS && j.vector_blocks > 1 && p->copy && !j.s->tiled_floats) {
         j.shared = call->workspace;
         split_shared(&j, strips);
     }
