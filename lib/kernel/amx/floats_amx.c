@@ -337,21 +337,21 @@ static void float_tiles(const ort_tiles_f32 *w, void *space)
 static double tile_multiply_adds(int64_t rounds, float *sink)
 {
     float numbers[TILE_ROWS_MOST * VF_LANES] __attribute__((aligned(64)));
-    char thirds[3 * THIRDS_TILE] __attribute__((aligned(64)));
+    char split[3 * THIRDS_TILE] __attribute__((aligned(64)));
     for (int i = 0; i < TILE_ROWS_MOST * VF_LANES; i++)
         numbers[i] = (float)(i * 37 % 256 + 1) / 300;
     for (int i = 0; i < TILE_ROWS_MOST; i++)
-        thirds_store(thirds + i * 64, THIRDS_TILE,
+        thirds_store(split + i * 64, THIRDS_TILE,
                      thirds_of(vf_load(numbers + i * VF_LANES), vf_set1(0.3f)));
     tile_begin(TILE_ROWS_MOST, TILE_ROWS_MOST, TILE_WORDS);
     TILE_ZERO(0);
     TILE_ZERO(1);
     TILE_ZERO(2);
     TILE_ZERO(3);
-    TILE_LOAD(4, thirds, 64);
-    TILE_LOAD(5, thirds + THIRDS_TILE, 64);
-    TILE_LOAD(6, thirds, 64);
-    TILE_LOAD(7, thirds + THIRDS_TILE, 64);
+    TILE_LOAD(4, split, 64);
+    TILE_LOAD(5, split + THIRDS_TILE, 64);
+    TILE_LOAD(6, split, 64);
+    TILE_LOAD(7, split + THIRDS_TILE, 64);
     rounds = rounds / 16 + 1; /* each is as long as dozens of the other tiers' */
     for (int64_t r = 0; r < rounds; r++)
         THIRDS_FOUR(true, true);
