@@ -18,7 +18,7 @@ typedef struct seeing {
 
 static void write_choice(const choice *c, FILE *result)
 {
-    fprintf(result, "%d %d %zu", (int)c->observer, c->equalize, c->kept.count);
+    fprintf(result, "%d %d %d %zu", (int)c->observer, c->equalize, c->round, c->kept.count);
     for (size_t i = 0; i < c->kept.count; i++)
         fprintf(result, " %zu", c->kept.index[i]);
     fprintf(result, "\n");
@@ -26,12 +26,13 @@ static void write_choice(const choice *c, FILE *result)
 
 static bool read_choice(choice *c, FILE *result)
 {
-    int observer, equalize;
+    int observer, equalize, rounded;
     size_t count, index;
-    if (fscanf(result, "%d %d %zu", &observer, &equalize, &count) != 3)
+    if (fscanf(result, "%d %d %d %zu", &observer, &equalize, &rounded, &count) != 4)
         return false;
     c->observer = (ort_observer)observer;
     c->equalize = equalize != 0;
+    c->round = rounded != 0;
     for (size_t i = 0; i < count; i++) {
         if (fscanf(result, "%zu", &index) != 1)
             return false;

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "guard.h"
 #include "ranges.h"
@@ -194,6 +195,89 @@ static int try_float_nodes(race *r, const ort_quantize_options *options, const o
     return status;
 }
 
+/* ---- clear answers */
+
+/* What a classifier's clear answers may need besides, the cheapest in runs first. */
+static const struct {
+    const char *name;
+    bool rounded, apart;
+} harder[] = {{"as chosen", false, false},
+              {"codes of weights by samples", true, false},
+              {"filters of single channels in float", false, true},
+              {"both", true, true}};
+static const double least_clear = 0.99; /* of them that have to stay */
+
+static void copy_kept(const kept_nodes *from, kept_nodes *to)
+{
+    for (size_t i = 0; i < from->count; i++)
+        kept_nodes_add(to, from->index[i]);
+}
+
+static int with_depthwise(quantizing *q, const ort_quantize_options *options,
+                          const ort_ranges *ranges, kept_nodes *kept)
+{
+    ort_quantizer *quantizer = NULL;
+    int status = open_quantizer(q, options, ranges, &quantizer);
+    if (status == 0)
+        status = guard_depthwise(q, quantizer, kept);
+    ort_quantizer_free(quantizer);
+    return status;
+}
+
+static int clear_of(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                    const kept_nodes *kept, double *clear)
+{
+    ort_model *model = NULL;
+    r->q->kept = *kept;
+    int status = make(r->q, options, ranges, &model);
+    r->q->kept = (kept_nodes){0};
+    if (status == 0)
+        status = trial_run(&r->t, model, &r->last);
+    *clear = r->last.clear;
+    ort_model_free(model);
+    return status;
+}
+
+/* Until enough of them stay; else what keeps most. */
+static int try_answers(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                       choice *c)
+{
+    kept_nodes more = {0};
+    double best = 0, clear = 0;
+    size_t at = 0;
+    copy_kept(&c->kept, &more);
+    int status = with_depthwise(r->q, options, ranges, &more);
+    for (size_t i = 0; i < sizeof harder / sizeof *harder && status == 0 && best < least_clear;
+         i++) {
+        ort_quantize_options own = *options;
+        own.adaptive_rounding = harder[i].rounded;
+        if (harder[i].apart && more.count == c->kept.count)
+            continue;
+        status = clear_of(r, &own, harder[i].rounded ? NULL : ranges,
+                          harder[i].apart ? &more : &c->kept, &clear);
+        at = clear > best ? i : at;
+        best = fmax(best, clear);
+        if (r->q->options.settings.verbose)
+            fprintf(stderr, "%s: %.2f %% of clear answers\n", harder[i].name, 100 * clear);
+    }
+    c->round = harder[at].rounded;
+    if (harder[at].apart) {
+        free(c->kept.index);
+        c->kept = more;
+    } else {
+        free(more.index);
+    }
+    return status;
+}
+
+/* Made-up samples have no clear answers; what options say isn't changed. */
+static bool asks_for_more(const race *r)
+{
+    const quantize_options *o = &r->q->options;
+    return r->best.clear < least_clear && o->observer == NULL && o->keep_sensitive < 0 &&
+           o->random == NULL && !o->adaround;
+}
+
 int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **ranges, choice *c)
 {
     race r = {.q = q, .inside = true, .gain = chance_db};
@@ -206,6 +290,8 @@ int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **rang
     own.equalize = c->equalize = own.equalize || c->equalize;
     if (status == 0 && keep_sensitive(q) > 0 && r.best.sqnr_db < nearest_db)
         status = try_float_nodes(&r, &own, *ranges, c);
+    if (status == 0 && asks_for_more(&r))
+        status = try_answers(&r, &own, *ranges, c);
     leave(&r);
     return status;
 }

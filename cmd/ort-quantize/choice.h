@@ -9,14 +9,15 @@ typedef struct choice {
     ort_observer observer;
     bool equalize;
     kept_nodes kept;
+    bool round; /* codes of weights by what products read */
 } choice;
 
 /* Is there something to choose, and is the model small enough for it? */
 bool can_choose(const quantizing *q);
 /* By models, each run on a few of the samples: which observer, where the options name none;
  * channels equalized, there too, for which all samples are seen once more; which nodes stay float
- * (guard.h). *ranges are what was seen, and become those of the equalized model where that is
- * chosen. */
+ * (guard.h), and more of them, or rounding by samples, where a classifier's clear answers change.
+ * *ranges are what was seen, and become those of the equalized model where that is chosen. */
 int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **ranges, choice *c);
 /* --effort: q->made becomes the nearest of models with what it does, with equalized channels, too,
  * and without any of it. */

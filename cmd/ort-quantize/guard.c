@@ -165,6 +165,52 @@ int guard_choose(const trial *t, ort_quantizer *quantizer, bool near, kept_nodes
     return status;
 }
 
+static bool is_kept(const kept_nodes *kept, size_t index)
+{
+    for (size_t i = 0; i < kept->count; i++)
+        if (kept->index[i] == index)
+            return true;
+    return false;
+}
+
+/* Several groups, and a weight like float[480,1,5,5]. */
+static bool has_single_channels(json_object *node)
+{
+    json_object *types = member(node, "input_types"), *attributes = member(node, "attributes");
+    const char *type = json_object_get_string(json_object_array_get_idx(types, 1));
+    const char *second = type != NULL ? strchr(type, ',') : NULL;
+    return second != NULL && !strncmp(second, ",1,", 3) && member(attributes, "group") != NULL &&
+           number_of(attributes, "group") > 1;
+}
+
+/* By name, of the nodes that the report lists. */
+static bool is_depthwise(json_object *nodes, const char *name)
+{
+    for (size_t i = 0; name[0] && i < length_of(nodes); i++) {
+        json_object *node = json_object_array_get_idx(nodes, i);
+        if (!strcmp(text_of(node, "name"), name))
+            return has_single_channels(node);
+    }
+    return false;
+}
+
+int guard_depthwise(const quantizing *q, const ort_quantizer *quantizer, kept_nodes *chosen)
+{
+    ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
+    ort_error err = {0};
+    char *text = NULL;
+    if (ort_model_report(q->original, ORT_REPORT_NODES, &text, &err) != ORT_OK)
+        return tool_fail_in(q->path, &err);
+    json_object *report = json_tokener_parse(text);
+    for (size_t i = 0; ort_quantizer_node(quantizer, i, &info); i++)
+        if (!strcmp(info.part, "product") && !strcmp(info.op_type, "Conv") &&
+            !is_kept(chosen, i) && is_depthwise(member(report, "nodes"), info.name))
+            kept_nodes_add(chosen, i);
+    json_object_put(report);
+    ort_text_free(text);
+    return 0;
+}
+
 int guard_keep(const quantizing *q, ort_quantizer *quantizer)
 {
     ort_error err = {0};

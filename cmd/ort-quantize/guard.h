@@ -15,6 +15,9 @@
  * nobody notices, as small products that end a net. The quantizer has seen all ranges. */
 int guard_choose(const trial *t, ort_quantizer *quantizer, bool near, kept_nodes *chosen);
 void kept_nodes_add(kept_nodes *kept, size_t index);
+/* Convolutions with a filter for each channel, besides: one scale for all channels cuts those that
+ * reach less far than others, and no sum over channels makes up for it. */
+int guard_depthwise(const quantizing *q, const ort_quantizer *quantizer, kept_nodes *chosen);
 /* q->kept stay float in another quantizer of the same model. */
 int guard_keep(const quantizing *q, ort_quantizer *quantizer);
 /* q->kept_float of q->kept, before they are kept. */

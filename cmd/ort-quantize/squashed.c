@@ -87,11 +87,18 @@ static const char *features_of(json_object *nodes, const char *logits)
     return !strcmp(op_type, "Gemm") || !strcmp(op_type, "MatMul") ? read_by(nodes, node) : "";
 }
 
+static bool is_logarithm(json_object *nodes, const char *output)
+{
+    json_object *node = source_of(nodes, output);
+    return node != NULL && !strcmp(text_of(node, "op_type"), "LogSoftmax");
+}
+
 void squashed_release(squashed *found)
 {
     string_list_release(&found->names);
     string_list_release(&found->rows);
     string_list_release(&found->replaced);
+    string_list_release(&found->answers);
     string_list_release(&found->features);
 }
 
@@ -114,6 +121,8 @@ int squashed_find(ort_model *floats, ort_model *other, const string_list *output
         string_list_add(&found->names, read);
         if (is_row)
             string_list_add(&found->rows, read);
+        if (is_row && !is_logarithm(nodes, outputs->items[i]))
+            string_list_add(&found->answers, outputs->items[i]);
         read = features_of(nodes, read);
         if (is_row && is_computed(nodes, theirs, read))
             string_list_add(&found->features, read);

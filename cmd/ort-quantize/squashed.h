@@ -13,6 +13,7 @@ typedef struct squashed {
     string_list names;    /* what that operator reads for them, moves behind it left out */
     string_list rows;     /* of those what a Softmax reads, to which one number more in a whole row
                            * is nothing */
+    string_list answers;  /* of replaced, probabilities of classes */
     string_list features; /* what the product reads that gives one of rows */
 } squashed;
 

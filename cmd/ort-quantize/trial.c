@@ -7,6 +7,8 @@
 
 #include "squashed.h"
 
+enum { LEAST_CLEAR = 50 }; /* answers that tell a share */
+
 static int open_env(trial *t)
 {
     ort_env_options options = ORT_ENV_OPTIONS_INIT;
@@ -99,9 +101,11 @@ static void note_outputs(trial *t, const ort_session *session)
     t->left_out = tool_alloc((t->outputs + 1) * sizeof *t->left_out);
     t->centered = tool_alloc((t->outputs + 1) * sizeof *t->centered);
     t->feature = tool_alloc((t->outputs + 1) * sizeof *t->feature);
+    t->answer = tool_alloc((t->outputs + 1) * sizeof *t->answer);
     for (size_t k = 0; k < t->outputs; k++) {
         const char *name = ort_session_output_name(session, k);
         t->left_out[k] = is_among(&t->inside.replaced, name);
+        t->answer[k] = is_among(&t->inside.answers, name);
         t->centered[k] = is_among(&t->inside.rows, name);
         t->feature[k] = is_among(&t->inside.features, name) && !t->centered[k];
     }
@@ -207,7 +211,8 @@ int trial_add(const trial *t, trial_tally *tallies, ort_value *const *floats,
     ort_error err = {0};
     for (size_t k = 0; k < t->outputs; k++) {
         const ort_value *a = floats[k], *b = others[k];
-        if (t->left_out[k] || a == NULL || b == NULL || ort_value_get_kind(b) != ORT_VALUE_TENSOR ||
+        if ((t->left_out[k] && !t->answer[k]) || a == NULL || b == NULL ||
+            ort_value_get_kind(b) != ORT_VALUE_TENSOR ||
             ort_value_dtype(b) == ORT_DTYPE_STRING)
             continue;
         if (is_class(ort_value_dtype(b)) && ort_value_count(a) == ort_value_count(b)) {
@@ -241,9 +246,11 @@ static void worst_feature(const trial *t, const trial_tally *tallies, nearness_t
 /* Outputs of one number a sample say as much as others; what has no SQNR says nothing. */
 void trial_worst(const trial *t, const trial_tally *tallies, nearness_to_float *near)
 {
-    *near = (nearness_to_float){INFINITY, 1, 1, NAN, INFINITY, false};
+    *near = (nearness_to_float){INFINITY, 1, 1, NAN, INFINITY, 1, false};
     for (size_t k = 0; k < t->outputs; k++) {
         const ort_distance *d = &tallies[k].distance;
+        if (t->answer[k] && d->clear_rows >= LEAST_CLEAR)
+            near->clear = fmin(near->clear, ort_distance_clear_top1(d));
         if (t->left_out[k] || t->feature[k])
             continue;
         double top1 = t->q->options.margin >= 0 ? ort_distance_clear_top1(d)
@@ -307,5 +314,6 @@ void trial_close(trial *t)
     free(t->left_out);
     free(t->centered);
     free(t->feature);
+    free(t->answer);
     ort_env_free(t->env);
 }

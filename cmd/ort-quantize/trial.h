@@ -19,7 +19,8 @@ typedef struct trial {
     string_list names;       /* of its inputs; weights among them are no inputs of others */
     squashed inside;         /* what is compared instead of outputs */
     string_list inner;       /* names of it that are no outputs */
-    bool *left_out, *centered, *feature; /* [outputs] of inside.replaced, .rows, .features */
+    bool *left_out, *centered, *feature, *answer; /* [outputs] of inside.replaced, .rows, .features,
+                                                   * .answers */
     size_t samples, most;    /* kept, of so many */
     ort_value **in[TRIAL_SAMPLES], **out[TRIAL_SAMPLES];
 } trial;
@@ -28,6 +29,7 @@ typedef struct nearness_to_float { /* the worst of all outputs */
     double sqnr_db, cosine, top1;
     double drop; /* of the accuracy on --labels; NaN: none were given */
     double outer_db; /* sqnr_db without features (squashed.h) */
+    double clear;    /* of probabilities inside, the share of clear answers that stay; 1: too few */
     bool scaled;     /* features have other numbers here, and count for nothing */
 } nearness_to_float;
 

@@ -170,6 +170,8 @@ static void take_choice(quantizing *q, const choice *c, ort_quantize_options *op
     quantize_options *o = &q->options;
     if (o->observer == NULL && !o->effort && !o->plain_biases && !o->random)
         o->bias_correction = options->correct_biases = true;
+    if (c->round && !o->effort)
+        o->adaround = options->adaptive_rounding = true;
     if (q->options.observer == NULL)
         q->options.observer = ort_observer_name(c->observer, NULL);
     q->options.equalize = c->equalize;

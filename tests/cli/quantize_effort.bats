@@ -44,6 +44,27 @@ open('some.bin', 'wb').write(struct.pack('<1024f', *[random.Random(k).random() f
         --bias-correction -o q.onnx
 }
 
+@test "a classifier whose clear answers change gets more than the default" {
+    python3 -c "
+import random, struct
+r = random.Random(3)
+open('some.bin', 'wb').write(struct.pack('<8192f', *[r.random() for k in range(8192)]))"
+    works ort-tensor some.bin --from raw --dtype float32 --dims 128x1x8x8 -o some.npy
+    local coarse="--weight-type int2 --per-tensor --plain-weights"
+    run ort-quantize static "$MODELS_DIR/digits.onnx" -i some.npy $coarse -v -o more.onnx
+    [ "$status" -eq 0 ]
+    has "as chosen: " "codes of weights by samples: " "% of clear answers"
+    ort-inspect more.onnx --metadata | grep -q -- --adaround
+    run ort-quantize static "$MODELS_DIR/digits.onnx" -i some.npy -v -o fine.onnx
+    [ "$status" -eq 0 ]
+    [[ $output != *"of clear answers"* ]]
+    ! ort-inspect fine.onnx --metadata | grep -q -- --adaround
+    run ort-quantize static "$MODELS_DIR/digits.onnx" -i some.npy $coarse --keep-sensitive 4 -v \
+        -o asked.onnx # what options say isn't changed
+    [ "$status" -eq 0 ]
+    [[ $output != *"of clear answers"* ]]
+}
+
 @test "the same bytes for every number of threads and tier" {
     works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --effort --threads 1 -o a.onnx
     works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --effort --threads 3 \
