@@ -18,25 +18,54 @@ static char *reasons_of(json_object *node)
     return text;
 }
 
+/* "opencl 12.0, cpu 40.2": microseconds by estimate. */
+static char *estimates_of(json_object *node)
+{
+    char *text = tool_strdup("");
+    json_object *list = member(node, "estimated_us");
+    if (!list)
+        return text;
+    json_object_object_foreach(list, provider, us)
+    {
+        char *more = tool_printf("%s%s%s %.1f", text, *text ? ", " : "", provider,
+                                 json_object_get_double(us));
+        free(text);
+        text = more;
+    }
+    return text;
+}
+
+static void put_sum(json_object *r, FILE *stream)
+{
+    json_object *sum = member(r, "estimated_ms");
+    fprintf(stream, "%s\n", text_of(r, "line"));
+    if (length_of(member(r, "providers")) > 1)
+        fprintf(stream, "by estimate %.3f ms, and %.3f of copies; %.3f on the host alone\n",
+                number_of(sum, "nodes"), number_of(sum, "copies"), number_of(sum, "host_alone"));
+}
+
 static void put_partition(json_object *r, FILE *stream)
 {
-    static const char *const heads[] = {"node", "operator", "provider", "why not another", NULL};
+    static const char *const heads[] = {"node", "operator", "provider", "estimated us",
+                                        "why not another", NULL};
     json_object *list = member(r, "nodes");
     table *t = table_new(heads);
     for (size_t i = 0; i < length_of(list); i++) {
         json_object *o = json_object_array_get_idx(list, i);
         bool onnx = !strcmp(text_of(o, "domain"), "ai.onnx");
-        char *why = reasons_of(o);
+        char *why = reasons_of(o), *us = estimates_of(o);
         table_cell(t, text_of(o, "name"));
         table_cellf(t, "%s%s%s", onnx ? "" : text_of(o, "domain"), onnx ? "" : ".",
                     text_of(o, "op_type"));
         table_cell(t, text_of(o, "provider"));
+        table_cell(t, us);
         table_cell(t, why);
+        free(us);
         free(why);
     }
     table_print(t, stream);
     table_free(t);
-    fprintf(stream, "%s\n", text_of(r, "line"));
+    put_sum(r, stream);
 }
 
 static void put_device(json_object *d, int number, FILE *stream)

@@ -60,7 +60,7 @@ bool ort_partition_may_fall_back(const ort_provider *const *table, const char *l
 /* Names that other runtimes have and this table lacks: NULL past the end. */
 const char *ort_partition_foreign(int index);
 
-/* Of each node and each provider that didn't get it, in order. */
+/* Of each node and each provider that didn't get it, in order. `why` lives for the call. */
 typedef void ort_refusal_fn(void *arg, const ort_node *node, const ort_provider *by,
                             const char *why);
 
@@ -82,6 +82,12 @@ ort_status ort_partition_weigh(ort_partition *partition, const ort_graph *graph,
 /* A node's work and the bytes of its values, with sizes assumed for open dimensions. */
 void ort_partition_work(const ort_graph *graph, const ort_node *node, ort_cost *cost,
                         double *bytes);
+/* What a node takes on a provider of the list, and what it takes to bring a value to it or back, by
+ * the provider's estimate. */
+double ort_partition_seconds(const ort_partition *partition, const ort_graph *graph,
+                             const ort_node *node, int provider);
+double ort_partition_copy_seconds(const ort_partition *partition, const ort_graph *graph, ort_id id,
+                                  int provider);
 /* Run each provider's lowering inside of its part. options: as of a session's other passes, of
  * level 3; their table is the provider's. New nodes are its own. */
 ort_status ort_partition_lower(ort_partition *partition, ort_model *model,
@@ -94,6 +100,7 @@ typedef struct ort_tally { /* what the division comes to */
     int turns;      /* stretches of nodes of one provider, in the graph's order */
     int borders;    /* values that one run copies, once for each device that needs them */
     double bytes;   /* what these have */
+    double copy_seconds; /* what these take, by estimate */
     bool open;      /* some have open dimensions, which count as 1 */
 } ort_tally;
 

@@ -4,6 +4,7 @@
  * claims costs on either side what it takes there. A value costs a copy, once, where its producer
  * and any of its readers lie on different sides; inputs and outputs of the graph lie on the host.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -23,6 +24,12 @@ typedef struct weighing {
     uint32_t *vertex; /* by node id; 0 (the source): stays on the host whatever it costs */
     bool ok;          /* memory was enough */
 } weighing;
+
+bool ort_partition_moves(const ort_graph *graph, ort_id id)
+{
+    const ort_fact *fact = id == ORT_ID_NONE ? NULL : &graph->values.data[id]->fact;
+    return fact && !fact->symbolic && (!fact->value || graph->values.data[id]->is_input);
+}
 
 static int64_t picoseconds(double seconds)
 {
@@ -83,17 +90,30 @@ static uint32_t add_vertex(weighing *w)
     return w->ok ? v : SOURCE;
 }
 
-static void add_node(weighing *w, const ort_node *node)
+double ort_partition_seconds(const ort_partition *partition, const ort_graph *graph,
+                             const ort_node *node, int provider)
 {
-    const ort_open_provider *own = &w->partition->list[w->provider];
-    const ort_open_provider *host = &w->partition->list[w->partition->count - 1];
+    const ort_open_provider *o = &partition->list[provider];
     ort_cost cost;
     double bytes;
-    ort_partition_work(w->graph, node, &cost, &bytes);
+    ort_partition_work(graph, node, &cost, &bytes);
     const ort_node_work work = {cost.macs, cost.flops, bytes, cost.of_bytes};
+    return o->row->cost(o->device, &work);
+}
+
+double ort_partition_copy_seconds(const ort_partition *partition, const ort_graph *graph, ort_id id,
+                                  int provider)
+{
+    const ort_open_provider *o = &partition->list[provider];
+    return o->row->copy_cost(o->device, bytes_of(graph, id));
+}
+
+static void add_node(weighing *w, const ort_node *node)
+{
+    const ort_partition *p = w->partition;
     uint32_t v = w->vertex[node->id] = add_vertex(w);
-    add_edge(w, SOURCE, v, picoseconds(own->row->cost(own->device, &work)));
-    add_edge(w, v, SINK, picoseconds(host->row->cost(host->device, &work)));
+    add_edge(w, SOURCE, v, picoseconds(ort_partition_seconds(p, w->graph, node, w->provider)));
+    add_edge(w, v, SINK, picoseconds(ort_partition_seconds(p, w->graph, node, p->count - 1)));
 }
 
 typedef struct tie { /* of a value: made when a first reader may lie on the other side */
@@ -105,10 +125,10 @@ static void add_reader(weighing *w, tie *ties, ort_id id, uint32_t to)
 {
     ort_id producer = ort_graph_producer(w->graph, id);
     uint32_t from = producer == ORT_ID_NONE ? SOURCE : w->vertex[producer];
-    const ort_open_provider *own = &w->partition->list[w->provider];
     if (from == to)
         return;
-    int64_t copy = picoseconds(own->row->copy_cost(own->device, bytes_of(w->graph, id)));
+    int64_t copy = picoseconds(ort_partition_copy_seconds(w->partition, w->graph, id,
+                                                          w->provider));
     if (to != SOURCE) {
         if (!ties[id].up) {
             ties[id].up = add_vertex(w);
@@ -143,6 +163,18 @@ static void add_values(weighing *w, tie *ties)
             add_reader(w, ties, graph->outputs.data[i], SOURCE);
 }
 
+/* "cost: 36.0 us and copies; 2.1 us on cpu" */
+static void tell_cost(const weighing *w, const ort_node *node, ort_refusal_fn *tell, void *arg)
+{
+    const ort_partition *p = w->partition;
+    int host = p->count - 1;
+    char why[200];
+    snprintf(why, sizeof why, "cost: %.1f us and copies; %.1f us on %s",
+             ort_partition_seconds(p, w->graph, node, w->provider) * 1e6,
+             ort_partition_seconds(p, w->graph, node, host) * 1e6, p->list[host].row->name);
+    tell(arg, node, p->list[w->provider].row, why);
+}
+
 static void give_back(weighing *w, const bool *sink_side, ort_refusal_fn *tell, void *arg)
 {
     ort_partition *p = w->partition;
@@ -153,7 +185,7 @@ static void give_back(weighing *w, const bool *sink_side, ort_refusal_fn *tell, 
         if (w->vertex[node->id] && !sink_side[w->vertex[node->id]]) {
             p->owner[node->id] = (int8_t)(p->count - 1);
             if (tell)
-                tell(arg, node, p->list[w->provider].row, "cost: the host is faster");
+                tell_cost(w, node, tell, arg);
         }
         p->divided = p->divided ||
                      (p->owner[node->id] >= 0 && p->owner[node->id] < p->count - 1);

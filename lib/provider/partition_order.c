@@ -12,12 +12,6 @@
 #include "base/error.h"
 #include "provider/partition.h"
 
-bool ort_partition_moves(const ort_graph *graph, ort_id id)
-{
-    const ort_fact *fact = id == ORT_ID_NONE ? NULL : &graph->values.data[id]->fact;
-    return fact && !fact->symbolic && (!fact->value || graph->values.data[id]->is_input);
-}
-
 /* ---- turns */
 
 typedef struct turns {
@@ -152,6 +146,20 @@ static void tally_node(const ort_partition *p, const ort_node *node, uint32_t *r
         readers[node->implicit[i]] |= 1u << (p->count - 1);
 }
 
+/* Of a value that these devices compute or read: by way of the host, which may want it itself. */
+static void add_copies(const ort_partition *p, const ort_graph *graph, ort_id id, uint32_t devices,
+                       ort_tally *tally)
+{
+    double bytes = bytes_of(graph, id, &tally->open);
+    for (int i = 0; i < p->count - 1; i++) {
+        if (!(devices >> i & 1))
+            continue;
+        tally->borders++;
+        tally->bytes += bytes;
+        tally->copy_seconds += ort_partition_copy_seconds(p, graph, id, i);
+    }
+}
+
 ort_status ort_partition_tally(const ort_partition *partition, const ort_graph *graph,
                                ort_tally *tally, ort_error *err)
 {
@@ -176,10 +184,7 @@ ort_status ort_partition_tally(const ort_partition *partition, const ort_graph *
         if (!away || !ort_partition_moves(graph, (ort_id)id) ||
             (node && ort_partition_idles(partition, node)))
             continue;
-        /* By way of the host, which may want it itself. */
-        int copies = (home != host) + __builtin_popcount(away & ~host);
-        tally->borders += copies;
-        tally->bytes += copies * bytes_of(graph, (ort_id)id, &tally->open);
+        add_copies(partition, graph, (ort_id)id, (home | away) & ~host, tally);
     }
     free(readers);
     return ORT_OK;

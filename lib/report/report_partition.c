@@ -3,7 +3,9 @@
  * The division is that of a session of these options, asked again on the graph that providers are
  * asked about: after the portable passes, before any provider's own.
  */
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "exec/session.h"
@@ -13,7 +15,7 @@
 typedef struct refusal {
     const ort_node *node;
     const ort_provider *by;
-    const char *why;
+    char *why;
 } refusal;
 
 typedef struct refusals {
@@ -24,8 +26,11 @@ typedef struct refusals {
 static void note(void *arg, const ort_node *node, const ort_provider *by, const char *why)
 {
     refusals *r = arg;
-    refusal one = {node, by, why};
-    r->failed = !ort_vec_push(&r->list, one) || r->failed;
+    refusal one = {node, by, strdup(why)};
+    if (one.why && ort_vec_push(&r->list, one))
+        return;
+    free(one.why);
+    r->failed = true;
 }
 
 static void put_refusals(ort_json *json, const ort_node *node, const refusals *r)
@@ -52,6 +57,37 @@ static double macs_of(const ort_session *s, const ort_node *node)
         return 0;
     ort_partition_work(s->model->graph, node, &cost, &bytes);
     return cost.macs;
+}
+
+static void put_rounded(ort_json *json, double number)
+{
+    ort_json_double(json, rint(number * 1000) / 1000);
+}
+
+static bool weighed(const ort_session *s, const ort_node *node, int provider, const refusals *r)
+{
+    if (provider == s->partition.count - 1 || ort_partition_owner(&s->partition, node) == provider)
+        return true;
+    for (size_t i = 0; i < r->list.count; i++)
+        if (r->list.data[i].node == node && r->list.data[i].by == s->partition.list[provider].row &&
+            !strncmp(r->list.data[i].why, "cost:", 5))
+            return true;
+    return false;
+}
+
+/* What it is guessed to take on those that could run it. */
+static void put_estimates(ort_json *json, const ort_session *s, const ort_node *node,
+                          const refusals *r)
+{
+    ort_json_key(json, "estimated_us");
+    ort_json_begin_object(json);
+    for (int i = 0; i < s->partition.count; i++) {
+        if (ort_partition_idles(&s->partition, node) || !node->op || !weighed(s, node, i, r))
+            continue;
+        ort_json_key(json, s->partition.list[i].row->name);
+        put_rounded(json, 1e6 * ort_partition_seconds(&s->partition, s->model->graph, node, i));
+    }
+    ort_json_end_object(json);
 }
 
 /* Values that a run may copy. */
@@ -84,6 +120,7 @@ static void put_nodes(ort_json *json, const ort_session *s, const refusals *r)
         ort_report_int(json, "macs", (int64_t)macs_of(s, node));
         put_moving(json, "inputs", s->model->graph, node->inputs, node->input_count);
         put_moving(json, "outputs", s->model->graph, node->outputs, node->output_count);
+        put_estimates(json, s, node, r);
         put_refusals(json, node, r);
         ort_json_end_object(json);
     }
@@ -100,6 +137,31 @@ static double macs_of_provider(const ort_session *s, int index)
     return sum;
 }
 
+/* Of a run: nodes where they are, copies, and all nodes on the host. */
+static void put_estimate(ort_json *json, const ort_session *s, const ort_tally *tally)
+{
+    const ort_partition *p = &s->partition;
+    double nodes = 0, host = 0;
+    const ort_node *node;
+    ORT_EACH_NODE(s->model->graph, node)
+    {
+        int owner = ort_partition_owner(p, node);
+        if (ort_partition_idles(p, node) || owner < 0 || !node->op)
+            continue;
+        nodes += ort_partition_seconds(p, s->model->graph, node, owner);
+        host += ort_partition_seconds(p, s->model->graph, node, p->count - 1);
+    }
+    ort_json_key(json, "estimated_ms");
+    ort_json_begin_object(json);
+    ort_json_key(json, "nodes");
+    put_rounded(json, 1e3 * nodes);
+    ort_json_key(json, "copies");
+    put_rounded(json, 1e3 * tally->copy_seconds);
+    ort_json_key(json, "host_alone");
+    put_rounded(json, 1e3 * host);
+    ort_json_end_object(json);
+}
+
 static void put_sums(ort_json *json, const ort_session *s, const ort_tally *tally)
 {
     const ort_partition *p = &s->partition;
@@ -110,6 +172,7 @@ static void put_sums(ort_json *json, const ort_session *s, const ort_tally *tall
     ort_report_int(json, "copied_bytes", (int64_t)tally->bytes);
     ort_json_key(json, "open_dimensions_count_as_one");
     ort_json_bool(json, tally->open);
+    put_estimate(json, s, tally);
     ort_json_key(json, "providers");
     ort_json_begin_array(json);
     for (int i = 0; i < p->count; i++) {
@@ -137,6 +200,8 @@ static ort_status describe(ort_session *s, ort_json *json, ort_error *err)
         put_sums(json, s, &tally);
         put_nodes(json, s, &r);
     }
+    for (size_t i = 0; i < r.list.count; i++)
+        free(r.list.data[i].why);
     ort_vec_release(&r.list);
     return status;
 }

@@ -6,6 +6,8 @@
  *   FAKE_CL_FROM=N    that one and all behind it: the device is lost
  *   FAKE_CL_EXTRA=S   extensions that the device says to have besides its own
  *   FAKE_CL_GROUP=N   the largest work group; FAKE_CL_ALLOC=N, the largest buffer, in bytes
+ *   FAKE_CL_KIND=K    what the device of its own is: "discrete", "integrated" (GPUs of usual size),
+ *                     "cpu"; else a small GPU
  *   FAKE_CL_COUNT=F   at the end "CALLS calls, OBJECTS open" is written to the file
  *
  * What isn't defined here is the system's: this is linked with it, and dlsym looks there, too.
@@ -174,23 +176,49 @@ static cl_int own_platform_info(cl_platform_info what, size_t room, void *to, si
     return give_bytes("tests", 6, room, to, size);
 }
 
+static const struct kind {
+    const char *name;
+    cl_device_type type;
+    cl_uint units, clock, vendor, width;
+    cl_bool unified;
+    cl_ulong memory, most;
+} kinds[] = {
+    {"", CL_DEVICE_TYPE_GPU, 2, 1000, 0, 1, 1, 1 << 30, 1 << 28},
+    {"discrete", CL_DEVICE_TYPE_GPU, 46, 1700, 0x10de, 1, 0, 8ul << 30, 2ul << 30},
+    {"integrated", CL_DEVICE_TYPE_GPU, 96, 1300, 0x8086, 1, 1, 8ul << 30, 2ul << 30},
+    {"cpu", CL_DEVICE_TYPE_CPU, 2, 2500, 0x8086, 8, 1, 8ul << 30, 2ul << 30},
+};
+
+static const struct kind *own_kind(void)
+{
+    const char *name = getenv("FAKE_CL_KIND");
+    for (size_t i = 1; name && i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i].name, name))
+            return &kinds[i];
+    return &kinds[0];
+}
+
 static cl_int own_device_info(cl_device_info what, size_t room, void *to, size_t *size)
 {
-    static const cl_ulong memory = 1 << 30, most = 1 << 28;
-    static const cl_uint two = 2, clock = 1000, align = 1024, yes = 1;
-    static const cl_device_type type = CL_DEVICE_TYPE_GPU;
+    static const cl_uint align = 1024;
+    const struct kind *k = own_kind();
     static const size_t group = 256, groups[3] = {256, 256, 64};
     switch (what) {
-    case CL_DEVICE_TYPE: return give_bytes(&type, sizeof type, room, to, size);
+    case CL_DEVICE_TYPE: return give_bytes(&k->type, sizeof k->type, room, to, size);
     case CL_DEVICE_MAX_WORK_GROUP_SIZE: return give_bytes(&group, sizeof group, room, to, size);
     case CL_DEVICE_MAX_WORK_ITEM_SIZES: return give_bytes(groups, sizeof groups, room, to, size);
-    case CL_DEVICE_GLOBAL_MEM_SIZE: return give_bytes(&memory, sizeof memory, room, to, size);
+    case CL_DEVICE_GLOBAL_MEM_SIZE: return give_bytes(&k->memory, sizeof k->memory, room, to, size);
     case CL_DEVICE_LOCAL_MEM_SIZE:
-    case CL_DEVICE_MAX_MEM_ALLOC_SIZE: return give_bytes(&most, sizeof most, room, to, size);
-    case CL_DEVICE_MAX_CLOCK_FREQUENCY: return give_bytes(&clock, sizeof clock, room, to, size);
+    case CL_DEVICE_MAX_MEM_ALLOC_SIZE: return give_bytes(&k->most, sizeof k->most, room, to, size);
+    case CL_DEVICE_MAX_CLOCK_FREQUENCY:
+        return give_bytes(&k->clock, sizeof k->clock, room, to, size);
     case CL_DEVICE_MEM_BASE_ADDR_ALIGN: return give_bytes(&align, sizeof align, room, to, size);
-    case CL_DEVICE_HOST_UNIFIED_MEMORY: return give_bytes(&yes, sizeof yes, room, to, size);
-    case CL_DEVICE_MAX_COMPUTE_UNITS: return give_bytes(&two, sizeof two, room, to, size);
+    case CL_DEVICE_HOST_UNIFIED_MEMORY:
+        return give_bytes(&k->unified, sizeof k->unified, room, to, size);
+    case CL_DEVICE_MAX_COMPUTE_UNITS: return give_bytes(&k->units, sizeof k->units, room, to, size);
+    case CL_DEVICE_VENDOR_ID: return give_bytes(&k->vendor, sizeof k->vendor, room, to, size);
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT:
+        return give_bytes(&k->width, sizeof k->width, room, to, size);
     case CL_DEVICE_EXTENSIONS: return give_bytes("", 1, room, to, size);
     default: return give_bytes("tests", 6, room, to, size);
     }

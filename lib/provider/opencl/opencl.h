@@ -46,6 +46,14 @@ typedef struct ort_cl_program { /* that a plan wrote */
     cl_program built;
 } ort_cl_program;
 
+typedef struct ort_cl_rates { /* what costs are estimated from */
+    const char *class;    /* of device, or "measured" */
+    double products;      /* multiply-adds in a second */
+    double bytes, launch; /* of memory in a second; seconds of a kernel that does nothing */
+    double copy_bytes, copy;
+    double doubt; /* guesses are multiplied by this */
+} ort_cl_rates;
+
 typedef struct ort_cl_device {
     ort_cl_api api;
     cl_device_id id;
@@ -66,6 +74,7 @@ typedef struct ort_cl_device {
     int rows;  /* of a tile in registers */
     int span;  /* elements that an item walks over */
     int chain; /* the longest of elementwise operators */
+    ort_cl_rates rates;
     char name[200], driver[100], options[120]; /* of the compiler */
 } ort_cl_device;
 
@@ -74,6 +83,8 @@ ort_status ort_cl_devices(ort_device_fn *tell, void *arg, ort_error *err);
 ort_status ort_cl_open(const ort_provider_setup *setup, void **device, ort_error *err);
 bool ort_cl_shares(void *device, const ort_provider_setup *setup);
 void ort_cl_close(void *device);
+/* opencl_cost.c. threads: of the session. */
+void ort_cl_guess_rates(ort_cl_device *device, int threads);
 double ort_cl_cost(void *device, const ort_node_work *work);
 double ort_cl_copy_cost(void *device, double bytes);
 

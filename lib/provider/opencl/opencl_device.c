@@ -1,4 +1,4 @@
-/* opencl_device.c - which devices there are, opening one, and what it is guessed to take. */
+/* opencl_device.c - which devices there are, and opening one. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,9 +182,10 @@ static ort_status make_context(ort_cl_device *d, const ort_cl_device *beside, or
     return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "a queue", err);
 }
 
-static ort_status open_device(ort_cl_device *d, const wishes *w, const ort_cl_device *beside,
+static ort_status open_device(ort_cl_device *d, const wishes *w, const ort_provider_setup *setup,
                               ort_error *err)
 {
+    const ort_cl_device *beside = setup->beside;
     int index = w->device;
     found f;
     facts x;
@@ -198,6 +199,7 @@ static ort_status open_device(ort_cl_device *d, const wishes *w, const ort_cl_de
     read_facts(&d->api, f.platforms[index], d->id, &x);
     read_limits(d, &x);
     choose_class(d, w->tiles);
+    ort_cl_guess_rates(d, setup->threads);
     d->chain = w->chains ? INT_MAX : 1;
     ORT_TRY(make_context(d, beside, err));
     if (beside)
@@ -216,7 +218,7 @@ ort_status ort_cl_open(const ort_provider_setup *setup, void **device, ort_error
         return ort_error_memory(err, sizeof *d);
     d->log = setup->log;
     pthread_mutex_init(&d->lock, NULL);
-    ort_status status = open_device(d, &w, setup->beside, err);
+    ort_status status = open_device(d, &w, setup, err);
     if (status != ORT_OK)
         ort_cl_close(d);
     else
@@ -245,31 +247,4 @@ void ort_cl_close(void *device)
     ort_cl_api_close(&d->api);
     pthread_mutex_destroy(&d->lock);
     free(d);
-}
-
-/* ---- estimates, by class of device */
-
-/* Products of sums a second: what a unit does in one clock, and the share of it that kernels reach.
- * A CPU that runs OpenCL competes with itself. */
-static double flops_of(const ort_cl_device *d)
-{
-    bool gpu = d->type & CL_DEVICE_TYPE_GPU;
-    double lanes = gpu ? 128 : 16, share = gpu ? 0.3 : 0.15;
-    return (d->units ? d->units : 1) * (d->clock_mhz ? d->clock_mhz : 1000) * 1e6 * lanes * 2 *
-           share;
-}
-
-double ort_cl_cost(void *device, const ort_node_work *work)
-{
-    const ort_cl_device *d = device;
-    bool gpu = d->type & CL_DEVICE_TYPE_GPU;
-    return (work->macs * 2 + work->flops * 4) / flops_of(d) +
-           work->bytes / (gpu ? 200e9 : 5e9) + (gpu ? 5e-6 : 30e-6);
-}
-
-double ort_cl_copy_cost(void *device, double bytes)
-{
-    const ort_cl_device *d = device;
-    bool gpu = d->type & CL_DEVICE_TYPE_GPU;
-    return bytes / (gpu ? 8e9 : 5e9) + (gpu ? 20e-6 : 10e-6);
 }

@@ -48,11 +48,20 @@ typedef struct field { /* what windows are read from: the input, or what `spread
     int buffer;
     int64_t size[3], phases[3]; /* one plane for each of the phases */
     int64_t channel_step;
+    bool slack; /* a strip may be read from any of its elements on */
 } field;
 
 static int64_t product(const int64_t *three)
 {
     return three[0] * three[1] * three[2];
+}
+
+/* Rows that one item copies: a group of one item has its price, and all units want work. */
+static int64_t rows_at_once(const ort_cl_step *s, int64_t rows, int64_t planes)
+{
+    const ort_cl_device *d = s->plan->device;
+    int64_t groups = planes ? 8 * (d->units ? (int64_t)d->units : 1) / planes + 1 : 1;
+    return d->lanes ? (rows + groups - 1) / groups : 1;
 }
 
 /* Windows of one tap each step, or without stride and padding, are read from the input itself. */
@@ -76,14 +85,17 @@ static field input_field(ort_cl_step *s, const ort_window *w, bool slack)
     if (plain)
         return f;
     int64_t planes = ort_cl_dim(ort_cl_in(s, 0), 0) * ort_cl_dim(ort_cl_in(s, 0), 1);
-    int to = ort_cl_scratch(s, planes * f.channel_step + (slack ? s->plan->device->lanes : 0));
-    const int64_t grid[3] = {ort_cl_along(s, f.size[2]), f.size[0] * f.size[1],
-                             planes * product(f.phases)};
-    ort_cl_launch_grid(s, "conv", "spread", grid, NULL, "bbiiiiiiiiiiiiiii", f.buffer, to, w->in[0],
-                       w->in[1], w->in[2], f.size[0], f.size[1], f.size[2], f.phases[0],
+    int to = ort_cl_scratch(s, planes * f.channel_step + 2 * s->plan->device->lanes);
+    int64_t rows = f.size[0] * f.size[1], out_planes = planes * product(f.phases);
+    int64_t lines = rows_at_once(s, rows, out_planes);
+    const int64_t grid[3] = {ort_cl_along(s, f.size[2]), lines ? (rows + lines - 1) / lines : 0,
+                             out_planes};
+    ort_cl_launch_grid(s, "conv", "spread", grid, NULL, "bbiiiiiiiiiiiiiiii", f.buffer, to,
+                       w->in[0], w->in[1], w->in[2], f.size[0], f.size[1], f.size[2], f.phases[0],
                        f.phases[1], f.phases[2], w->stride[0], w->stride[1], w->stride[2],
-                       w->begin[0], w->begin[1], w->begin[2]);
+                       w->begin[0], w->begin[1], w->begin[2], lines);
     f.buffer = to;
+    f.slack = true;
     return f;
 }
 
@@ -117,13 +129,28 @@ typedef struct work { /* of a convolution */
     size_t local[3];
 } work;
 
+typedef struct columns { /* of the matrix, conv.cl */
+    int64_t count, span, most;
+} columns;
+
+/* Between rows of small planes lies so little that it is cheaper to compute it than to leave it
+ * out. */
+static columns conv_columns(const ort_cl_step *s, const field *f, const ort_window *w)
+{
+    int64_t strip = 2 * s->plan->device->lanes, plane = product(w->out);
+    int64_t span = ((w->out[0] - 1) * f->size[1] + w->out[1] - 1) * f->size[2] + w->out[2];
+    if (!strip || !plane || (span + strip - 1) / strip * 8 > (plane + strip - 1) / strip * 9)
+        return (columns){plane, 0, plane - 1};
+    return (columns){span, 1, f->slack ? span + strip : span - 1};
+}
+
 static work conv_work(const ort_cl_step *s, bool single, int64_t images, int64_t outs,
-                      int64_t plane)
+                      int64_t plane, int64_t places)
 {
     int lanes = s->plan->device->lanes;
     if (single)
         return (work){{ort_cl_along(s, plane), images * outs, 1}, 1, {lanes ? 1 : 0, 1, 1}};
-    int64_t width = lanes ? 2 * SUBS * lanes : TILE, wide = (plane + width - 1) / width;
+    int64_t width = lanes ? 2 * SUBS * lanes : TILE, wide = (places + width - 1) / width;
     int64_t rows = lanes ? ort_cl_rows_of_item(s, outs, wide * images) : TILE;
     int64_t high = (outs + rows - 1) / rows;
     if (lanes)
@@ -158,13 +185,14 @@ static ort_status emit_conv(ort_cl_step *s, ort_error *err)
         return ORT_OK;
     int filter = filters(s, single, groups, outs, ins * taps);
     const field f = input_field(s, &w, single);
-    const work g = conv_work(s, single, images, outs, plane);
+    const columns c = conv_columns(s, &f, &w);
+    const work g = conv_work(s, single, images, outs, plane, c.count);
     ort_cl_launch_grid(s, "conv", single ? "depthwise" : "conv", g.items,
-                       g.local[0] ? g.local : NULL, "bbbbbbiiiiiiiiiiiiiffi", f.buffer, filter,
+                       g.local[0] ? g.local : NULL, "bbbbbbiiiiiiiiiiiiiffiiii", f.buffer, filter,
                        bias ? ort_cl_read(s, 2) : filter, sum ? ort_cl_read(s, 3) : f.buffer, to,
                        tap_table(s, &f, &w, err), (int64_t)bias, (int64_t)sum, groups, ins, outs,
                        taps, f.channel_step, f.size[1] * f.size[2], f.size[2], w.out[1], w.out[2],
-                       plane, act.kind, act.a, act.b, g.rows);
+                       plane, act.kind, act.a, act.b, g.rows, c.count, c.span, c.most);
     return ORT_OK;
 }
 

@@ -121,7 +121,7 @@ __kernel void few_bits(__global const float *a, __global const uchar *b,
                     V part = 0.0f;
                     float lane[LANES];
                     for (; e < deep; e += LANES)
-                        part = fma(LOAD(in + e), LOAD(w + e), part);
+                        part = fused(LOAD(in + e), LOAD(w + e), part);
                     STORE(part, lane);
                     for (int l = 0; l < LANES; l++)
                         sum += lane[l];

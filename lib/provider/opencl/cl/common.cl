@@ -40,6 +40,7 @@ typedef PASTE(float, LANES) V;
 #define STRIP (2 * LANES)
 #define SUBS 2
 #define DEEP 128
+#define MOST_ROWS 128 /* that an item makes */
 
 typedef struct finish { /* what is done to a result: scaled below 0, bounded, activated */
     float leak, least, most;
@@ -89,6 +90,14 @@ static float finished(const finish *f, float x)
     return f->kind ? activate(f->kind, f->a, f->b, x) : x;
 }
 
+/* In one rounding. fma() and mad() are calls for each lane, or two roundings, where a driver
+ * forbids the compiler to contract by itself (PoCL does). */
+static V fused(V a, V b, V c)
+{
+#pragma OPENCL FP_CONTRACT ON
+    return a * b + c;
+}
+
 /* acc += the products of ROWS rows of A, whose elements lie `step` apart, by a strip. */
 #define MULTIPLY(acc, a, step, strip, depth)                                                       \
     for (int k_ = 0; k_ < (depth); k_++) {                                                         \
@@ -96,8 +105,8 @@ static float finished(const finish *f, float x)
         _Pragma("unroll") for (int i_ = 0; i_ < ROWS; i_++)                                        \
         {                                                                                          \
             V v_ = a[i_][(size_t)k_ * (step)];                                                     \
-            acc[i_][0] = fma(v_, left_, acc[i_][0]);                                               \
-            acc[i_][1] = fma(v_, right_, acc[i_][1]);                                              \
+            acc[i_][0] = fused(v_, left_, acc[i_][0]);                                             \
+            acc[i_][1] = fused(v_, right_, acc[i_][1]);                                            \
         }                                                                                          \
     }
 

@@ -7,32 +7,37 @@
  * every DEEP rows, and multiplies it in registers as gemm.cl does; elsewhere a group of 8 x 8 items
  * makes a tile of 32 x 32. */
 
-/* out: [planes][nd][ny][nx][qd][qh][qw]; items share a row. */
+/* out: [planes][nd][ny][nx][qd][qh][qw]; an item makes `lines` rows of a plane, or a
+ * part of each. */
 __kernel void spread(__global const float *x, __global float *out, int depth, int height,
                      int width, int qd, int qh, int qw, int nd, int ny, int nx, int sd, int sy,
-                     int sx, int pd, int py, int px)
+                     int sx, int pd, int py, int px, int lines)
 {
     int z = get_global_id(2), fx = z % nx, fy = z / nx % ny, fd = z / nx / ny % nd;
-    int plane = z / (nx * ny * nd), row = get_global_id(1);
-    int d = row / qh * sd + fd - pd, y = row % qh * sy + fy - py, shift = fx - px;
-    bool inside = d >= 0 && d < depth && y >= 0 && y < height;
-    __global const float *in = x + (((size_t)plane * depth + (inside ? d : 0)) * height +
-                                    (inside ? y : 0)) * width;
-    out += ((size_t)z * qd * qh + row) * qw;
-    if (sx == 1 && get_global_size(0) == 1) { /* one item copies: zeros, elements, zeros */
-        int first = inside ? min(max(-shift, 0), qw) : qw;
-        int last = inside ? min(max(width - shift, first), qw) : qw;
-        for (int i = 0; i < first; i++)
-            out[i] = 0.0f;
-        for (int i = first; i < last; i++)
-            out[i] = in[i + shift];
-        for (int i = last; i < qw; i++)
-            out[i] = 0.0f;
-        return;
-    }
-    ALONG(i, qw) {
-        int at = i * sx + shift;
-        out[i] = inside && at >= 0 && at < width ? in[at] : 0.0f;
+    int plane = z / (nx * ny * nd), first_row = (int)get_global_id(1) * lines;
+    int shift = fx - px, last_row = min(first_row + lines, qd * qh);
+    x += (size_t)plane * depth * height * width;
+    out += ((size_t)z * qd * qh + first_row) * qw;
+    for (int row = first_row; row < last_row; row++, out += qw) {
+        int d = row / qh * sd + fd - pd, y = row % qh * sy + fy - py;
+        bool inside = d >= 0 && d < depth && y >= 0 && y < height;
+        __global const float *in = x + ((size_t)(inside ? d : 0) * height + (inside ? y : 0)) *
+                                           width;
+        if (sx == 1 && get_global_size(0) == 1) { /* one item copies: zeros, elements, zeros */
+            int first = inside ? min(max(-shift, 0), qw) : qw;
+            int last = inside ? min(max(width - shift, first), qw) : qw;
+            for (int i = 0; i < first; i++)
+                out[i] = 0.0f;
+            for (int i = first; i < last; i++)
+                out[i] = in[i + shift];
+            for (int i = last; i < qw; i++)
+                out[i] = 0.0f;
+            continue;
+        }
+        ALONG(i, qw) {
+            int at = i * sx + shift;
+            out[i] = inside && at >= 0 && at < width ? in[at] : 0.0f;
+        }
     }
 }
 
@@ -70,11 +75,35 @@ static void fill_taps(__global const float *x, __global const int *taps, int tap
 typedef struct target { /* of one tile */
     __global float *y;
     __global const float *sum; /* 0: none */
+    const int *pixels;         /* of its columns; negative: none */
     int plane;
-    bool more, last; /* there are sums of earlier products; there are none behind */
 } target;
 
-static void put_some(V (*acc)[2], const target *t, const finish *f, int rows, int cols)
+static void put_some(V (*acc)[2], const target *t, const finish *f, int rows)
+{
+    float sums[ROWS * STRIP];
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        STORE(bounded(f, acc[i][0]), sums + i * STRIP);
+        STORE(bounded(f, acc[i][1]), sums + i * STRIP + LANES);
+    }
+    for (int h = 0; h < STRIP; h += LANES) {
+        const int *pixels = t->pixels + h;
+        bool whole = pixels[0] >= 0 && pixels[LANES - 1] == pixels[0] + LANES - 1;
+        for (int i = 0; i < rows; i++) {
+            __global float *y = t->y + (size_t)i * t->plane;
+            if (whole)
+                STORE(LOAD(sums + i * STRIP + h), y + pixels[0]);
+            else
+                for (int j = 0; j < LANES; j++)
+                    if (pixels[j] >= 0)
+                        y[pixels[j]] = sums[i * STRIP + h + j];
+        }
+    }
+}
+
+/* Where more is done to a result than to bound it. */
+static void put_each(V (*acc)[2], const target *t, const finish *f, int rows)
 {
     float sums[ROWS * STRIP];
 #pragma unroll
@@ -83,82 +112,105 @@ static void put_some(V (*acc)[2], const target *t, const finish *f, int rows, in
         STORE(acc[i][1], sums + i * STRIP + LANES);
     }
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < cols; j++) {
-            size_t at = (size_t)i * t->plane + j;
-            float v = sums[i * STRIP + j] + (t->more ? t->y[at] : 0.0f);
-            if (t->last)
-                v = finished(f, v + (t->sum ? t->sum[at] : 0.0f));
-            t->y[at] = v;
+        for (int j = 0; j < STRIP; j++) {
+            size_t at = (size_t)i * t->plane + t->pixels[j];
+            if (t->pixels[j] >= 0)
+                t->y[at] = finished(f, sums[i * STRIP + j] + (t->sum ? t->sum[at] : 0.0f));
         }
 }
 
 static void put_all(V (*acc)[2], const target *t, const finish *f)
 {
+    int first = t->pixels[0];
 #pragma unroll
     for (int i = 0; i < ROWS; i++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            size_t at = (size_t)i * t->plane + h * LANES;
-            V v = acc[i][h];
-            if (t->more)
-                v += LOAD(t->y + at);
-            if (t->last) {
-                if (t->sum)
-                    v += LOAD(t->sum + at);
-                v = bounded(f, v);
-            }
-            STORE(v, t->y + at);
+            size_t at = (size_t)i * t->plane + first + h * LANES;
+            STORE(bounded(f, t->sum ? acc[i][h] + LOAD(t->sum + at) : acc[i][h]), t->y + at);
         }
 }
 
-/* w: strips of ROWS filters for each group. */
+static void put(V (*acc)[2], const target *t, const finish *f, int rows)
+{
+    bool whole = t->pixels[0] >= 0 && t->pixels[STRIP - 1] == t->pixels[0] + STRIP - 1;
+    if (rows == ROWS && whole && !f->kind)
+        put_all(acc, t, f);
+    else if (f->kind || t->sum)
+        put_each(acc, t, f, rows);
+    else
+        put_some(acc, t, f, rows);
+}
+
+/* Sums of all but the last DEEP products wait in `kept`, by tile.
+ * w: strips of ROWS filters for each group. columns: of the matrix; span: they are all places of
+ * the field between the first and the last pixel's, so that a strip is read as it lies, and what
+ * isn't a pixel isn't kept. most: the last of them that may be read. */
 ALONE void conv(__global const float *x, __global const float *w, __global const float *bias,
                 __global const float *sum, __global float *y, __global const int *taps,
                 int has_bias, int has_sum, int groups, int ins, int outs, int tap_count,
                 int channel_step, int slice_step, int row_step, int out_height, int out_width,
-                int plane, int kind, float a, float b, int rows)
+                int plane, int kind, float a, float b, int rows, int columns, int span, int most)
 {
     __local float panel[SUBS * DEEP * STRIP] __attribute__((aligned(64)));
+    float kept[MOST_ROWS * SUBS * STRIP] __attribute__((aligned(64)));
     int z = get_group_id(2), group = z % groups, K = ins * tap_count;
     int p0 = (int)get_group_id(0) * SUBS * STRIP, m0 = (int)get_group_id(1) * rows;
-    int m_end = min(m0 + rows, outs), offsets[SUBS * STRIP];
+    int m_end = min(m0 + rows, outs), offsets[SUBS * STRIP], pixels[SUBS * STRIP];
     finish f = finish_of(kind, a, b);
-    target t = {0, 0, plane, false, false};
     for (int j = 0; j < SUBS * STRIP; j++) {
-        int pixel = min(p0 + j, plane - 1);
-        offsets[j] = OFFSET(pixel);
+        int at = min(p0 + j, most), column = at % row_step, row = at / row_step;
+        int line = span ? row % (slice_step / row_step) : 0;
+        bool is_pixel = p0 + j < columns;
+        offsets[j] = span ? at : OFFSET(at);
+        if (span) {
+            is_pixel = is_pixel && column < out_width && line < out_height;
+            row = row / (slice_step / row_step) * out_height + line;
+        }
+        pixels[j] = !is_pixel ? -1 : span ? row * out_width + column : p0 + j;
     }
     x += (size_t)z * ins * channel_step;
-    y += (size_t)z * outs * plane + p0;
-    sum += (size_t)z * outs * plane + p0;
+    y += (size_t)z * outs * plane;
+    sum += (size_t)z * outs * plane;
     w += (size_t)group * ((outs + ROWS - 1) / ROWS) * K * ROWS;
     bias += group * outs;
     int k0 = 0;
     do {
         int depth = min(DEEP, K - k0);
-        t.more = k0 > 0;
-        t.last = k0 + depth == K;
-        for (int s = 0; s < SUBS && p0 + s * STRIP < plane; s++)
+        bool more = k0 > 0, last = k0 + depth == K;
+        __private float *mine = kept;
+        for (int s = 0; s < SUBS && p0 + s * STRIP < columns; s++)
             fill_taps(x + (size_t)(k0 / tap_count) * channel_step, taps, k0 % tap_count, tap_count,
                       channel_step, offsets + s * STRIP, panel + s * DEEP * STRIP, depth);
         for (int m = m0; m < m_end; m += ROWS)
-            for (int s = 0; s < SUBS && p0 + s * STRIP < plane; s++) {
+            for (int s = 0; s < SUBS && p0 + s * STRIP < columns; s++, mine += ROWS * STRIP) {
                 __global const float *row[ROWS];
                 V acc[ROWS][2];
-                int cols = min(STRIP, plane - p0 - s * STRIP);
 #pragma unroll
                 for (int i = 0; i < ROWS; i++) {
                     row[i] = w + (size_t)m * K + (size_t)k0 * ROWS + i;
                     acc[i][0] = acc[i][1] =
-                        has_bias && !t.more ? bias[min(m + i, outs - 1)] : 0.0f;
+                        has_bias && !more ? bias[min(m + i, outs - 1)] : 0.0f;
                 }
                 MULTIPLY(acc, row, ROWS, panel + s * DEEP * STRIP, depth)
-                t.y = y + (size_t)m * plane + s * STRIP;
-                t.sum = has_sum ? sum + (size_t)m * plane + s * STRIP : 0;
-                if (m + ROWS <= m_end && cols == STRIP && !f.kind)
-                    put_all(acc, &t, &f);
-                else
-                    put_some(acc, &t, &f, min(ROWS, m_end - m), cols);
+                if (more)
+#pragma unroll
+                    for (int i = 0; i < ROWS; i++) {
+                        acc[i][0] += LOAD(mine + i * STRIP);
+                        acc[i][1] += LOAD(mine + i * STRIP + LANES);
+                    }
+                if (last) {
+                    const target t = {y + (size_t)m * plane,
+                                      has_sum ? sum + (size_t)m * plane : 0, pixels + s * STRIP,
+                                      plane};
+                    put(acc, &t, &f, min(ROWS, m_end - m));
+                    continue;
+                }
+#pragma unroll
+                for (int i = 0; i < ROWS; i++) {
+                    STORE(acc[i][0], mine + i * STRIP);
+                    STORE(acc[i][1], mine + i * STRIP + LANES);
+                }
             }
         k0 += depth;
     } while (k0 < K);
@@ -170,7 +222,8 @@ ALONE void depthwise(__global const float *x, __global const float *w, __global 
                      __global const float *sum, __global float *y, __global const int *taps,
                      int has_bias, int has_sum, int groups, int ins, int outs, int tap_count,
                      int channel_step, int slice_step, int row_step, int out_height,
-                     int out_width, int plane, int kind, float a, float b, int rows)
+                     int out_width, int plane, int kind, float a, float b, int rows, int columns,
+                     int span, int most)
 {
     int z = get_global_id(1), c = z % (groups * outs);
     finish f = finish_of(kind, a, b);
@@ -185,7 +238,7 @@ ALONE void depthwise(__global const float *x, __global const float *w, __global 
             V acc = first;
             int p = row * out_width + at;
             for (int k = 0; k < tap_count; k++)
-                acc = fma((V)w[k], LOAD(in + at + taps[k]), acc);
+                acc = fused((V)w[k], LOAD(in + at + taps[k]), acc);
             if (at + LANES <= out_width && !f.kind) {
                 if (has_sum)
                     acc += LOAD(sum + p);
@@ -213,7 +266,7 @@ void conv(__global const float *x, __global const float *w, __global const float
           __global const float *sum, __global float *y, __global const int *taps, int has_bias,
           int has_sum, int groups, int ins, int outs, int tap_count, int channel_step,
           int slice_step, int row_step, int out_height, int out_width, int plane, int kind,
-          float a, float b, int rows)
+          float a, float b, int rows, int columns, int span, int most)
 {
     __local float ws[STEP][TILE], xs[STEP][TILE];
     int z = get_group_id(2), group = z % groups, K = ins * tap_count;
@@ -262,7 +315,7 @@ __kernel void depthwise(__global const float *x, __global const float *w,
                         __global const int *taps, int has_bias, int has_sum, int groups, int ins,
                         int outs, int tap_count, int channel_step, int slice_step, int row_step,
                         int out_height, int out_width, int plane, int kind, float a, float b,
-                        int rows)
+                        int rows, int columns, int span, int most)
 {
     int pixel = get_global_id(0), z = get_global_id(1), c = z % (groups * outs);
     float acc = has_bias ? bias[c] : 0.0f;
