@@ -397,6 +397,12 @@ bench-opencl: all
 	@build/venv/bin/python -u tests/tools/bench_opencl.py build/bin build/bench-opencl \
 	  $(wildcard $(foreach m,resnet50 mobilenet_v2 bert_base vit_tiny_patch16_224,build/topologies/$(m)/model.onnx) \
 	  $(foreach m,mlperf_tiny_kws_fp32 ppocrv2_cls yolox_nano,$(MODELS)/$(m)/model.onnx))
+# Sessions with the cost model on beside the processor alone, on nets that are hard to divide and on models;
+# COST=off judges the division that moves all it can.
+.PHONY: bench-partition
+bench-partition: all
+	@build/venv/bin/python -u tests/tools/bench_partition.py build/bin build/bench-partition \
+	  $(wildcard $(MODELS)/*/model.onnx build/topologies/*/model.onnx)
 # Multiply-adds of each model that OpenCL takes: WHY=1 tells what is left out.
 opencl-share: all
 	@build/venv/bin/python tests/tools/provider_share.py $(WHY:%=--why) opencl build/bin $(MODELS) \

@@ -35,7 +35,8 @@ class Net:
         return x
 
     def save(self, path, *outputs):
-        graph = helper.make_graph(self.nodes, path.stem, [helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape)],
+        graph = helper.make_graph(self.nodes, path.stem,
+                                  [helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape)],
                                   [helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in outputs],
                                   [numpy_helper.from_array(w, n) for n, w in self.weights.items()])
         save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), path)

@@ -4,9 +4,10 @@ usage: provider_share.py [--why] PROVIDER BIN MODEL_FOLDER...
 
 Printed for each model: the share with all that is claimed on the device (cost=off), and with the cost model on.
 The gate: convolutional and transformer models, which have convolutions, attention or softmax and do at least half of
-their multiply-adds in float convolutions, products and attention, give the device at least 90 % of them with cost=off.
---why: what is left out where a model has less, by reason. Models without multiply-adds, or with most of them in
-other operators (recurrent nets, codes of quantized models, trees), are listed and not judged.
+their multiply-adds in float convolutions, products (of weights of a few bits, too) and attention, give the device at
+least 90 % of them with cost=off. --why: what is left out where a model has less, by reason. Models without
+multiply-adds, or with most of them in other operators (recurrent nets, codes of quantized models, trees), are listed
+with the reason for which they aren't judged.
 """
 import argparse
 import collections
@@ -15,7 +16,7 @@ import pathlib
 import subprocess
 import sys
 
-FLOAT = {"Conv", "FusedConv", "ConvTranspose", "Gemm", "FusedGemm", "MatMul", "FusedMatMul", "Attention",
+FLOAT = {"Conv", "FusedConv", "ConvTranspose", "Gemm", "FusedGemm", "MatMul", "FusedMatMul", "MatMulNBits", "Attention",
          "MultiHeadAttention", "GroupQueryAttention", "Einsum"}
 NETS = {"Conv", "FusedConv", "ConvTranspose", "Attention", "MultiHeadAttention", "GroupQueryAttention", "Softmax"}
 
@@ -42,6 +43,19 @@ def left_out(report, provider):
     return [f"    {100 * macs / total:.1f} % {op}: {why}" for (op, why), macs in reasons.most_common(4)]
 
 
+def unjudged(report):
+    """Why the gate isn't for this model; "" where it is."""
+    macs = collections.Counter()
+    for node in report["nodes"]:
+        macs[node["op_type"]] += node["macs"]
+    total = sum(macs.values())
+    if not total:
+        return "no multiply-adds in its main graph"
+    if sum(macs[op] for op in FLOAT) < total / 2:
+        return f"most multiply-adds in {macs.most_common(1)[0][0]}"
+    return "" if NETS & macs.keys() else "no convolution, attention or softmax"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--why", action="store_true")
@@ -58,15 +72,14 @@ def main():
             failed += 1
             print(f"| {name} | not ok: no division | | | |")
             continue
-        total = sum(n["macs"] for n in whole["nodes"])
-        in_float = sum(n["macs"] for n in whole["nodes"] if n["op_type"] in FLOAT)
-        judged = total and in_float >= total / 2 and any(n["op_type"] in NETS for n in whole["nodes"])
+        reason = unjudged(whole)
+        judged = not reason
         own = share(whole, args.provider)
         bad = judged and own < 90
         passed, failed, skipped = passed + (judged and not bad), failed + bad, skipped + (not judged)
         nodes = {p["name"]: p["nodes"] for p in whole["providers"]}
         print(f"| {name} | {own:.1f} % | {share(chosen, args.provider):.1f} % | {nodes.get(args.provider, 0)} of "
-              f"{sum(nodes.values())} | {'not ok: under 90 %' if bad else '' if judged else 'not judged'} |")
+              f"{sum(nodes.values())} | {'not ok: under 90 %' if bad else f'not judged: {reason}' if reason else ''} |")
         if args.why and judged and own < 99:
             print("\n".join(left_out(whole, args.provider)))
     print(f"not judged: {skipped:d}")

@@ -47,8 +47,9 @@ typedef struct ort_cl_program { /* that a plan wrote */
 } ort_cl_program;
 
 typedef struct ort_cl_rates { /* what costs are estimated from */
-    const char *class;    /* of device, or "measured" */
+    const char *class;    /* of device */
     double products;      /* multiply-adds in a second */
+    double other;         /* operations of another kind */
     double bytes, launch; /* of memory in a second; seconds of a kernel that does nothing */
     double copy_bytes, copy;
     double doubt; /* guesses are multiplied by this */

@@ -2,10 +2,10 @@
  * a wrong guess leaves work on the host. Those of "cpu" were measured with PoCL; those of GPUs
  * follow from what devices say of themselves and from buses, since none was at hand.
  *
- *     class        multiply-adds      memory    a launch   copies
- *     cpu          0.7 a lane, clock  5 GB/s    30 us      5 GB/s and 10 us
- *     integrated   0.25               20 GB/s   15 us      8 GB/s and 15 us
- *     discrete     0.25               150 GB/s  8 us       6 GB/s and 20 us
+ *     class        multiply-adds      other        memory    a launch   copies
+ *     cpu          0.7 a lane, clock  1 a ns,unit  5 GB/s    30 us      5 GB/s and 10 us
+ *     integrated   0.25               half of it   20 GB/s   15 us      8 GB/s and 15 us
+ *     discrete     0.25               half of it   150 GB/s  8 us       6 GB/s and 20 us
  *
  * A device that is this machine's processor has no more of it than the session's threads have.
  */
@@ -59,6 +59,7 @@ void ort_cl_guess_rates(ort_cl_device *d, int threads)
     d->rates = (ort_cl_rates){
         .class = c->name,
         .products = units * clock * lanes * c->share,
+        .other = cpu ? 1e9 * units : units * clock * lanes * c->share / 2,
         .bytes = c->bytes,
         .launch = c->launch,
         .copy_bytes = c->copy_bytes,
@@ -67,12 +68,11 @@ void ort_cl_guess_rates(ort_cl_device *d, int threads)
     };
 }
 
-/* Other arithmetic takes two products' time an operation. */
 double ort_cl_cost(void *device, const ort_node_work *work)
 {
     const ort_cl_rates *r = &((const ort_cl_device *)device)->rates;
-    return r->doubt * ((work->macs + work->flops * 2) / r->products + work->bytes / r->bytes +
-                       r->launch);
+    return r->doubt * (work->macs / r->products + work->flops / r->other +
+                       work->bytes / r->bytes + r->launch);
 }
 
 double ort_cl_copy_cost(void *device, double bytes)
