@@ -174,6 +174,16 @@ static bool form_reshaped(const question *q, ort_permuted *form)
     return ort_reshape_says(&in, &out, list);
 }
 
+/* A turned weight is a copy of it, in front of what it multiplied: a few Transposes of activations
+ * aren't worth one of many megabytes, nor that kernels, which pack weights that stand behind, would
+ * multiply it otherwise. */
+static bool weight_turns(const ort_graph *graph, ort_id id)
+{
+    enum { MOST_BYTES = 1 << 20 };
+    const ort_tensor *t = graph->values.data[id]->fact.value;
+    return ort_constant_moves(graph, id) && (!t || ort_tensor_bytes(t) <= MOST_BYTES);
+}
+
 /* Of two dimensions a Gemm takes the Transposes in. */
 static bool product_fits(const question *q)
 {
@@ -188,10 +198,10 @@ static bool product_fits(const question *q)
         return turned || (p->to[r - 1] == r - 1 && p->to[r - 2] == r - 2);
     if (a->rank == r && b->rank == 2)
         return p->to[r - 1] == r - 1 ||
-               (p->to[r - 1] == r - 2 && ort_constant_moves(q->graph, q->node->inputs[1]));
+               (p->to[r - 1] == r - 2 && weight_turns(q->graph, q->node->inputs[1]));
     if (a->rank == 2 && b->rank == r)
         return p->to[r - 2] == r - 2 ||
-               (p->to[r - 2] == r - 1 && ort_constant_moves(q->graph, q->node->inputs[0]));
+               (p->to[r - 2] == r - 1 && weight_turns(q->graph, q->node->inputs[0]));
     return false;
 }
 
