@@ -66,7 +66,6 @@ static ort_status lengthen(ort_spool *s, size_t bytes, ort_error *err)
 
 ort_status ort_spool_room(ort_spool *s, size_t bytes, ort_blob **blob, ort_error *err)
 {
-    const size_t room = ort_round_up(bytes, PAGE);
     *blob = NULL;
     if (bytes < LEAST_BYTES)
         return ORT_OK;
@@ -74,6 +73,13 @@ ort_status ort_spool_room(ort_spool *s, size_t bytes, ort_blob **blob, ort_error
         s->held += bytes;
         return ORT_OK;
     }
+    return ort_spool_share(s, bytes, blob, err);
+}
+
+ort_status ort_spool_share(ort_spool *s, size_t bytes, ort_blob **blob, ort_error *err)
+{
+    const size_t room = ort_round_up(bytes, PAGE);
+    *blob = NULL;
     ORT_TRY(lengthen(s, room, err));
     void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, (off_t)s->used);
     if (map == MAP_FAILED)

@@ -15,6 +15,9 @@ ort_status ort_spool_new(const char *folder, ort_spool **spool, ort_error *err);
  * memory, since all that was asked for so far does. A full disk is an error here, never a signal
  * later. */
 ort_status ort_spool_room(ort_spool *spool, size_t bytes, ort_blob **blob, ort_error *err);
+/* Room in the file however little it is, which processes made by fork share: what one of them
+ * writes there the others read. */
+ort_status ort_spool_share(ort_spool *spool, size_t bytes, ort_blob **blob, ort_error *err);
 /* What was given goes on lying there. */
 void ort_spool_free(ort_spool *spool);
 

@@ -205,13 +205,14 @@ static ort_status scale_value(scaling *s, size_t *moved, size_t *muls, ort_error
 static ort_status scale_moment(ort_weights *w, size_t at, ort_channel_ids *made, size_t *moved,
                                size_t *muls, ort_error *err)
 {
-    const ort_moment *moment = &w->moments.list.data[at];
+    ort_moment *moment = &w->moments.list.data[at];
     const ort_weight *weight = NULL;
     for (size_t i = 0; i < w->weights.count && !weight; i++)
         if (w->weights.data[i].moments == at)
             weight = &w->weights.data[i];
-    if (!weight || moment->rows == 0)
+    if (!weight || *moment->rows == 0)
         return ORT_OK;
+    ort_moment_mirror(moment);
     scaling s = {.w = w, .moment = moment};
     const size_t k = (size_t)moment->k;
     ort_status status = ORT_OK;
@@ -225,6 +226,7 @@ static ort_status scale_moment(ort_weights *w, size_t at, ort_channel_ids *made,
         free(s.errors);
     }
     ort_channel_move_release(&s.move);
+    ort_moment_forget(moment);
     return status;
 }
 

@@ -21,7 +21,8 @@ typedef struct rounding {
     ort_env *env;
     const ort_moment *moment;
     ort_block_store *store;
-    const ort_block_matrix *m;
+    const ort_block_matrix *m; /* columns that are rounded, and where they are stored */
+    int64_t at;
     float *work;           /* [K][width] */
     uint8_t *codes;        /* [K as it lies][width] */
     ort_block_grid *grids; /* [width / LANES][blocks] */
@@ -170,7 +171,7 @@ static void store_task(void *arg, size_t task, int thread)
         for (int64_t b = 0; b < m->blocks; b++) {
             for (int64_t i = 0; i < m->block && b * m->block + i < m->k; i++)
                 memcpy(codes + i * LANES, r->codes + (b * m->block + i) * r->width + n, LANES);
-            ort_block_store_put(r->store, n, b, grid_at(r, n, b * m->block), codes);
+            ort_block_store_put(r->store, r->at + n, b, grid_at(r, n, b * m->block), codes);
         }
     free(codes);
 }
@@ -197,11 +198,11 @@ static ort_status round_all(rounding *r, float *left, ort_error *err)
     return r->failed ? ort_error_memory(err, (size_t)(r->m->k * LANES) * sizeof(float)) : ORT_OK;
 }
 
-ort_status ort_gptq_quantize(ort_env *env, const ort_moment *moment, ort_block_store *store,
-                             bool *infinite, ort_error *err)
+ort_status ort_gptq_quantize(ort_env *env, const ort_moment *moment, const ort_block_matrix *m,
+                             int64_t first, ort_block_store *store, bool *infinite, ort_error *err)
 {
-    const ort_block_matrix *m = &store->matrix;
-    rounding r = {.env = env, .moment = moment, .store = store, .m = m, .stride = 64};
+    rounding r = {.env = env, .moment = moment, .store = store, .m = m, .at = first,
+                  .stride = 64};
     r.width = (m->n + LANES - 1) / LANES * LANES;
     r.ahead = moment->order || m->block > PANEL;
     const size_t count = (size_t)(m->k * r.width);

@@ -20,8 +20,11 @@
 /* G takes the place of H in moment->sum. ordered: rows go by falling diagonal. */
 ort_status ort_gptq_factor(ort_env *env, ort_moment *moment, double damping, bool ordered,
                            ort_error *err);
-/* *infinite: a weight is no finite number, nothing was stored. */
-ort_status ort_gptq_quantize(ort_env *env, const ort_moment *moment, ort_block_store *store,
-                             bool *infinite, ort_error *err);
+/* Columns `first` and those behind it, which the matrix holds, into their places in the store: no
+ * column's codes depend on another's. *infinite: a weight is no finite number, nothing was
+ * stored. */
+ort_status ort_gptq_quantize(ort_env *env, const ort_moment *moment, const ort_block_matrix *m,
+                             int64_t first, ort_block_store *store, bool *infinite,
+                             ort_error *err);
 
 #endif

@@ -33,6 +33,12 @@ static int by_key(const void *a, const void *b)
     return x->key != y->key ? (x->key > y->key ? -1 : 1) : x->at < y->at ? -1 : 1;
 }
 
+/* Of the half that is there. */
+static float entry(const ort_moment *m, int64_t i, int64_t j)
+{
+    return i > j ? m->sum[i * m->k + j] : m->sum[j * m->k + i];
+}
+
 static ort_status permute(ort_moment *m, ort_error *err)
 {
     const int64_t k = m->k;
@@ -48,15 +54,15 @@ static ort_status permute(ort_moment *m, ort_error *err)
         m->order[i] = keys[i].at;
     for (int64_t i = 0; ok && i < k; i++)
         for (int64_t j = 0; j < k; j++)
-            h[i * k + j] = m->sum[(int64_t)m->order[i] * k + m->order[j]];
+            h[i * k + j] = entry(m, m->order[i], m->order[j]);
     free(keys);
     free(row);
     if (!ok) {
         free(h);
         return ort_error_memory(err, (size_t)(k * k) * sizeof *h);
     }
-    free(m->sum);
-    m->sum = h;
+    memcpy(m->sum, h, (size_t)(k * k) * sizeof *h);
+    free(h);
     return ORT_OK;
 }
 

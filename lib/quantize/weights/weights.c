@@ -14,6 +14,8 @@
 #include "quantize/stamp.h"
 #include "quantize/strips.h"
 
+static ort_status watch(ort_weights *w, ort_error *err);
+
 /* ---- making one */
 
 static ort_status check_options(const ort_weights_options *o, ort_error *err)
@@ -74,6 +76,8 @@ ort_status ort_low_bits_make(ort_env *env, const ort_model *model,
         status = ort_graph_infer(w->model->graph, env->registry, NULL, err);
     if (status == ORT_OK)
         status = ort_low_bits_find(w, err);
+    if (status == ORT_OK && ort_low_bits_sampled(w))
+        status = watch(w, err);
     if (status == ORT_OK)
         *weights = w;
     else
@@ -98,7 +102,7 @@ void ort_low_bits_release(ort_weights *w)
 /* Of products in the main graph: runs show no values of bodies. */
 static ort_status watch(ort_weights *w, ort_error *err)
 {
-    ORT_TRY(ort_moments_open(&w->moments, w->options.threads, err));
+    ORT_TRY(ort_moments_open(&w->moments, w->options.folder, w->weights.count, err));
     for (size_t i = 0; i < w->weights.count; i++) {
         ort_weight *weight = &w->weights.data[i];
         if (weight->graph == w->model->graph && weight->has_product)
@@ -115,8 +119,7 @@ ort_status ort_low_bits_observe(ort_weights *w, ort_value *const *inputs, size_t
         return ort_error_set(err, ORT_ERROR_USAGE,
                              w->model ? "this method takes no samples: GPTQ and AWQ do"
                                       : "ort_weights_apply was called before");
-    if (!w->moments.env)
-        ORT_TRY(watch(w, err));
+    ORT_TRY(ort_moments_env(&w->moments, w->options.threads, err));
     return ort_moments_observe(&w->moments, w->model, inputs, count, err);
 }
 
@@ -125,6 +128,7 @@ ort_status ort_low_bits_observe(ort_weights *w, ort_value *const *inputs, size_t
 typedef struct filling {
     const ort_weights *w;
     ort_block_store *codes;
+    const ort_moment *moment; /* of GPTQ, factored; or NULL */
     ort_block_matrix matrix; /* of the present strip */
     int64_t first;           /* column of the matrix that its first one is */
     int64_t stride;
@@ -169,6 +173,13 @@ static void fill_task(void *arg, size_t task, int thread)
     free(codes);
 }
 
+static ort_status fill_plainly(filling *f, ort_error *err)
+{
+    const size_t tasks = (size_t)((f->matrix.n + f->stride - 1) / f->stride);
+    ort_pool_run(f->w->env->pool, tasks, fill_task, f);
+    return f->failed ? ort_error_memory(err, (size_t)f->matrix.k * sizeof(float)) : ORT_OK;
+}
+
 /* Its columns as a matrix of their own. */
 static ort_status fill_strip(void *arg, const ort_strip *strip, ort_error *err)
 {
@@ -180,18 +191,19 @@ static ort_status fill_strip(void *arg, const ort_strip *strip, ort_error *err)
                              .data = (void *)(uintptr_t)strip->data};
     f->matrix = ort_block_matrix_of(&part, whole->turned, whole->block);
     f->first = strip->first;
-    const size_t tasks = (size_t)((f->matrix.n + f->stride - 1) / f->stride);
-    ort_pool_run(f->w->env->pool, tasks, fill_task, f);
-    return f->failed ? ort_error_memory(err, (size_t)whole->k * sizeof(float)) : ORT_OK;
+    return f->moment ? ort_gptq_quantize(f->w->moments.env, f->moment, &f->matrix, f->first,
+                                         f->codes, &f->infinite, err)
+                     : fill_plainly(f, err);
 }
 
-static ort_status fill(const ort_weights *w, const ort_weight *weight, ort_block_store *codes,
-                       bool *infinite, ort_error *err)
+static ort_status fill(const ort_weights *w, const ort_weight *weight, const ort_moment *moment,
+                       ort_block_store *codes, bool *infinite, ort_error *err)
 {
     const ort_block_matrix *m = &codes->matrix;
     const ort_channels columns = ort_channels_of(m->from, !m->turned);
-    filling f = {.w = w, .codes = codes, .stride = ort_block_store_stride(codes),
-                 .importance = weight->importance, .refine = w->options.method == ORT_WEIGHTS_HQQ};
+    filling f = {.w = w, .codes = codes, .moment = moment,
+                 .stride = ort_block_store_stride(codes), .importance = weight->importance,
+                 .refine = w->options.method == ORT_WEIGHTS_HQQ};
     ORT_TRY(ort_strips_each(w->model, m->from, &columns, fill_strip, &f, err));
     *infinite = f.infinite;
     return ORT_OK;
@@ -270,17 +282,21 @@ static void leave(ort_weights *w, size_t weight, const char *why)
             w->readers.data[i].why = why;
 }
 
-/* Moments that samples gave, as their factor; NULL: none. */
-static ort_status factor_of(ort_weights *w, const ort_weight *weight, ort_moment **moment,
-                            ort_error *err)
+/* Moments that samples gave for GPTQ; NULL: none. */
+static ort_moment *moment_of(ort_weights *w, const ort_weight *weight)
 {
-    *moment = weight->moments == SIZE_MAX || w->options.method != ORT_WEIGHTS_GPTQ
-                  ? NULL : &w->moments.list.data[weight->moments];
-    if (!*moment || (*moment)->rows == 0)
-        *moment = NULL;
-    return !*moment || (*moment)->factored
+    if (weight->moments == SIZE_MAX || w->options.method != ORT_WEIGHTS_GPTQ)
+        return NULL;
+    ort_moment *moment = &w->moments.list.data[weight->moments];
+    return *moment->rows > 0 ? moment : NULL;
+}
+
+/* ... as their factor. */
+static ort_status factor(ort_weights *w, ort_moment *moment, ort_error *err)
+{
+    return !moment || moment->factored
                ? ORT_OK
-               : ort_gptq_factor(w->moments.env, *moment, w->options.damping, w->options.ordered,
+               : ort_gptq_factor(w->moments.env, moment, w->options.damping, w->options.ordered,
                                  err);
 }
 
@@ -289,11 +305,12 @@ static ort_status quantize(ort_weights *w, size_t at, ort_error *err)
     ort_weight *weight = &w->weights.data[at];
     ort_block_store codes = codes_of(w, weight);
     bool infinite = false;
-    ort_moment *moment;
-    ORT_TRY(factor_of(w, weight, &moment, err));
+    ort_moment *moment = moment_of(w, weight);
+    ORT_TRY(factor(w, moment, err));
     ORT_TRY(ort_block_store_alloc(&codes, err));
-    ort_status status = moment ? ort_gptq_quantize(w->moments.env, moment, &codes, &infinite, err)
-                               : fill(w, weight, &codes, &infinite, err);
+    ort_status status = fill(w, weight, moment, &codes, &infinite, err);
+    if (moment)
+        ort_moment_forget(moment);
     ort_model_forget(w->model, weight->shape.from->data, ort_tensor_bytes(weight->shape.from));
     if (status == ORT_OK && infinite)
         leave(w, at, "its weights aren't all finite numbers");
@@ -319,7 +336,8 @@ static ort_status stamp(const ort_weights *w, ort_error *err)
         snprintf(level, sizeof level, " --accuracy-level %d", o->accuracy_level);
     if (o->method == ORT_WEIGHTS_GPTQ && o->damping != 0.01)
         snprintf(damping, sizeof damping, " --damping %g", o->damping);
-    snprintf(samples, sizeof samples, "%lld samples", (long long)w->moments.samples);
+    snprintf(samples, sizeof samples, "%lld samples",
+             sampled ? (long long)ort_moments_samples(&w->moments) : 0);
     ort_strbuf_addf(&text, "--bits %d%s%s%s%s%s%s%s%s", o->bits, block, level, damping,
                     o->asymmetric ? " --asymmetric-weights" : "", methods[o->method],
                     o->form == ORT_WEIGHTS_QDQ ? " --form qdq" : "", o->tables ? " --tables" : "",
@@ -339,10 +357,12 @@ ort_status ort_low_bits_write(ort_weights *w, ort_model **model, ort_error *err)
 {
     if (!w->model)
         return ort_error_set(err, ORT_ERROR_USAGE, "ort_weights_apply was called before");
-    if (ort_low_bits_sampled(w) && w->moments.samples == 0)
+    if (ort_low_bits_sampled(w) && ort_moments_samples(&w->moments) == 0)
         return ort_error_set(err, ORT_ERROR_USAGE, "%s takes samples, and saw none",
                              w->options.method == ORT_WEIGHTS_AWQ ? "AWQ" : "GPTQ");
     ort_moments_close_session(&w->moments);
+    if (ort_low_bits_sampled(w))
+        ORT_TRY(ort_moments_env(&w->moments, w->options.threads, err));
     if (w->options.method == ORT_WEIGHTS_AWQ)
         ORT_TRY(ort_awq_scale(w, err));
     for (size_t i = 0; i < w->weights.count; i++)
