@@ -99,11 +99,7 @@ int calibration_apart(quantizing *q, const ort_quantize_options *options, bool c
 {
     FILE *result = NULL;
     *ranges = NULL;
-    int status = spool_samples(q);
-    if (status == 0)
-        status = make_up_samples(q);
-    if (status == 0)
-        status = apart("calibration", see, &(seeing){q, options, chooses}, &result);
+    int status = apart("calibration", see, &(seeing){q, options, chooses}, &result);
     if (status == 0)
         status = take_over(q, result, c, ranges);
     if (result != NULL)

@@ -8,15 +8,14 @@
 static int open_samples(quantizing *q)
 {
     quantize_options *o = &q->options;
-    int status = make_up_samples(q);
     o->operations.settings = &o->settings;
     const sample_options options = {
         .from = {.inputs = &o->inputs, .random = o->random, .stream = o->stream,
                  .format = o->from != NULL ? ort_format_parse(o->from) : ORT_FORMAT_AUTO,
                  .drops = &o->drops, .operations = &o->operations},
-        .most = o->samples, .made_up = q->made_up, .rows = o->rows, .part = q->part,
-        .parts = q->parts};
-    return status != 0 ? status : samples_open(&q->samples, &options, q->env, q->original, q->path);
+        .most = o->samples, .kept = q->sample_file, .kept_count = q->sample_count,
+        .partial = q->unrolling, .rows = o->rows, .part = q->part, .parts = q->parts};
+    return samples_open(&q->samples, &options, q->env, q->original, q->path);
 }
 
 int next_sample(quantizing *q, bool *end)

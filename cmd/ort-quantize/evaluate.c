@@ -345,9 +345,7 @@ int evaluate_file(quantizing *q, const char *path, const char *name)
     e.made_up = q->options.inputs.count == 0;
     if (e.made_up && q->options.random == NULL)
         q->options.random = "1";
-    int status = spool_samples(q);
-    if (status == 0)
-        status = make_up_samples(q);
+    int status = prepare_samples(q);
     if (status == 0)
         status = open_all(&e, path);
     if (status == 0)

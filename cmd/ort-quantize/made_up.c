@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/apart.h"
-#include "common/value_stream.h"
 #include "quantize.h"
 
 /* Seeds that lie side by side share no samples. Mixing as in Steele, Lea and Flood, Fast Splittable
@@ -19,12 +18,9 @@ static uint64_t seed_of(uint64_t seed, uint64_t sample)
     return seed ^ x ^ (x >> 33);
 }
 
-static bool write_all(FILE *file, ort_value *const *values, size_t count)
+static size_t made_up_count(const quantizing *q)
 {
-    bool ok = true;
-    for (size_t i = 0; i < count && ok; i++)
-        ok = value_write(file, values[i]);
-    return ok;
+    return q->options.samples > 0 ? (size_t)q->options.samples : SAMPLES_MADE_UP;
 }
 
 /* The first is that of `ort-run --random SEED`. */
@@ -32,14 +28,16 @@ static int write_samples(const quantizing *q, const ort_session *session, uint64
 {
     ort_error err = {0};
     const size_t count = ort_session_input_count(session);
-    const size_t most = q->options.samples > 0 ? (size_t)q->options.samples : SAMPLES_MADE_UP;
+    const size_t most = made_up_count(q);
     ort_value **values = tool_alloc((count + 1) * sizeof *values);
     int status = 0;
     for (size_t at = 0; at < most && status == 0; at++) {
+        char place[64];
+        snprintf(place, sizeof place, "made-up sample %zu", at + 1);
         memset(values, 0, (count + 1) * sizeof *values);
         if (ort_session_random_inputs(session, seed_of(seed, at), values, count, &err) != ORT_OK)
             status = tool_fail_in(q->path, &err);
-        else if (!write_all(file, values, count))
+        else if (!samples_keep(file, place, values, count))
             status = tool_error(ORT_ERROR_IO, "can't keep made-up samples: %s", strerror(errno));
         for (size_t i = 0; i < count; i++)
             ort_value_free(values[i]);
@@ -70,7 +68,8 @@ static int make_all(void *arg, FILE *file)
 
 int make_up_samples(quantizing *q)
 {
-    if (q->options.random == NULL || q->options.inputs.count > 0 || q->made_up != NULL)
+    if (q->options.random == NULL || q->options.inputs.count > 0 || q->sample_file != NULL)
         return 0;
-    return apart("making up samples", make_all, q, &q->made_up);
+    q->sample_count = made_up_count(q);
+    return apart("making up samples", make_all, q, &q->sample_file);
 }

@@ -73,6 +73,9 @@ static int check_options(quantizing *q)
     if (o->verb && (!strcmp(o->verb, "suggest") || !strcmp(o->verb, "calibrate")) &&
         gates_asked(o))
         return tool_usage("%s makes no model, on which a gate could be judged", o->verb);
+    if (o->carries.count > 0 && o->shard && o->steps == 0)
+        return tool_usage("--shard takes steps of one sequence apart; with --steps N each sample "
+                          "is a sequence of its own");
     if (count_dashes(&q->files) + count_dashes(&o->inputs) > 1)
         return tool_usage("the model and the samples can't both come from stdin");
     if (o->settings.json && o->output && !strcmp(o->output, "-"))
@@ -128,8 +131,8 @@ int main(int argc, char **argv)
     if (status == 0) {
         status = run(&q);
         samples_close(&q.samples);
-        if (q.made_up != NULL)
-            fclose(q.made_up);
+        if (q.sample_file != NULL)
+            fclose(q.sample_file);
         ort_model_free(q.made);
         ort_model_free(q.original);
         ort_env_free(q.env);

@@ -37,7 +37,10 @@ typedef struct quantizing {
     char tier[16]; /* of the runs that they come of */
     char *choice; /* of nodes and codes, for the stamp; NULL: none was made */
     samples samples; /* opened by the first that is asked for */
-    FILE *made_up; /* samples of --random; NULL: not made yet */
+    FILE *sample_file; /* samples that are no files of the caller: of --random, steps of --carry;
+                        * NULL: not made yet */
+    size_t sample_count;
+    bool unrolling, unrolled; /* of --carry: first steps are read; steps are there */
     int64_t part, parts; /* of --shard; 0 without */
     progress progress;
     kept_nodes kept;
@@ -71,9 +74,12 @@ int verb_suggest(quantizing *q);
  * model from standard input is q->original then. */
 int suggest_verb(quantizing *q);
 
-/* Samples of --random, if they aren't there: processes made of this one share them. 0 or an exit
- * status. */
+/* Before the first sample is asked for: all of the three below. 0 or an exit status. */
+int prepare_samples(quantizing *q);
+/* Samples of --random, if they aren't there: processes made of this one share them. */
 int make_up_samples(quantizing *q);
+/* With --carry: each step of the float model's runs over the samples becomes a sample. */
+int unroll_samples(quantizing *q);
 /* What -i reads of streams becomes files that several processes can read. */
 int spool_samples(const quantizing *q);
 /* The next of q->samples. */

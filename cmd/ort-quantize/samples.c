@@ -75,7 +75,7 @@ int samples_open(samples *s, const sample_options *o, ort_env *env, ort_model *m
     *s = (samples){.options = *o, .known = -1};
     if (o->from.operations != NULL)
         o->from.operations->env = env;
-    s->random = o->made_up != NULL;
+    s->random = o->from.random != NULL;
     sort_inputs(s);
     if (describe(s, env, model, &err) != ORT_OK)
         return tool_fail_in(path, &err);
@@ -101,13 +101,13 @@ static void drop_made(samples *s)
 }
 
 /* By a description of its own: other processes read the file, too. */
-static int open_made_up(samples *s)
+static int open_kept(samples *s)
 {
-    char *path = tool_printf("/proc/self/fd/%d", fileno(s->options.made_up));
-    s->made_up = fopen(path, "rb");
-    int status = s->made_up != NULL ? 0
-                                    : tool_error(ORT_ERROR_IO, "made-up samples can't be read: %s",
-                                                 strerror(errno));
+    char *path = tool_printf("/proc/self/fd/%d", fileno(s->options.kept));
+    s->kept = fopen(path, "rb");
+    int status = s->kept != NULL ? 0
+                                 : tool_error(ORT_ERROR_IO, "samples that were kept can't be read: "
+                                              "%s", strerror(errno));
     free(path);
     return status;
 }
@@ -120,16 +120,16 @@ static int begin(samples *s)
     s->open = true;
     s->ended = false;
     s->rows.count = s->rows.at = 0;
-    return s->random ? open_made_up(s) : feed_open(&s->feed, &s->from, s->session, &s->files);
+    return s->options.kept ? open_kept(s) : feed_open(&s->feed, &s->from, s->session, &s->files);
 }
 
 static void end_pass(samples *s)
 {
-    if (s->open && !s->random)
+    if (s->open && s->options.kept == NULL)
         feed_close(&s->feed);
-    if (s->made_up != NULL)
-        fclose(s->made_up);
-    s->made_up = NULL;
+    if (s->kept != NULL)
+        fclose(s->kept);
+    s->kept = NULL;
     memset(&s->feed, 0, sizeof s->feed);
     drop_made(s);
     s->open = false;
@@ -141,23 +141,43 @@ static void set_place(samples *s, char *place)
     s->place = place;
 }
 
-static int take_made_up(samples *s, bool *end)
+/* Its place stands before its values, with its zero. */
+static char *read_place(FILE *f)
+{
+    size_t length = 0;
+    char *text = tool_alloc(4096);
+    for (int c; (c = fgetc(f)) > 0;)
+        if (length < 4095)
+            text[length++] = (char)c;
+    text[length] = '\0';
+    return text;
+}
+
+static int take_kept(samples *s, bool *end)
 {
     ort_error err = {0};
-    size_t most = s->options.most > 0 ? (size_t)s->options.most : SAMPLES_MADE_UP;
     drop_made(s);
-    *end = s->at == most;
+    s->fresh = true;
+    *end = s->at == s->options.kept_count;
     if (*end)
         return 0;
-    set_place(s, tool_printf("made-up sample %zu", s->at + 1));
+    set_place(s, read_place(s->kept));
     for (size_t i = 0; i < s->given_count; i++) {
-        if (value_read(s->made_up, &s->made[i], &err) != ORT_OK)
+        if (value_read(s->kept, &s->made[i], &err) != ORT_OK)
             return tool_fail_in(s->place, &err);
         s->given[i] = s->made[i];
     }
     for (size_t i = 0; i < s->count; i++)
         s->inputs[i] = s->given[s->at_model[i]];
     return 0;
+}
+
+bool samples_keep(FILE *file, const char *place, ort_value *const *values, size_t count)
+{
+    bool ok = fwrite(place, 1, strlen(place) + 1, file) == strlen(place) + 1;
+    for (size_t i = 0; i < count && ok; i++)
+        ok = value_write(file, values[i]);
+    return ok;
 }
 
 /* -i NAME=TABLE, where nothing else says what the samples are. */
@@ -180,7 +200,8 @@ static int next_record(samples *s, bool *end)
         rows = 1;
     ort_value *const *shared = s->feed.files.count > 0 ? s->feed.fixed : NULL;
     for (size_t i = 0; i < s->count; i++)
-        if (s->whole[i] == NULL && !ort_session_input_optional(s->session, i))
+        if (s->whole[i] == NULL && !s->options.partial &&
+            !ort_session_input_optional(s->session, i))
             return tool_error(ORT_ERROR_DATA, "%s: holds no value for input '%s', %s",
                               feed_place(&s->feed), ort_session_input_name(s->session, i),
                               "-i NAME=FILE gives one for all samples");
@@ -191,7 +212,9 @@ static int next_record(samples *s, bool *end)
 /* The next sample, of whichever part. */
 static int take_any(samples *s, bool *end)
 {
-    int status = s->rows.at < s->rows.count ? 0 : next_record(s, end);
+    const bool record = s->rows.at >= s->rows.count;
+    int status = record ? next_record(s, end) : 0;
+    s->fresh = record && (s->feed.stream == NULL || s->feed.in_stream <= 1);
     if (status == 0 && !*end)
         status = rows_next(&s->rows, s->whole, s->inputs);
     s->passed += status == 0 && !*end;
@@ -295,7 +318,7 @@ int samples_next(samples *s, bool *end)
     int status = s->open ? 0 : begin(s);
     *end = false;
     if (status == 0)
-        status = s->random ? take_made_up(s, end) : take(s, end);
+        status = s->options.kept ? take_kept(s, end) : take(s, end);
     if (*end && status == 0)
         status = conclude(s);
     if (!*end && status == 0)
@@ -309,9 +332,7 @@ int samples_next(samples *s, bool *end)
 /* How many a pass has; -1 where that isn't known before one has ended. */
 static long samples_count(const samples *s)
 {
-    if (s->known >= 0 || !s->random)
-        return s->known;
-    return s->options.most > 0 ? (long)s->options.most : SAMPLES_MADE_UP;
+    return s->known >= 0 || s->options.kept == NULL ? s->known : (long)s->options.kept_count;
 }
 
 double samples_share(const samples *s)

@@ -13,7 +13,10 @@ enum { SAMPLES_MADE_UP = 8 }; /* of --random, unless --samples says how many */
 typedef struct sample_options {
     feed_options from;
     int64_t most; /* --samples; 0: all */
-    FILE *made_up; /* what --random gave (made_up.c), where it did */
+    /* Samples that another process left here (made_up.c, steps.c), and how many; or NULL. */
+    FILE *kept;
+    size_t kept_count;
+    bool partial; /* a sample may lack inputs: those of a recurrence, whose first steps they are */
     int64_t rows; /* --rows: of a value's first axis, in each sample; 0: as the model and the
                    * kind of file say */
     int64_t part, parts; /* --shard: samples number part, part + parts, ... alone; parts 0: all */
@@ -29,10 +32,11 @@ typedef struct samples {
     ort_value **inputs; /* of the present sample, for the session; borrowed, NULL: its default */
     ort_value **whole;  /* of the record that it is cut out of */
     ort_value **given;  /* of the present sample, for the model: NULL where it has a default */
-    ort_value **made;   /* made up, owned */
+    ort_value **made;   /* read from what was kept, owned */
     size_t *at_model;   /* by input of the session: its place among the model's */
-    FILE *made_up;      /* open for this pass */
-    bool random;
+    FILE *kept;         /* open for this pass */
+    bool random;        /* for reports: they were made up */
+    bool fresh;         /* the present one is the first of its file or stream */
     size_t count;       /* of inputs of the session */
     size_t given_count; /* of the model */
     size_t at;          /* samples of this pass so far */
@@ -52,6 +56,8 @@ int samples_open(samples *s, const sample_options *o, ort_env *env, ort_model *m
                  const char *path);
 /* s->inputs become those of the next sample. *end: there is none, and the next pass begins anew. */
 int samples_next(samples *s, bool *end);
+/* A sample with all inputs of the model, for the samples of other processes (options.kept). */
+bool samples_keep(FILE *file, const char *place, ort_value *const *values, size_t count);
 /* What failed with the present sample, as an error that names it, and what would help. */
 int samples_fail(const samples *s, const char *path, ort_error *err);
 /* How much of this pass is done, 0 to 1, as far as that can be told. */

@@ -42,6 +42,8 @@ static int see_samples(quantizing *q, ort_ranges *ranges)
     options.equalize = q->options.equalize;
     options.threads = q->options.settings.thread_count;
     int status = load_original(q, LOAD_AS_STORED);
+    if (status == 0)
+        status = prepare_samples(q);
     if (status != 0)
         return status;
     if (ort_quantizer_new(q->env, q->original, &options, &quantizer, &err) != ORT_OK)

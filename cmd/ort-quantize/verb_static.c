@@ -188,8 +188,11 @@ static int quantize(quantizing *q, const chosen *list)
     quantizer_options(q, list, &options);
     warn_of_rare(&q->options);
     const bool chooses = can_choose(q);
-    int status = runs_alone(&q->options) || (runs_again(&q->options) && !chooses)
-                     ? 0 : calibration_apart(q, &options, chooses, &c, &seen);
+    int status = prepare_samples(q);
+    if (status != 0)
+        return status;
+    status = runs_alone(&q->options) || (runs_again(&q->options) && !chooses)
+                 ? 0 : calibration_apart(q, &options, chooses, &c, &seen);
     if (status == 0 && seen != NULL && chooses)
         take_choice(q, &c, &options);
     if (runs_again(&q->options)) {

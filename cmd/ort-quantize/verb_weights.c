@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "chosen.h"
+#include "common/apart.h"
 #include "quantize.h"
 
 static bool is(const char *given, const char *word)
@@ -93,6 +94,38 @@ static void warn_of_shapes(const quantizing *q, int64_t block)
     ort_types_free(types);
 }
 
+typedef struct seeing {
+    quantizing *q;
+    ort_weights *weights;
+} seeing;
+
+/* In a process of its own, which ends with the memory of its runs; what samples showed lies in a
+ * file of the object (ort_weights_observe). */
+static int see(void *arg, FILE *result)
+{
+    const seeing *s = arg;
+    int status = settings_new_env(&s->q->options.settings, &s->q->env);
+    if (status == 0)
+        status = each_sample(s->q, "calibrating", observe_one, s->weights);
+    if (status == 0)
+        samples_write(&s->q->samples, result);
+    return status;
+}
+
+static int see_samples(quantizing *q, ort_weights *w)
+{
+    FILE *result = NULL;
+    int status = prepare_samples(q);
+    if (status == 0)
+        status = apart("calibration", see, &(seeing){q, w}, &result);
+    if (status == 0 && !samples_read(&q->samples, result))
+        status = tool_error(ORT_ERROR_RUN, "calibration handed over nothing");
+    q->samples.random = q->options.random != NULL;
+    if (result != NULL)
+        fclose(result);
+    return status;
+}
+
 static int quantize(quantizing *q, const chosen *c)
 {
     ort_weights_options options;
@@ -101,7 +134,7 @@ static int quantize(quantizing *q, const chosen *c)
     weights_options(q, c, &options);
     if (ort_weights_new(q->env, q->original, &options, &w, &err) != ORT_OK)
         return tool_fail_in(q->path, &err);
-    int status = takes_samples(&q->options) ? each_sample(q, "calibrating", observe_one, w) : 0;
+    int status = takes_samples(&q->options) ? see_samples(q, w) : 0;
     if (status == 0 && ort_weights_apply(w, &q->made, &err) != ORT_OK)
         status = tool_fail_in(q->path, &err);
     if (status == 0) {

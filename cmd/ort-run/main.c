@@ -245,7 +245,7 @@ static int run(runner *r, const string_list *files)
     r->from = run_feed(o);
     status = feed_open(&r->feed, &r->from, r->session, &data);
     if (status == 0)
-        status = carry_open(&r->carry, o, r->session);
+        status = carry_open(&r->carry, &o->carries, &o->counts, r->session);
     bool many = o->stream || r->feed.files.count > 1 || o->steps > 1;
     if (status == 0)
         status = sink_open(&r->sink, o, r->session, many, reports(o));

@@ -5,11 +5,13 @@
  * gave (ort.h: ort_binding_set_state) and extends key/value caches in place. What an expression
  * makes of an output is computed here, between the runs.
  */
+#include "common/carry.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/feed.h"
 #include "common/misfit.h"
-#include "run.h"
 
 /* ---- expressions */
 
@@ -149,6 +151,7 @@ static int check_link(const ort_session *session, const char *from, const char *
     }
     if (!e.argmax) {
         c->is_state[input] = true;
+        c->source[input] = find_output(session, e.name);
         c->states++;
     }
     bool refused = !e.argmax && ort_binding_set_state(c->binding, to, e.name, &err) != ORT_OK;
@@ -184,34 +187,54 @@ static int add_pattern(carry *c, const ort_session *session, const char *from, c
     return found > 0 ? 0 : tool_usage("--carry: no output matches '%s'", from);
 }
 
-int carry_open(carry *c, const run_options *o, const ort_session *session)
+int carry_open(carry *c, const string_list *carries, const string_list *counts,
+               const ort_session *session)
 {
     ort_error err = {0};
     memset(c, 0, sizeof *c);
     c->inputs = ort_session_input_count(session);
     c->state = tool_alloc((c->inputs + 1) * sizeof *c->state);
     c->is_state = tool_alloc((c->inputs + 1) * sizeof *c->is_state);
-    if (o->carries.count > 0 && ort_binding_new(session, &c->binding, &err) != ORT_OK)
+    c->source = tool_alloc((c->inputs + 1) * sizeof *c->source);
+    if (carries->count > 0 && ort_binding_new(session, &c->binding, &err) != ORT_OK)
         return tool_fail(&err);
-    for (size_t i = 0; i < o->carries.count; i++) {
+    for (size_t i = 0; i < carries->count; i++) {
         char *from;
         const char *to;
-        if (!split_assignment(o->carries.items[i], &from, &to))
-            return tool_usage("--carry: '%s' is not OUT=IN", o->carries.items[i]);
+        if (!split_assignment(carries->items[i], &from, &to))
+            return tool_usage("--carry: '%s' is not OUT=IN", carries->items[i]);
         int status = strchr(from, '*') != NULL ? add_pattern(c, session, from, to)
                                                : check_link(session, from, to, c);
         free(from);
         if (status != 0)
             return status;
     }
-    c->counted = tool_alloc((o->counts.count + 1) * sizeof *c->counted);
-    for (size_t i = 0; i < o->counts.count; i++) {
-        int input = feed_input_index(session, o->counts.items[i]);
+    c->counted = tool_alloc((counts->count + 1) * sizeof *c->counted);
+    for (size_t i = 0; i < counts->count; i++) {
+        int input = feed_input_index(session, counts->items[i]);
         if (input < 0)
             return EXIT_USAGE;
         if (is_linked(c, input))
-            return tool_usage("--count: input '%s' is fed by --carry", o->counts.items[i]);
+            return tool_usage("--count: input '%s' is fed by --carry", counts->items[i]);
         c->counted[c->counted_count++] = input;
+    }
+    return 0;
+}
+
+int carry_restart(carry *c, const ort_session *session)
+{
+    ort_error err = {0};
+    c->started = false;
+    c->position = 0;
+    if (c->binding != NULL)
+        ort_binding_restart(c->binding);
+    for (size_t i = 0; i < c->inputs; i++) {
+        ort_value_free(c->state[i]);
+        c->state[i] = NULL;
+        if (c->is_state[i] &&
+            ort_binding_set_input(c->binding, ort_session_input_name(session, i), NULL, &err) !=
+                ORT_OK)
+            return tool_fail(&err);
     }
     return 0;
 }
@@ -348,6 +371,11 @@ bool carry_reads(const carry *c, const ort_session *session, size_t output)
     return false;
 }
 
+int carry_source(const carry *c, size_t input)
+{
+    return c->is_state[input] ? c->source[input] : -1;
+}
+
 size_t carry_growing(const carry *c, const ort_session *session)
 {
     size_t count = 0;
@@ -365,6 +393,7 @@ void carry_close(carry *c)
     ort_binding_free(c->binding);
     free(c->state);
     free(c->is_state);
+    free(c->source);
     free(c->links);
     free(c->counted);
 }
