@@ -8,6 +8,7 @@
 #   make abi-asan abi-tsan abi-valgrind  its scenarios under sanitizers
 #   make bench-abi  what a run through the ABI costs above the library's own
 #   make clients    programs of PyPI that were built on onnxruntime, on this library   make bench-clients  their speed
+#   make opencl-asan opencl-tsan  values on devices, sessions side by side on one, under sanitizers
 #   make DEBUG=1    the same with asserts, graphs checked after every pass
 #   make demo       read digits, enlarge a photograph  make check    sanitizers, every tier
 #   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
@@ -391,6 +392,15 @@ provider-cases: $(OBJ)/tests/onnx/conformance
 	@build/venv/bin/python tests/tools/make_provider_cases.py build/conformance build/provider-cases
 opencl: all provider-cases
 	@sh tests/tools/run_opencl.sh build/bin $(OBJ)/tests/onnx/conformance
+# Values on devices, sessions side by side on one, devices that fail, under sanitizers.
+.PHONY: opencl-asan opencl-tsan opencl-alone
+opencl-alone: $(OBJ)/libort.so
+	@sh tests/tools/run_opencl_alone.sh $(OBJ)/libort.so '$(CC)' '$(CFLAGS)'
+opencl-asan:
+	@$(MAKE) --no-print-directory opencl-alone PLAIN_KERNELS=1 LDFLAGS="-fsanitize=address,undefined" \
+	  CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+opencl-tsan:
+	@$(MAKE) --no-print-directory opencl-alone CFLAGS="-O1 -g -fsanitize=thread" LDFLAGS="-fsanitize=thread"
 # Products and convolutions on OpenCL beside the peak and CLBlast, and what the provider costs.
 .PHONY: bench-opencl
 bench-opencl: all

@@ -44,6 +44,7 @@ needs_device() {
     local n all
     all=$(sed 's/ calls.*//' count)
     for ((n = 20; n < all - 80; n += all / 20)); do
+        rm -f count
         run env FAKE_CL_FROM=$n ./on_device opencl "$FX"
         [[ $status -eq 1 || $status -eq 4 ]] || { echo "$n: $status $output"; return 1; }
         [[ $status -eq 4 || $output == *"CL_OUT_OF_RESOURCES"* || $output == *"OpenCL has no d"* ]] || { echo "$output"; return 1; }
@@ -51,19 +52,34 @@ needs_device() {
     done
 }
 
+# expected MODE N: what the program exits with when that call fails. 4: nothing is opened. 0: a plan and a frame that
+# are made ahead of a session's first run, which makes them again (pairs of calls of plan and frame); and the last
+# calls, of a session whose only run is refused. 1: a check of the program sees it.
+expected() {
+    case $1:$2 in
+        *:1) echo 4 ;;
+        FAULTY_AT:1[2356] | FAULTY_AT:7[01] | FAULTY_AT:9[89] | FAULTY_AT:11[56] | *:12[0-3]) echo 0 ;;
+        *) echo 1 ;;
+    esac
+}
+
 @test "a provider of a library can do it, too; each of its calls fails in turn" {
     export FAULTY_COUNT=$PWD/count
     works ./on_device faulty "$FX" ./faulty.so
     [[ $output =~ " checks, 0 failed"$ ]]
-    grep -q ", 0 open" count
-    local n all
-    all=$(sed 's/ calls.*//' count)
+    [ "$(cat count)" = "123 calls, 0 open" ] # the table above is of these calls
     works ./on_device -t faulty "$FX" ./faulty.so
-    for ((n = 1; n <= all; n++)); do
+    local n mode
+    for ((n = 1; n <= 123; n++)); do
         for mode in FAULTY_AT FAULTY_FROM; do
+            rm -f count
             run env $mode=$n FAULTY_QUIET=$((n % 3 == 0)) ./on_device faulty "$FX" ./faulty.so
-            [[ $status -eq 1 || $status -eq 4 || $mode == FAULTY_AT || $n -gt $((all - 5)) ]] || { echo "$mode=$n: $status $output"; return 1; }
-            [ ! -e count ] || grep -q ", 0 open" count || { echo "$mode=$n: $(cat count)"; return 1; }
+            [ "$status" -eq "$(expected $mode $n)" ] || { echo "$mode=$n: $status $output"; return 1; }
+            if [ $n -eq 1 ]; then # the count is written when a device is closed
+                [ ! -e count ]
+            else
+                grep -q ", 0 open" count || { echo "$mode=$n: $(cat count)"; return 1; }
+            fi
         done
     done
 }

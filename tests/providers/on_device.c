@@ -6,6 +6,7 @@
  */
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 
 enum { COUNT = 6 };
 
-static int checks, failures;
+static atomic_int checks, failures;
 static const int64_t shape[] = {2, 3}, flat[] = {COUNT}, wrong[] = {3, 3};
 static const float numbers[COUNT] = {-1, 2, -3, 4, 5, -6};
 
@@ -359,7 +360,6 @@ static void *run_often(void *arg)
     return right ? NULL : arg;
 }
 
-/* CHECK's counters are this thread's alone: loads are checked before the threads are there. */
 static void at_once(const place *p)
 {
     enum { THREADS = 4 };
@@ -387,6 +387,7 @@ int main(int argc, char **argv)
     p.env = new_env(&p);
     if (ort_device_open(p.env, p.name, &p.device, &err) != ORT_OK) {
         printf("%s\n", err.message);
+        ort_env_free(p.env);
         return 4;
     }
     if (threads) {
