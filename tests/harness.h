@@ -38,6 +38,7 @@
 typedef struct harness_meta {
     char op[64], domain[64], kind[16], note[240];
     double rtol, atol, bfloat16_rtol; /* the last one where it is larger */
+    double of_largest; /* of floats: besides, this share of the largest of their output */
     double atols[HARNESS_VALUES];     /* of each output; `atol` where there are none */
     size_t atol_count;
     double allow; /* tolerances that may be used where one is too little (parity.h), or 0 */
@@ -376,6 +377,17 @@ HARNESS_STATIC bool harness_few(const ort_value *actual, const ort_difference *d
            diff->max_abs > 0 && (double)diff->mismatches <= allowed;
 }
 
+HARNESS_STATIC double harness_largest(ort_value *value)
+{
+    bool floats = value && ort_value_get_kind(value) == ORT_VALUE_TENSOR &&
+                  ort_value_dtype(value) == ORT_DTYPE_FLOAT;
+    const float *x = floats ? ort_value_data(value) : NULL;
+    double largest = 0;
+    for (int64_t i = 0; x && i < ort_value_count(value); i++)
+        largest = isfinite(x[i]) ? fmax(largest, fabs((double)x[i])) : largest;
+    return largest;
+}
+
 /* Compare the outputs with the expected values of a set. ORT_ERROR_GATE with the output's name and
  * the difference in `err` when they differ; *worst grows to the largest errors. */
 HARNESS_STATIC ort_status harness_check(const ort_session *session, ort_value *const *outputs,
@@ -394,6 +406,9 @@ HARNESS_STATIC ort_status harness_check(const ort_session *session, ort_value *c
                                                                     : meta->atol};
         if (ort_value_dtype(outputs[k]) == ORT_DTYPE_BFLOAT16)
             options.rtol = fmax(meta->rtol, meta->bfloat16_rtol);
+        if (meta->of_largest > 0)
+            options.atol = fmax(options.atol,
+                                meta->of_largest * harness_largest(expected->value[k]));
         ort_status status =
             expected->json[k]
                 ? harness_compare_json(outputs[k], expected->json[k], &options, &diff)

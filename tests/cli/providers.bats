@@ -55,6 +55,18 @@ has_opencl() {
     [[ "$output" =~ "opencl: "[1-9][0-9]*" nodes, cpu: "[0-9]+", "[0-9]+" borders, " ]]
     fails 2 "device=x: a device is a number" ort-run --provider opencl:device=x "$net" --random 1
     fails 2 "tiles=big: tiles are made in local memory" ort-run --provider opencl:tiles=big "$net" --random 1
+    fails 2 "fp16=yes: values are floats" ort-run --provider opencl:fp16=yes "$net" --random 1
+    if ! ort-inspect --providers --json | grep -q '"half": true'; then
+        fails 2 "has no cl_khr_fp16; fp16=1 keeps" ort-run --provider opencl:fp16=math "$net" --random 1
+    fi
+    run ort-run -v --provider opencl:cost=off:fp16=1,cpu "$net" --random 1 -o y.npz
+    [ "$status" -eq 0 ]
+    [[ "$output" =~ "opencl: "[1-9][0-9]*" of "[0-9]+" nodes on values of 16 bits" ]]
+    [[ "$output" =~ "opencl: weights in 16 bits: "[0-9.]+" dB" ]]
+    run ort-run "$net" --random 1 --compare-providers opencl:cost=off:fp16=1,cpu --rtol 1e-6
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"first difference in"* ]]
+    works ort-run "$net" --random 1 --compare-providers opencl:cost=off:fp16=1,cpu --rtol 0.01
     for tiles in local registers; do
         ort-run --provider opencl:tiles=$tiles "$net" --random 1 -o y.npz
         ort-tensor y.npz --compare want.npz

@@ -15,6 +15,7 @@
  *   --provider LIST    run with these providers at level 0, and print a line for each operator:
  *                      "first DOMAIN OP R of N": in R of its N tests a node of it was the first's
  *   --operators LIST   only tests of these, with commas
+ *   --of-largest X     floats may differ by this share of the largest of their output
  *   --timeout SECONDS  for one test (default 60)
  *
  * Tests run in a child process that reports one fixed-size record per test through a pipe; when the
@@ -54,6 +55,7 @@ typedef struct settings {
     const char *written, *opset, *provider, *operators;
     int threads, timeout, optimize; /* optimize 0 and opset NULL: sessions as they are */
     bool list_failures, print_ignore, contrib;
+    double of_largest;
 } settings;
 
 /* ------------------------------------------------------------------------------ one test -- */
@@ -413,6 +415,7 @@ static bool parse(int argc, char **argv, settings *set)
         {"written", required_argument, NULL, 'w'}, {"opset", required_argument, NULL, 'N'},
         {"contrib", no_argument, NULL, 'c'},       {"provider", required_argument, NULL, 'P'},
         {"operators", required_argument, NULL, 'o' + 256},
+        {"of-largest", required_argument, NULL, 'l' + 256},
         {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (c) {
@@ -429,6 +432,7 @@ static bool parse(int argc, char **argv, settings *set)
         case 'c': set->contrib = true; break;
         case 'P': set->provider = optarg; break;
         case 'o' + 256: set->operators = optarg; break;
+        case 'l' + 256: set->of_largest = atof(optarg); break;
         default: return false;
         }
     }
@@ -518,6 +522,7 @@ static bool list_tests(const settings *set, test_case **tests, int *count)
         }
         t->selected = t->selected && (!set->operators || lists(set->operators, t->meta.op));
         t->meta.bfloat16_rtol = 1.0 / 64; /* as in onnx's own test runner: two last places */
+        t->meta.of_largest = set->of_largest;
     }
     return true;
 }

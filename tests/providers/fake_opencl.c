@@ -4,7 +4,8 @@
  *
  *   FAKE_CL_AT=N      the N-th call fails
  *   FAKE_CL_FROM=N    that one and all behind it: the device is lost
- *   FAKE_CL_EXTRA=S   extensions that the device says to have besides its own
+ *   FAKE_CL_EXTRA=S   extensions that the device says to have besides its own; what kernels use of
+ *                     cl_khr_fp16 and cl_khr_integer_dot_product is computed by other means
  *   FAKE_CL_GROUP=N   the largest work group; FAKE_CL_ALLOC=N, the largest buffer, in bytes
  *   FAKE_CL_KIND=K    what the device of its own is: "discrete", "integrated" (GPUs of usual size),
  *                     "cpu"; else a small GPU
@@ -377,9 +378,48 @@ DOES(clGetEventProfilingInfo,
 
 /* ---- programs */
 
-MAKES(cl_program, clCreateProgramWithSource,
-      (cl_context context, cl_uint count, const char **texts, const size_t *lengths, cl_int *code),
-      (cl_program)new_object(8), (context, count, texts, lengths, &said))
+/* A driver without an extension still runs what is written on it: products of halves as products
+ * of floats, of four codes as a function. */
+static const char *emulation(void)
+{
+    static const char half[] = "#define NUMBER float\n";
+    static const char both[] =
+        "#define NUMBER float\n"
+        "static int dot_4x8packed_ss_int(uint a, uint b)\n"
+        "{\n"
+        "    char4 x = as_char4(a), y = as_char4(b);\n"
+        "    return x.x * y.x + x.y * y.y + x.z * y.z + x.w * y.w;\n"
+        "}\n";
+    const char *extra = getenv("FAKE_CL_EXTRA");
+    if (extra && strstr(extra, "cl_khr_integer_dot_product"))
+        return both;
+    return extra && strstr(extra, "cl_khr_fp16") ? half : "";
+}
+
+enum { MOST_TEXTS = 16 };
+
+static cl_program from_texts(cl_context context, cl_uint count, const char **texts,
+                             const size_t *lengths, cl_int *code)
+{
+    const char *all[MOST_TEXTS] = {emulation()};
+    if (count >= MOST_TEXTS || lengths)
+        abort();
+    memcpy(all + 1, texts, count * sizeof *texts);
+    return SYSTEM(clCreateProgramWithSource)(context, count + 1, all, NULL, code);
+}
+
+ENTRY cl_program CL_API_CALL clCreateProgramWithSource(cl_context context, cl_uint count,
+                                                       const char **texts, const size_t *lengths,
+                                                       cl_int *code)
+{
+    cl_int said = CL_SUCCESS;
+    if (fails())
+        return give(NULL, code, CL_OUT_OF_RESOURCES);
+    if (is_own())
+        return give(new_object(8), code, CL_OUT_OF_HOST_MEMORY);
+    cl_program made = from_texts(context, count, texts, lengths, &said);
+    return give(made, code, said);
+}
 MAKES(cl_program, clCreateProgramWithBinary,
       (cl_context context, cl_uint count, const cl_device_id *devices, const size_t *lengths,
        const unsigned char **binaries, cl_int *states, cl_int *code),

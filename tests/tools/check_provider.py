@@ -1,6 +1,6 @@
 """ONNX's node tests with another provider: what it claims must run there, and give the expected values.
 
-usage: check_provider.py [--only GLOB] [--options :KEY=VALUE...] PROVIDER BIN PROGRAM FOLDER...
+usage: check_provider.py [--only GLOB] [--options :KEY=VALUE...] [--of-largest X] PROVIDER BIN PROGRAM FOLDER...
 
 PROGRAM is tests/onnx/conformance. It runs the tests of each operator that the provider lists (ort-inspect
 --supports), all that is claimed on the device (cost=off), and tells in how many of them that operator's own node was
@@ -34,6 +34,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default="*")
     parser.add_argument("--options", default="")
+    parser.add_argument("--of-largest", default="0", help="a share of the largest of an output that floats may differ by")
     parser.add_argument("provider")
     parser.add_argument("bin", type=pathlib.Path)
     parser.add_argument("program", type=pathlib.Path)
@@ -48,7 +49,8 @@ def main():
     for folder in args.folders:
         done = subprocess.run([args.program, "--ignore", "/dev/null", "--filter", args.only, "--list-failures",
                                "--provider", f"{args.provider}{args.options}:cost=off,cpu", "--operators",
-                               ",".join(sorted({op for _, op in listed})), folder], capture_output=True, text=True)
+                               ",".join(sorted({op for _, op in listed})), "--of-largest", args.of_largest, folder],
+                              capture_output=True, text=True)
         count = re.search(r"(\d+) passed, (\d+) failed", done.stdout)
         if not count:
             print(f"not ok {folder}: {(done.stdout + done.stderr).strip()}")

@@ -173,6 +173,62 @@ MORE = [
 ]
 
 
+def codes(kind, *shape):
+    return random.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, shape).astype(kind)
+
+
+def scales(*shape):
+    return (random.random(shape) * 0.02 + 0.001).astype(np.float32)
+
+
+def one(number, kind=np.float32):
+    return np.array(number, kind)
+
+
+U8, I8 = np.uint8, np.int8
+
+
+def quantized_conv(x, w, group=1, kind=U8, w_kind=I8, bias=True, **attributes):
+    maps, zero = w[0], 131 if kind == U8 else -3
+    w_zero = np.zeros(maps, w_kind) if w_kind == I8 else one(119, U8)
+    w_scale = scales(maps) if w_kind == I8 else one(0.01)
+    more = [random.integers(-900, 900, maps).astype(np.int32)] if bias else []
+    return [codes(kind, *x), "|", one(0.02), one(zero, kind), codes(w_kind, *w), w_scale, w_zero, one(0.37),
+            one(zero - 9, kind), *more], dict(group=group, **attributes)
+
+
+BYTES = [  # products and sums of codes: the results have the type of the last, or int32
+    ("qconv_deep", "", "QLinearConv", *quantized_conv((2, 37, 9, 11), (35, 37, 3, 3), pads=[1, 1, 1, 1])),
+    ("qconv_strided", "", "QLinearConv", *quantized_conv((1, 6, 15, 14), (21, 6, 3, 5), strides=[2, 3], dilations=[2, 1])),
+    ("qconv_groups", "", "QLinearConv", *quantized_conv((2, 10, 8, 8), (34, 5, 1, 1), group=2, kind=I8, bias=False)),
+    ("qconv_unsigned", "", "QLinearConv", *quantized_conv((1, 5, 8, 8), (18, 5, 3, 3), w_kind=U8, pads=[0, 2, 1, 0])),
+    ("qconv_by_channel", "", "QLinearConv", *quantized_conv((1, 12, 17, 19), (12, 1, 3, 3), group=12, pads=[1, 1, 0, 1],
+                                                            strides=[2, 1])),
+    ("qconv_line", "", "QLinearConv", *quantized_conv((2, 4, 41), (3, 4, 5), kind=I8, pads=[2, 1])),
+    ("conv_integer", "", "ConvInteger", [codes(U8, 1, 7, 9, 9), "|", codes(I8, 20, 7, 3, 3), one(77, U8), one(0, I8)],
+     dict(pads=[1, 0, 1, 0])),
+    ("conv_integer_by_channel", "", "ConvInteger", [codes(U8, 2, 6, 9, 9), "|", codes(U8, 6, 1, 3, 3), one(77, U8),
+                                                    one(200, U8)], dict(group=6)),
+    ("matmul_integer", "", "MatMulInteger", [codes(U8, 3, 5, 70), "|", codes(I8, 70, 33), one(5, U8), one(0, I8)], {}),
+    ("matmul_integer_zeros", "", "MatMulInteger", [codes(I8, 9, 13), "|", codes(U8, 13, 8), one(-7, I8), one(130, U8)], {}),
+    ("qmatmul", "", "QLinearMatMul", [codes(U8, 2, 9, 41), "|", one(0.02), one(120, U8), codes(I8, 41, 50), one(0.013),
+                                      one(0, I8), one(0.3), one(131, U8)], {}),
+    ("qgemm", MS, "QGemm", [codes(U8, 9, 130), "|", one(0.02), one(120, U8), codes(I8, 40, 130), scales(40),
+                            np.zeros(40, I8), random.integers(-900, 900, 40).astype(np.int32), one(0.4), one(100, U8)],
+     dict(transB=1, alpha=1.0)),
+    ("qadd", MS, "QLinearAdd", [codes(U8, 3, 90), "|", one(0.021), one(120, U8), codes(U8, 3, 90), one(0.013), one(99, U8),
+                                one(0.033), one(140, U8)], {}),
+]
+
+
+def result_kind(op, inputs, attributes):
+    if op == "Cast":
+        return attributes["to"]
+    if op in ("ConvInteger", "MatMulInteger"):
+        return TensorProto.INT32
+    return helper.np_dtype_to_tensor_dtype(inputs[0].dtype) if op[0] == "Q" and op != "QuickGelu" else TensorProto.FLOAT
+
+
 def make_case(out, name, domain, op, inputs, attributes):
     names, graph_inputs, constants, values, fixed = [], [], [], [], False
     for i, value in enumerate(inputs):
@@ -190,7 +246,7 @@ def make_case(out, name, domain, op, inputs, attributes):
                 names[-1], helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
     outputs = ["y", ""] if op == "EmbedLayerNormalization" else ["y"]
     node = helper.make_node(op, names, outputs, domain=domain, **attributes)
-    kind = attributes["to"] if op == "Cast" else TensorProto.FLOAT
+    kind = result_kind(op, inputs, attributes)
     graph = helper.make_graph([node], name, graph_inputs, [helper.make_tensor_value_info("y", kind, None)], constants)
     model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid(MS, 1)])
     write_expected(out / name, model, op, domain, values)
@@ -202,10 +258,10 @@ def main():
     out.mkdir(parents=True)
     fixed = sum(fix(source, out) for source in sorted(conformance.glob("test_*")) if (source / "meta.json").exists())
     kept = sum(keep(source, out) for source in sorted(conformance.glob("test_*")) if (source / "meta.json").exists())
-    for case in CASES + MORE:
+    for case in CASES + MORE + BYTES:
         make_case(out, *case)
     chain_model(out)
-    print(f"make_provider_cases: {fixed} tests with constants, {kept} as they are, {len(CASES + MORE) + 1} cases in {out}")
+    print(f"make_provider_cases: {fixed} tests with constants, {kept} as they are, {len(CASES + MORE + BYTES) + 1} cases in {out}")
 
 
 if __name__ == "__main__":

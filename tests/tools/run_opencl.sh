@@ -21,10 +21,50 @@ if ! "$bin/ort-inspect" --providers | grep -A1 '^opencl:' | grep -q '^  0'; then
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
 fi
-for options in '' ':tiles=local'; do
-    build/venv/bin/python tests/tools/check_provider.py --options "$options" --only "${options:+[cfgm]}*" opencl \
-        "$bin" "$program" build/provider-cases >$log 2>&1
+# check OPTIONS NAMES OF_LARGEST
+check() {
+    build/venv/bin/python tests/tools/check_provider.py --options "$1" --only "$2" --of-largest "$3" opencl "$bin" \
+        "$program" build/provider-cases >$log 2>&1
     count $log
+}
+check '' '*' 0
+check ':tiles=local' '[cfgmq]*' 0
+# Inputs, weights and results are rounded to 2^-11, and a test's nodes are few: 2^-8 of the largest of an output. Numbers
+# that are rounded before they are cut to integers (cast_*) may be others.
+check ':fp16=1' '[!c]*' 0.00390625
+check ':fp16=1' 'c[!a]*' 0.00390625
+check ':fp16=1:tiles=local' '[fgm]*' 0.00390625
+# What kernels use of extensions that the device lacks, computed by other means.
+if ${CC:-cc} -O1 -shared -fPIC tests/providers/fake_opencl.c -o build/fake_opencl.so -l:libOpenCL.so.1 2>$log; then
+    export ORT_OPENCL_LIB="$PWD/build/fake_opencl.so" FAKE_CL_EXTRA='cl_khr_fp16 cl_khr_integer_dot_product'
+    check ':tiles=local' 'q[cmg]*' 0
+    check ':fp16=math:tiles=local' '[fg][ue]*' 0.00390625
+    unset ORT_OPENCL_LIB FAKE_CL_EXTRA
+else
+    skipped=$((skipped + 1))
+    echo "skip extensions: no library of OpenCL to link with"
+fi
+
+# same MODEL: codes of 8 bits, with the CPU's bits
+same() {
+    if "$bin/ort-run" -v --provider opencl:cost=off,cpu "$models/$1/model.onnx" -i "$models/$1/test_data_set_0" --hash \
+        >build/opencl.there 2>$log &&
+        "$bin/ort-run" "$models/$1/model.onnx" -i "$models/$1/test_data_set_0" --hash >build/opencl.here 2>>$log &&
+        cmp build/opencl.there build/opencl.here >>$log && grep -q 'opencl: [1-9][0-9]* nodes' $log &&
+        ! grep -q 'goes on on cpu\|is left out' $log; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "not ok $1: other bits, or not on the device: $(tail -n 1 $log)"
+    fi
+}
+for model in mlperf_tiny_resnet8_int8 mlperf_tiny_kws_int8 efficientnet_lite0_int8_qop shufflenet_v2_12_int8; do
+    if [ -d "$models/$model/test_data_set_0" ]; then
+        same $model
+    else
+        skipped=$((skipped + 1))
+        echo "skip $model: it isn't in $models"
+    fi
 done
 for model in mnist_8 mlperf_tiny_kws_fp32 mlperf_tiny_vww_fp32 magika_v3_3 silero_micro ort_tiny_gpt2_past ppocrv2_cls \
     llama_byte_2m_trained yunet_n_320 efficientnet_lite0_fp16; do

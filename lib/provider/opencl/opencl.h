@@ -9,6 +9,10 @@
  * An operator is a row (opencl_rows.c): may it be claimed, and which launches it becomes. Kernels
  * are texts in cl/, one program each, built when the first plan needs it and kept under ORT_CACHE.
  * Those of elementwise operators are written for each plan (opencl_chain.c).
+ *
+ * With fp16 a float value has two forms: floats, and halves, which rows that say so (.half) read
+ * and write. Whoever reads the form that nobody has written yet has it made by one more launch; the
+ * host sees floats alone.
  */
 #ifndef ORT_PROVIDER_OPENCL_OPENCL_H
 #define ORT_PROVIDER_OPENCL_OPENCL_H
@@ -27,6 +31,7 @@
 typedef struct ort_cl_strips {
     int64_t start, batch_step, outer_step, k_step; /* where elements lie in the tensor */
     int64_t batch, outer, k, strip;
+    int64_t half; /* of 16 bits; for who keeps it */
 } ort_cl_strips;
 
 typedef struct ort_cl_constant { /* a weight on the device */
@@ -63,9 +68,11 @@ typedef struct ort_cl_device {
     int index;              /* of all devices */
     pthread_mutex_t lock;   /* of what follows */
     uint64_t serial;        /* of memory for values */
-    cl_program programs[ORT_CL_PROGRAMS];
+    cl_program programs[2][ORT_CL_PROGRAMS]; /* of floats, of halves */
     ORT_VEC(ort_cl_program *) generated;
     ORT_VEC(ort_cl_constant) constants;
+    double half_signal, half_noise; /* of weights as halves, and of what rounding took */
+    int64_t half_beyond;            /* of them, beyond the largest half */
     const ort_log *log;
     const ort_cl_row *(*row_of)(const ort_op *op); /* what becomes of an operator, or NULL */
     cl_device_type type;
@@ -76,7 +83,9 @@ typedef struct ort_cl_device {
     int span;  /* elements that an item walks over */
     int chain; /* the longest of elementwise operators */
     ort_cl_rates rates;
-    char name[200], driver[100], options[120]; /* of the compiler */
+    int half;  /* what HALF is in programs of halves (cl/common.cl); 0: there are none */
+    char name[200], driver[100];
+    char options[2][160]; /* of the compiler: for programs of floats, of halves */
 } ort_cl_device;
 
 /* opencl_device.c */
@@ -92,8 +101,8 @@ double ort_cl_copy_cost(void *device, double bytes);
 /* opencl_program.c: the texts, ended by one without a name; a kernel object of one. "common" stands
  * before each of the others. */
 extern const ort_cl_text ort_cl_texts[];
-ort_status ort_cl_kernel(ort_cl_device *device, const char *program, const char *kernel,
-                         cl_kernel *object, ort_error *err);
+ort_status ort_cl_kernel(ort_cl_device *device, const char *program, bool half,
+                         const char *kernel, cl_kernel *object, ort_error *err);
 /* A text that a plan wrote, on the functions of cl/each.cl: the device's own copy, the same for
  * equal texts; and a kernel of one. */
 ort_status ort_cl_generated(ort_cl_device *device, const char *source, ort_cl_program **program,
@@ -119,6 +128,7 @@ typedef struct ort_cl_arg {
 
 typedef struct ort_cl_launch {
     const char *program, *kernel;
+    bool half; /* of the program of halves */
     ort_cl_arg args[ORT_CL_ARGS];
     int arg_count;
     size_t global[3], local[3]; /* local[0] 0: the driver's choice */
@@ -149,6 +159,8 @@ typedef struct ort_cl_plan {
     /* while it is made: */
     const ort_device_request *request;
     int *buffer_of;    /* by value id; -1 */
+    int *half_of;      /* of its halves; -1 */
+    int half_steps;    /* that are computed on halves */
     ort_status status; /* the first error, which `error` tells */
     ort_error *error;
 } ort_cl_plan;
@@ -158,6 +170,7 @@ typedef struct ort_cl_step { /* what a row sees of a node: types are settled */
     const ort_node *node;
     const ort_op *op;
     const ort_cl_row *row;
+    bool half; /* float values are read and written as halves */
 } ort_cl_step;
 
 /* opencl_plan.c: what rows are made of. Shapes of inputs and outputs; NULL: absent. */
@@ -175,11 +188,12 @@ int ort_cl_read(ort_cl_step *s, int input);
 /* An input in strips: a constant is packed once, anything else in each run. */
 int ort_cl_read_strips(ort_cl_step *s, int input, const ort_cl_strips *strips);
 bool ort_cl_constant_input(const ort_cl_step *s, int input);
-/* Buffers of these numbers, as int and as float. */
+/* Buffers of these bytes; of these numbers, as int and as float. */
+int ort_cl_data(ort_cl_step *s, const void *data, size_t bytes);
 int ort_cl_table(ort_cl_step *s, const int64_t *numbers, int64_t count);
 int ort_cl_numbers(ort_cl_step *s, const float *numbers, int64_t count);
 int ort_cl_write(ort_cl_step *s, int output);
-int ort_cl_scratch(ort_cl_step *s, int64_t floats);
+int ort_cl_scratch(ort_cl_step *s, int64_t floats); /* halves where the step is computed so */
 /* A check of indices: its number, and the buffer where a kernel tells that it failed. */
 int ort_cl_checks(ort_cl_step *s, int64_t least, int64_t size, int *fault);
 /* An error where the value of an input, which is there, isn't known when the plan is made. */
@@ -194,9 +208,11 @@ void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
 int64_t ort_cl_along(const ort_cl_step *s, int64_t count);
 int64_t ort_cl_items(const ort_cl_step *s, int64_t count);
 
-/* The same for who writes launches himself: values by id, arguments one by one. */
-int ort_cl_read_value(ort_cl_plan *p, ort_id id);
-int ort_cl_write_value(ort_cl_plan *p, ort_id id);
+/* The same for who writes launches himself: values by id and form, arguments one by one. */
+int ort_cl_read_value(ort_cl_plan *p, ort_id id, bool half);
+int ort_cl_write_value(ort_cl_plan *p, ort_id id, bool half);
+/* Has the plan halves of the value, if it is read so? Constants of chains stay floats. */
+bool ort_cl_halves(const ort_cl_plan *p, ort_id id);
 void ort_cl_add_arg(ort_cl_plan *p, ort_cl_launch *l, ort_cl_arg arg);
 void ort_cl_add_launch(ort_cl_plan *p, ort_cl_launch *l, const int64_t *grid, const size_t *local);
 
@@ -229,6 +245,7 @@ struct ort_cl_row {
     ort_cl_form form;
     /* ORT_CL_ONE: the numbers, and the function if that depends on the node. May be NULL. */
     const char *(*numbers)(const ort_cl_step *s, double *two);
+    bool half; /* all kernels of `emit` are made for halves, too */
 };
 
 /* opencl_steps.c */
@@ -263,7 +280,7 @@ size_t ort_cl_memory_alignment(void *device);
 ort_status ort_cl_memory_write(void *memory, const void *data, size_t bytes, ort_error *err);
 ort_status ort_cl_memory_read(void *memory, void *data, size_t bytes, ort_error *err);
 
-/* opencl_weight.c: constants on the device, as they are or in strips (or NULL). `shared`: the same
+/* opencl_weight.c: constants on the device, as they are or in strips. `shared`: the same
  * for all plans of the session, which keeps it; else the caller's. */
 ort_status ort_cl_weight(ort_cl_device *device, const ort_tensor *tensor, const ort_fact *fact,
                          const ort_cl_strips *strips, bool shared, cl_mem *memory,
@@ -274,6 +291,6 @@ ort_status ort_cl_upload(ort_cl_device *device, const void *data, size_t bytes, 
 /* Rows of each file opencl_NAME.c, ended by one without a name. */
 extern const ort_cl_row ort_cl_net_rows[], ort_cl_math_rows[], ort_cl_moves_rows[],
     ort_cl_norm_rows[], ort_cl_attention_rows[], ort_cl_take_rows[], ort_cl_reduce_rows[],
-    ort_cl_transpose_rows[], ort_cl_tokens_rows[], ort_cl_codes_rows[];
+    ort_cl_transpose_rows[], ort_cl_tokens_rows[], ort_cl_codes_rows[], ort_cl_bytes_rows[];
 
 #endif

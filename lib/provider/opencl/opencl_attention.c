@@ -270,8 +270,8 @@ static ort_status emit_multi(ort_cl_step *s, ort_error *err)
 }
 
 const ort_cl_row ort_cl_attention_rows[] = {
-    {ONNX, "Attention", claim_onnx, emit_onnx, NULL},
-    {MS, "Attention", claim_fused, emit_fused, NULL},
-    {MS, "MultiHeadAttention", claim_multi, emit_multi, NULL},
+    {ONNX, "Attention", claim_onnx, emit_onnx, .half = true},
+    {MS, "Attention", claim_fused, emit_fused, .half = true},
+    {MS, "MultiHeadAttention", claim_multi, emit_multi, .half = true},
     {0},
 };

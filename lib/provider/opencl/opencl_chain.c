@@ -46,6 +46,12 @@ static const char *const one_names[] = {"float", "int", "long", "flag"};
 static const char *const all_names[] = {"V", "VI", "VL", "VB"};
 static const char *const memory_names[] = {"float", "int", "long", "uchar"};
 
+static const char *memory_name(const ort_cl_plan *p, ort_id id)
+{
+    ort_dtype type = p->request->facts[id].type.dtype;
+    return ort_cl_halves(p, id) ? "half" : memory_names[ort_cl_element(type)];
+}
+
 int ort_cl_element(ort_dtype dtype)
 {
     return dtype == ORT_DTYPE_FLOAT   ? 0
@@ -172,11 +178,11 @@ static void put_parameters(writing *w)
     ort_strbuf *t = &w->text;
     for (int i = 0; i < w->operand_count; i++)
         ort_strbuf_addf(t, "__global const %s *x%d, ",
-                        memory_names[element_of(w->p, w->operands[i].id)], i);
+                        memory_name(w->p, w->operands[i].id), i);
     for (int i = 0; i < w->c->count; i++)
         if (w->stored[i])
             ort_strbuf_addf(t, "__global %s *y%d, ",
-                            memory_names[element_of(w->p, result(&w->c->steps[i]))], i);
+                            memory_name(w->p, result(&w->c->steps[i])), i);
     for (int d = 0; d < ORT_CL_AXES && w->walks; d++)
         ort_strbuf_addf(t, "int n%d, ", d);
     for (int i = 0; i < w->operand_count; i++)
@@ -227,17 +233,21 @@ static void put_load(writing *w, int index, bool all)
     snprintf(place, sizeof place, o->kind == '1' ? "0" : o->kind == 'w' ? "p%d" : "i", index);
     if (o->kind == 'w')
         snprintf(strides, sizeof strides, "s%d_5 ? ", index);
+    bool half = ort_cl_halves(w->p, o->id);
+    const char *load = flags ? "LOAD_FLAGS" : half ? "HALF_LOAD" : "LOAD";
     ort_strbuf_addf(t, "%s a%d = ", type, index);
     if (!all) {
-        ort_strbuf_addf(t, "x%d[%s]%s;\n", index, place, flags ? " != 0" : "");
+        ort_strbuf_addf(t, half ? "HALF_AT(x%d, %s);\n" : "x%d[%s]%s;\n", index, place,
+                        flags ? " != 0" : "");
         return;
     }
     if (o->kind != '1')
-        ort_strbuf_addf(t, "%s%s(x%d + %s)%s", strides, flags ? "LOAD_FLAGS" : "LOAD", index, place,
+        ort_strbuf_addf(t, "%s%s(x%d + %s)%s", strides, load, index, place,
                         o->kind == 'w' ? " : " : "");
     if (o->kind != '=')
-        ort_strbuf_addf(t, flags ? "SPREAD_FLAG(x%d[%s])" : "(%3$s)x%1$d[%2$s]", index, place,
-                        type);
+        ort_strbuf_addf(t, flags  ? "SPREAD_FLAG(x%d[%s])"
+                           : half ? "(%3$s)HALF_AT(x%1$d, %2$s)"
+                                  : "(%3$s)x%1$d[%2$s]", index, place, type);
     ort_strbuf_addf(t, ";\n");
 }
 
@@ -308,11 +318,14 @@ static void put_steps(writing *w, bool all)
     for (int i = 0; i < w->c->count; i++)
         put_step(w, i, all);
     for (int i = 0; i < w->c->count; i++) {
-        bool flags = element_of(w->p, result(&w->c->steps[i])) == 3;
-        if (w->stored[i])
-            ort_strbuf_addf(&w->text, all ? flags ? "STORE_FLAGS(t%1$d, y%1$d + i);\n"
-                                                  : "STORE(t%1$d, y%1$d + i);\n"
-                                          : "y%1$d[i] = t%1$d;\n", i);
+        ort_id id = result(&w->c->steps[i]);
+        bool flags = element_of(w->p, id) == 3, half = ort_cl_halves(w->p, id);
+        const char *store = flags ? "STORE_FLAGS" : half ? "HALF_STORE" : "STORE";
+        if (w->stored[i] && all)
+            ort_strbuf_addf(&w->text, "%2$s(t%1$d, y%1$d + i);\n", i, store);
+        else if (w->stored[i])
+            ort_strbuf_addf(&w->text, half ? "HALF_PUT(y%1$d, i, t%1$d);\n"
+                                           : "y%1$d[i] = t%1$d;\n", i);
     }
 }
 
@@ -426,11 +439,19 @@ static void launch(ort_cl_plan *p, const writing *w, const kernel *k)
     int64_t count = ort_cl_count(&p->request->facts[result(&w->c->steps[0])]);
     const ort_cl_step s = {.plan = p};
     const int64_t grid[3] = {ort_cl_items(&s, count), 1, 1};
-    for (int i = 0; i < w->operand_count; i++)
-        add_buffer(p, &l, ort_cl_read_value(p, w->operands[i].id));
-    for (int i = 0; i < w->c->count; i++)
+    for (int i = 0; i < w->operand_count; i++) { /* forms are made before anything is an argument */
+        ort_id id = w->operands[i].id;
+        ort_cl_read_value(p, id, ort_cl_halves(p, id));
+    }
+    for (int i = 0; i < w->operand_count; i++) {
+        ort_id id = w->operands[i].id;
+        add_buffer(p, &l, ort_cl_read_value(p, id, ort_cl_halves(p, id)));
+    }
+    for (int i = 0; i < w->c->count; i++) {
+        ort_id id = result(&w->c->steps[i]);
         if (w->stored[i])
-            add_buffer(p, &l, ort_cl_write_value(p, result(&w->c->steps[i])));
+            add_buffer(p, &l, ort_cl_write_value(p, id, ort_cl_halves(p, id)));
+    }
     if (w->walks)
         put_strides(p, w, &l);
     ort_cl_add_arg(p, &l, (ort_cl_arg){.kind = 'i', .i = (int)count});

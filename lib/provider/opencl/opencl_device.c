@@ -104,11 +104,23 @@ typedef struct wishes { /* of the user */
     int device;
     const char *tiles; /* where products make them: "registers", "local"; "": the device's class */
     bool chains;
+    int half; /* 1: values of 16 bits; 2: products, too */
 } wishes;
+
+static bool find_half(const char *value, int *half)
+{
+    static const char *const words[] = {"0", "1", "math"};
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(words[i], value)) {
+            *half = i;
+            return true;
+        }
+    return false;
+}
 
 static ort_status read_wishes(const ort_provider_setup *setup, wishes *w, ort_error *err)
 {
-    *w = (wishes){0, "", true};
+    *w = (wishes){0, "", true, 0};
     for (int i = 0; i < setup->option_count; i++) {
         const ort_provider_option *o = &setup->options[i];
         char *end;
@@ -123,6 +135,11 @@ static ort_status read_wishes(const ort_provider_setup *setup, wishes *w, ort_er
             if (!w->chains && strcmp(o->value, "off"))
                 return ort_error_set(err, ORT_ERROR_USAGE, "chains=%s: elementwise operators run "
                                      "as chains (on) or one by one (off)", o->value);
+        } else if (!strcmp(o->key, "fp16")) {
+            if (!find_half(o->value, &w->half))
+                return ort_error_set(err, ORT_ERROR_USAGE, "fp16=%s: values are floats (0), have "
+                                     "16 bits (1), or are computed with in 16 bits, too (math)",
+                                     o->value);
         } else if (*end || number < 0 || number >= MOST_DEVICES) {
             return ort_error_set(err, ORT_ERROR_USAGE, "device=%s: a device is a number from 0 to "
                                  "%d", o->value, MOST_DEVICES - 1);
@@ -134,7 +151,7 @@ static ort_status read_wishes(const ort_provider_setup *setup, wishes *w, ort_er
 }
 
 /* How kernels are written for this class of device. */
-static void choose_class(ort_cl_device *d, const char *tiles)
+static void choose_class(ort_cl_device *d, const char *tiles, bool dots)
 {
     cl_uint lanes = 0;
     bool registers = *tiles ? !strcmp(tiles, "registers") : d->type & CL_DEVICE_TYPE_CPU;
@@ -144,8 +161,20 @@ static void choose_class(ort_cl_device *d, const char *tiles)
     d->lanes = !registers ? 0 : lanes >= 16 ? 16 : lanes >= 8 ? 8 : 4;
     d->rows = d->lanes == 16 ? 8 : d->lanes == 8 ? 6 : 4; /* twice as many sums fit in registers */
     d->span = registers ? 4096 : 1;
-    snprintf(d->options, sizeof d->options, "-cl-std=CL1.2 -w -DLANES=%d -DROWS=%d -DSPAN=%d",
-             d->lanes, d->rows, d->span);
+    for (int half = 0; half < 2; half++)
+        snprintf(d->options[half], sizeof d->options[half],
+                 "-cl-std=CL1.2 -w -DLANES=%d -DROWS=%d -DSPAN=%d -DHALF=%d%s", d->lanes,
+                 d->rows, d->span, half ? d->half : 0, dots ? " -DDOTS" : "");
+}
+
+/* Reading and writing halves is in every OpenCL; computing with them is an extension. */
+static ort_status choose_half(ort_cl_device *d, const wishes *w, const facts *x, ort_error *err)
+{
+    d->half = w->half;
+    if (d->half < 2 || strstr(x->extensions, "cl_khr_fp16"))
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_USAGE, "fp16=math: %s has no cl_khr_fp16; fp16=1 keeps "
+                         "values in 16 bits on any device", d->name);
 }
 
 static void read_limits(ort_cl_device *d, const facts *x)
@@ -198,7 +227,8 @@ static ort_status open_device(ort_cl_device *d, const wishes *w, const ort_provi
     d->index = index;
     read_facts(&d->api, f.platforms[index], d->id, &x);
     read_limits(d, &x);
-    choose_class(d, w->tiles);
+    ORT_TRY(choose_half(d, w, &x, err));
+    choose_class(d, w->tiles, strstr(x.extensions, "cl_khr_integer_dot_product"));
     ort_cl_guess_rates(d, setup->threads);
     d->chain = w->chains ? INT_MAX : 1;
     ORT_TRY(make_context(d, beside, err));

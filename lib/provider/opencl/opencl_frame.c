@@ -74,7 +74,8 @@ static ort_status make_kernels(ort_cl_frame *f, ort_error *err)
             ORT_TRY(ort_cl_generated_kernel(p->device, p->generated, l->kernel, &f->kernels[i],
                                             err));
         else
-            ORT_TRY(ort_cl_kernel(p->device, l->program, l->kernel, &f->kernels[i], err));
+            ORT_TRY(ort_cl_kernel(p->device, l->program, l->half, l->kernel, &f->kernels[i],
+                                  err));
         ORT_TRY(set_args(f, l, f->kernels[i], err));
     }
     return ORT_OK;

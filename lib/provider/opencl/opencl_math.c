@@ -227,10 +227,10 @@ static bool claim_cast(const ort_graph *graph, const ort_node *node, const char 
 #define ALPHA_BETA .numbers = alpha_beta
 
 const ort_cl_row ort_cl_math_rows[] = {
-    {ONNX, "Gemm", claim_gemm, emit_gemm, NULL},
-    {MS, "FusedGemm", claim_gemm, emit_gemm, NULL},
-    {ONNX, "MatMul", claim_matmul, emit_matmul, NULL},
-    {MS, "FusedMatMul", claim_matmul, emit_matmul, NULL},
+    {ONNX, "Gemm", claim_gemm, emit_gemm, .half = true},
+    {MS, "FusedGemm", claim_gemm, emit_gemm, .half = true},
+    {ONNX, "MatMul", claim_matmul, emit_matmul, .half = true},
+    {MS, "FusedMatMul", claim_matmul, emit_matmul, .half = true},
     ONE(ONNX, "Relu", "relu"),
     ONE(ONNX, "LeakyRelu", "leaky_relu", ALPHA_BETA),
     ONE(ONNX, "Clip", "clip", .claim = claim_clip, .numbers = bounds),

@@ -194,18 +194,18 @@ static bool claim_blocks(const ort_graph *graph, const ort_node *node, const cha
 }
 
 const ort_cl_row ort_cl_moves_rows[] = {
-    {ONNX, "DepthToSpace", claim_blocks, emit_blocks, NULL},
-    {ONNX, "SpaceToDepth", claim_blocks, emit_blocks, NULL},
+    {ONNX, "DepthToSpace", claim_blocks, emit_blocks, .half = true},
+    {ONNX, "SpaceToDepth", claim_blocks, emit_blocks, .half = true},
     {ONNX, "Dropout", claim_alias, emit_alias, .typed = true},
     {ONNX, "Reshape", claim_alias, emit_alias, .typed = true},
     {ONNX, "Flatten", claim_alias, emit_alias, .typed = true},
     {ONNX, "Squeeze", claim_alias, emit_alias, .typed = true},
     {ONNX, "Unsqueeze", claim_alias, emit_alias, .typed = true},
     {ONNX, "Identity", claim_alias, emit_alias, .typed = true},
-    {ONNX, "Transpose", NULL, emit_transpose, NULL},
-    {ONNX, "Expand", NULL, emit_expand, NULL},
-    {ONNX, "Concat", claim_joined, emit_concat, NULL},
-    {ONNX, "Split", claim_split, emit_split, NULL},
-    {ONNX, "Slice", claim_slice, emit_slice, NULL},
+    {ONNX, "Transpose", NULL, emit_transpose, .half = true},
+    {ONNX, "Expand", NULL, emit_expand, .half = true},
+    {ONNX, "Concat", claim_joined, emit_concat, .half = true},
+    {ONNX, "Split", claim_split, emit_split, .half = true},
+    {ONNX, "Slice", claim_slice, emit_slice, .half = true},
     {0},
 };

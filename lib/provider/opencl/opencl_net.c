@@ -278,12 +278,12 @@ static ort_status emit_batch(ort_cl_step *s, ort_error *err)
 }
 
 const ort_cl_row ort_cl_net_rows[] = {
-    {ONNX, "Conv", claim_conv, emit_conv, NULL},
-    {MS, "FusedConv", claim_conv, emit_conv, NULL},
-    {ONNX, "MaxPool", claim_pool, emit_pool, NULL},
-    {ONNX, "AveragePool", claim_pool, emit_pool, NULL},
-    {ONNX, "GlobalAveragePool", claim_planes, emit_global_mean, NULL},
-    {ONNX, "GlobalMaxPool", claim_planes, emit_global_most, NULL},
-    {ONNX, "BatchNormalization", claim_batch, emit_batch, NULL},
+    {ONNX, "Conv", claim_conv, emit_conv, .half = true},
+    {MS, "FusedConv", claim_conv, emit_conv, .half = true},
+    {ONNX, "MaxPool", claim_pool, emit_pool, .half = true},
+    {ONNX, "AveragePool", claim_pool, emit_pool, .half = true},
+    {ONNX, "GlobalAveragePool", claim_planes, emit_global_mean, .half = true},
+    {ONNX, "GlobalMaxPool", claim_planes, emit_global_most, .half = true},
+    {ONNX, "BatchNormalization", claim_batch, emit_batch, .half = true},
     {0},
 };

@@ -180,14 +180,14 @@ static ort_status emit_channels(ort_cl_step *s, ort_error *err)
 }
 
 const ort_cl_row ort_cl_norm_rows[] = {
-    {ONNX, "Softmax", claim_ranked, emit_softmax, NULL},
-    {ONNX, "LogSoftmax", claim_ranked, emit_log_softmax, NULL},
-    {ONNX, "LayerNormalization", claim_norm, emit_norm, NULL},
-    {MS, "SkipLayerNormalization", claim_skip, emit_skip, NULL},
-    {ONNX, "RMSNormalization", claim_rms, emit_rms, NULL},
-    {ONNX, "SimplifiedLayerNormalization", claim_rms, emit_rms, NULL},
-    {MS, "SkipSimplifiedLayerNormalization", claim_skip, emit_skip_rms, NULL},
-    {ONNX, "InstanceNormalization", claim_channels, emit_channels, NULL},
-    {ONNX, "GroupNormalization", claim_channels, emit_channels, NULL},
+    {ONNX, "Softmax", claim_ranked, emit_softmax, .half = true},
+    {ONNX, "LogSoftmax", claim_ranked, emit_log_softmax, .half = true},
+    {ONNX, "LayerNormalization", claim_norm, emit_norm, .half = true},
+    {MS, "SkipLayerNormalization", claim_skip, emit_skip, .half = true},
+    {ONNX, "RMSNormalization", claim_rms, emit_rms, .half = true},
+    {ONNX, "SimplifiedLayerNormalization", claim_rms, emit_rms, .half = true},
+    {MS, "SkipSimplifiedLayerNormalization", claim_skip, emit_skip_rms, .half = true},
+    {ONNX, "InstanceNormalization", claim_channels, emit_channels, .half = true},
+    {ONNX, "GroupNormalization", claim_channels, emit_channels, .half = true},
     {0},
 };

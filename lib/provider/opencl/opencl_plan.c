@@ -102,26 +102,61 @@ bool ort_cl_constant_input(const ort_cl_step *s, int input)
     return s->plan->request->facts[s->node->inputs[input]].value;
 }
 
-int ort_cl_read_value(ort_cl_plan *p, ort_id id)
+/* ---- the two forms of a value */
+
+static bool is_float(const ort_cl_plan *p, ort_id id)
 {
-    if (p->buffer_of[id] < 0 && p->request->facts[id].value)
-        p->buffer_of[id] = add_constant(p, id, NULL);
+    return p->request->facts[id].type.dtype == ORT_DTYPE_FLOAT;
+}
+
+bool ort_cl_halves(const ort_cl_plan *p, ort_id id)
+{
+    return p->device->half && is_float(p, id) && !p->request->facts[id].value;
+}
+
+static int *form_of(const ort_cl_plan *p, ort_id id, bool half)
+{
+    return half && is_float(p, id) ? &p->half_of[id] : &p->buffer_of[id];
+}
+
+/* From the form that is there. */
+static int converted(ort_cl_plan *p, ort_id id, bool to_half)
+{
+    int from = *form_of(p, id, !to_half);
+    int64_t count = ort_cl_count(&p->request->facts[id]);
+    ort_cl_step s = {.plan = p, .half = true};
+    assert(from >= 0);
+    int to = new_buffer(p, (size_t)count * (to_half ? 2 : 4));
+    const int64_t grid[3] = {ort_cl_items(&s, count), 1, 1};
+    ort_cl_launch_grid(&s, "map", to_half ? "narrow" : "widen_all", grid, NULL, "bbi", from, to,
+                       count);
+    return to;
+}
+
+int ort_cl_read_value(ort_cl_plan *p, ort_id id, bool half)
+{
+    int *form = form_of(p, id, half);
+    const ort_cl_strips plain = {.half = form == &p->half_of[id]};
+    if (p->status == ORT_OK && *form < 0)
+        *form = p->request->facts[id].value ? add_constant(p, id, &plain)
+                                            : converted(p, id, plain.half);
     if (p->status != ORT_OK)
         return 0;
-    assert(p->buffer_of[id] >= 0);
-    touch(p, p->buffer_of[id]);
-    return p->buffer_of[id];
+    touch(p, *form);
+    return *form;
 }
 
 int ort_cl_read(ort_cl_step *s, int input)
 {
-    return ort_cl_read_value(s->plan, s->node->inputs[input]);
+    return ort_cl_read_value(s->plan, s->node->inputs[input], s->half);
 }
 
 int ort_cl_read_strips(ort_cl_step *s, int input, const ort_cl_strips *x)
 {
     if (ort_cl_constant_input(s, input)) {
-        int buffer = add_constant(s->plan, s->node->inputs[input], x);
+        ort_cl_strips strips = *x;
+        strips.half = s->half;
+        int buffer = add_constant(s->plan, s->node->inputs[input], &strips);
         touch(s->plan, buffer);
         return buffer;
     }
@@ -133,7 +168,7 @@ int ort_cl_read_strips(ort_cl_step *s, int input, const ort_cl_strips *x)
     return to;
 }
 
-static int add_data(ort_cl_step *s, const void *data, size_t bytes)
+int ort_cl_data(ort_cl_step *s, const void *data, size_t bytes)
 {
     cl_mem memory = NULL;
     ort_cl_plan *p = s->plan;
@@ -153,32 +188,34 @@ int ort_cl_table(ort_cl_step *s, const int64_t *numbers, int64_t count)
     }
     for (int64_t i = 0; i < count; i++)
         ints[i] = (cl_int)numbers[i];
-    int buffer = add_data(s, ints, bytes);
+    int buffer = ort_cl_data(s, ints, bytes);
     free(ints);
     return buffer;
 }
 
 int ort_cl_numbers(ort_cl_step *s, const float *numbers, int64_t count)
 {
-    return add_data(s, numbers, (size_t)count * sizeof *numbers);
+    return ort_cl_data(s, numbers, (size_t)count * sizeof *numbers);
 }
 
-int ort_cl_write_value(ort_cl_plan *p, ort_id id)
+int ort_cl_write_value(ort_cl_plan *p, ort_id id, bool half)
 {
-    if (p->buffer_of[id] < 0)
-        p->buffer_of[id] = new_buffer(p, ort_cl_bytes(&p->request->facts[id]));
-    touch(p, p->buffer_of[id]);
-    return p->buffer_of[id];
+    int *form = form_of(p, id, half);
+    size_t bytes = ort_cl_bytes(&p->request->facts[id]);
+    if (*form < 0)
+        *form = new_buffer(p, form == &p->half_of[id] ? bytes / 2 : bytes);
+    touch(p, *form);
+    return *form;
 }
 
 int ort_cl_write(ort_cl_step *s, int output)
 {
-    return ort_cl_write_value(s->plan, s->node->outputs[output]);
+    return ort_cl_write_value(s->plan, s->node->outputs[output], s->half);
 }
 
 int ort_cl_scratch(ort_cl_step *s, int64_t floats)
 {
-    return new_buffer(s->plan, (size_t)floats * 4);
+    return new_buffer(s->plan, (size_t)floats * (s->half ? 2 : 4));
 }
 
 enum { FAULT_BYTES = 3 * sizeof(cl_int) }; /* which check, where, what */
@@ -211,7 +248,12 @@ ort_status ort_cl_known(const ort_cl_step *s, int input, ort_error *err)
 
 void ort_cl_alias(ort_cl_step *s)
 {
-    s->plan->buffer_of[s->node->outputs[0]] = ort_cl_read(s, 0);
+    ort_cl_plan *p = s->plan;
+    ort_id from = s->node->inputs[0], to = s->node->outputs[0];
+    if (p->buffer_of[from] < 0 && p->half_of[from] < 0)
+        ort_cl_read(s, 0);
+    p->buffer_of[to] = p->buffer_of[from];
+    p->half_of[to] = p->half_of[from];
 }
 
 int64_t ort_cl_along(const ort_cl_step *s, int64_t count)
@@ -249,7 +291,7 @@ void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
                         const int64_t *grid, const size_t *local, const char *format, ...)
 {
     ort_cl_plan *p = s->plan;
-    ort_cl_launch l = {.program = program, .kernel = kernel};
+    ort_cl_launch l = {.program = program, .kernel = kernel, .half = s->half};
     va_list list;
     va_start(list, format);
     for (; *format; format++) {

@@ -27,31 +27,35 @@ static int find_text(const char *name)
 
 enum { MOST_SOURCES = 3 };
 
+typedef struct wanted {
+    const ort_cl_text *text;
+    bool generated, half; /* by a plan; of halves */
+} wanted;
+
 /* What the program is built of: the common text first; functions of elements before those that
  * plans write. */
-static cl_uint sources_of(const ort_cl_text *text, bool generated, const char **list)
+static cl_uint sources_of(const wanted *w, const char **list)
 {
     cl_uint count = 0;
     list[count++] = ort_cl_texts[0].source;
-    if (generated)
+    if (w->generated)
         list[count++] = ort_cl_texts[find_text("each")].source;
-    list[count++] = text->source;
+    list[count++] = w->text->source;
     return count;
 }
 
-static bool cache_path(const ort_cl_device *d, const ort_cl_text *text, bool generated, char *path,
-                       size_t size)
+static bool cache_path(const ort_cl_device *d, const wanted *w, char *path, size_t size)
 {
     const char *folder = getenv("ORT_CACHE"), *sources[MOST_SOURCES];
     uint64_t digest = 0xcbf29ce484222325u;
     if (!folder || !*folder)
         return false;
-    cl_uint count = sources_of(text, generated, sources);
+    cl_uint count = sources_of(w, sources);
     for (cl_uint i = 0; i < count; i++)
         digest = digest_more(digest, sources[i]);
     digest = digest_more(digest, d->name);
-    digest = digest_more(digest_more(digest, d->driver), d->options);
-    int length = snprintf(path, size, "%s/opencl-%s-%016llx.bin", folder, text->name,
+    digest = digest_more(digest_more(digest, d->driver), d->options[w->half]);
+    int length = snprintf(path, size, "%s/opencl-%s-%016llx.bin", folder, w->text->name,
                           (unsigned long long)digest);
     return length > 0 && (size_t)length < size;
 }
@@ -73,7 +77,7 @@ static unsigned char *read_file(const char *path, size_t *count)
     return bytes;
 }
 
-static cl_program load(ort_cl_device *d, const char *path)
+static cl_program load(ort_cl_device *d, const wanted *w, const char *path)
 {
     size_t count;
     cl_int code, status = CL_SUCCESS;
@@ -85,7 +89,7 @@ static cl_program load(ort_cl_device *d, const char *path)
                                                           &status, &code);
     free(bytes);
     if (code == CL_SUCCESS && status == CL_SUCCESS &&
-        d->api.clBuildProgram(program, 1, &d->id, d->options, NULL, NULL) == CL_SUCCESS)
+        d->api.clBuildProgram(program, 1, &d->id, d->options[w->half], NULL, NULL) == CL_SUCCESS)
         return program;
     if (code == CL_SUCCESS)
         d->api.clReleaseProgram(program);
@@ -113,37 +117,36 @@ static void save(ort_cl_device *d, cl_program program, const char *path)
     free(bytes);
 }
 
-static ort_status build(ort_cl_device *d, const ort_cl_text *text, bool generated,
-                        cl_program *program, ort_error *err)
+static ort_status build(ort_cl_device *d, const wanted *w, cl_program *program, ort_error *err)
 {
     char log[1500] = "";
     cl_int code;
     const char *sources[MOST_SOURCES];
-    cl_uint count = sources_of(text, generated, sources);
+    cl_uint count = sources_of(w, sources);
     *program = d->api.clCreateProgramWithSource(d->context, count, sources, NULL, &code);
     if (code != CL_SUCCESS)
-        return ort_cl_fail(code, text->name, err);
-    code = d->api.clBuildProgram(*program, 1, &d->id, d->options, NULL, NULL);
+        return ort_cl_fail(code, w->text->name, err);
+    code = d->api.clBuildProgram(*program, 1, &d->id, d->options[w->half], NULL, NULL);
     if (code == CL_SUCCESS)
         return ORT_OK;
     d->api.clGetProgramBuildInfo(*program, d->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
     d->api.clReleaseProgram(*program);
     *program = NULL;
     return ort_error_set(err, ORT_ERROR_DEVICE, "the driver of %s refuses program '%s': %s",
-                         d->name, text->name, log);
+                         d->name, w->text->name, log);
 }
 
-static ort_status get_program(ort_cl_device *d, const ort_cl_text *text, bool generated,
-                              cl_program *kept, cl_program *program, ort_error *err)
+static ort_status get_program(ort_cl_device *d, const wanted *w, cl_program *kept,
+                              cl_program *program, ort_error *err)
 {
     char path[1000];
     ort_status status = ORT_OK;
     pthread_mutex_lock(&d->lock);
     if (!*kept) {
-        bool cached = cache_path(d, text, generated, path, sizeof path);
-        *kept = cached ? load(d, path) : NULL;
+        bool cached = cache_path(d, w, path, sizeof path);
+        *kept = cached ? load(d, w, path) : NULL;
         if (!*kept) {
-            status = build(d, text, generated, kept, err);
+            status = build(d, w, kept, err);
             if (status == ORT_OK && cached)
                 save(d, *kept, path);
         }
@@ -161,15 +164,15 @@ static ort_status make_kernel(ort_cl_device *d, cl_program program, const char *
     return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, name, err);
 }
 
-ort_status ort_cl_kernel(ort_cl_device *device, const char *program, const char *kernel,
-                         cl_kernel *object, ort_error *err)
+ort_status ort_cl_kernel(ort_cl_device *device, const char *program, bool half,
+                         const char *kernel, cl_kernel *object, ort_error *err)
 {
     cl_program built = NULL;
     int index = find_text(program);
     if (!ort_cl_texts[index].name)
         return ort_error_set(err, ORT_ERROR_DEVICE, "there is no program '%s'", program);
-    ORT_TRY(get_program(device, &ort_cl_texts[index], false, &device->programs[index], &built,
-                        err));
+    const wanted w = {&ort_cl_texts[index], false, half};
+    ORT_TRY(get_program(device, &w, &device->programs[half][index], &built, err));
     return make_kernel(device, built, kernel, object, err);
 }
 
@@ -177,7 +180,8 @@ ort_status ort_cl_generated_kernel(ort_cl_device *device, ort_cl_program *progra
                                    const char *kernel, cl_kernel *object, ort_error *err)
 {
     cl_program built = NULL;
-    ORT_TRY(get_program(device, &program->text, true, &program->built, &built, err));
+    const wanted w = {&program->text, true, false};
+    ORT_TRY(get_program(device, &w, &program->built, &built, err));
     return make_kernel(device, built, kernel, object, err);
 }
 
@@ -217,9 +221,9 @@ ort_status ort_cl_generated(ort_cl_device *d, const char *source, ort_cl_program
 
 void ort_cl_programs_release(ort_cl_device *d)
 {
-    for (int i = 0; i < ORT_CL_PROGRAMS; i++)
-        if (d->programs[i])
-            d->api.clReleaseProgram(d->programs[i]);
+    for (int i = 0; i < 2 * ORT_CL_PROGRAMS; i++)
+        if (d->programs[i / ORT_CL_PROGRAMS][i % ORT_CL_PROGRAMS])
+            d->api.clReleaseProgram(d->programs[i / ORT_CL_PROGRAMS][i % ORT_CL_PROGRAMS]);
     for (size_t i = 0; i < d->generated.count; i++) {
         if (d->generated.data[i]->built)
             d->api.clReleaseProgram(d->generated.data[i]->built);

@@ -59,14 +59,14 @@ static ort_status emit_reduce(ort_cl_step *s, ort_error *err)
 }
 
 const ort_cl_row ort_cl_reduce_rows[] = {
-    {ONNX, "ReduceSum", claim_reduce, emit_reduce, "reduce_sum"},
-    {ONNX, "ReduceMean", claim_reduce, emit_reduce, "reduce_mean"},
-    {ONNX, "ReduceMax", claim_reduce, emit_reduce, "reduce_max"},
-    {ONNX, "ReduceMin", claim_reduce, emit_reduce, "reduce_min"},
-    {ONNX, "ReduceProd", claim_reduce, emit_reduce, "reduce_prod"},
-    {ONNX, "ReduceSumSquare", claim_reduce, emit_reduce, "reduce_squares"},
-    {ONNX, "ReduceL1", claim_reduce, emit_reduce, "reduce_l1"},
-    {ONNX, "ReduceL2", claim_reduce, emit_reduce, "reduce_l2"},
-    {ONNX, "ReduceLogSum", claim_reduce, emit_reduce, "reduce_log_sum"},
+    {ONNX, "ReduceSum", claim_reduce, emit_reduce, "reduce_sum", .half = true},
+    {ONNX, "ReduceMean", claim_reduce, emit_reduce, "reduce_mean", .half = true},
+    {ONNX, "ReduceMax", claim_reduce, emit_reduce, "reduce_max", .half = true},
+    {ONNX, "ReduceMin", claim_reduce, emit_reduce, "reduce_min", .half = true},
+    {ONNX, "ReduceProd", claim_reduce, emit_reduce, "reduce_prod", .half = true},
+    {ONNX, "ReduceSumSquare", claim_reduce, emit_reduce, "reduce_squares", .half = true},
+    {ONNX, "ReduceL1", claim_reduce, emit_reduce, "reduce_l1", .half = true},
+    {ONNX, "ReduceL2", claim_reduce, emit_reduce, "reduce_l2", .half = true},
+    {ONNX, "ReduceLogSum", claim_reduce, emit_reduce, "reduce_log_sum", .half = true},
     {0},
 };

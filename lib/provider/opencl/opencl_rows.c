@@ -7,7 +7,7 @@ static const ort_cl_row *const tables[] = {ort_cl_net_rows, ort_cl_math_rows, or
                                            ort_cl_norm_rows, ort_cl_attention_rows,
                                            ort_cl_take_rows, ort_cl_reduce_rows,
                                            ort_cl_transpose_rows, ort_cl_tokens_rows,
-                                           ort_cl_codes_rows};
+                                           ort_cl_codes_rows, ort_cl_bytes_rows};
 
 static const ort_cl_row *row_of(const ort_op *op)
 {
@@ -61,7 +61,8 @@ static bool supports(const ort_provider_api *api, const ort_op *op)
     return row_of(op) && ort_op_runs(op);
 }
 
-static const char *const options[] = {"device=N", "tiles=local|registers", "chains=on|off", NULL};
+static const char *const options[] = {"device=N", "tiles=local|registers", "chains=on|off",
+                                      "fp16=0|1|math", NULL};
 
 const ort_provider ort_provider_opencl = {
     .size = sizeof(ort_provider),

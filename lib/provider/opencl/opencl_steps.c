@@ -2,6 +2,7 @@
  * buffer. Buffers whose lives don't meet share memory.
  */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,12 +15,14 @@
 
 static ort_status add_step(ort_cl_plan *p, const ort_device_step *step, ort_error *err)
 {
-    ort_cl_step s = {p, step->node, step->op, p->device->row_of(step->op)};
+    ort_cl_step s = {p, step->node, step->op, p->device->row_of(step->op), false};
     bool taken = false;
     assert(s.row); /* it was claimed */
+    s.half = p->device->half && s.row->half;
     ort_status status = ort_cl_chain_step(p, step, &taken, err);
     if (status == ORT_OK && !taken)
         status = s.row->emit(&s, err);
+    p->half_steps += s.half || (taken && p->device->half);
     if (status == ORT_OK)
         status = p->status;
     return status != ORT_OK ? ort_node_wrap_error(step->node, err, status) : ORT_OK;
@@ -27,7 +30,8 @@ static ort_status add_step(ort_cl_plan *p, const ort_device_step *step, ort_erro
 
 static ort_status add_copy(ort_cl_plan *p, bool in, ort_id id, ort_error *err)
 {
-    const ort_cl_copy copy = {in ? ort_cl_write_value(p, id) : ort_cl_read_value(p, id),
+    const ort_cl_copy copy = {in ? ort_cl_write_value(p, id, false)
+                                 : ort_cl_read_value(p, id, false),
                               ort_cl_bytes(&p->request->facts[id])};
     if (p->status != ORT_OK)
         return p->status;
@@ -43,6 +47,8 @@ static ort_status add_part(ort_cl_plan *p, const ort_device_part *part, ort_erro
     for (int i = 0; i < part->count; i++)
         ORT_TRY(add_step(p, &p->request->steps[part->first + i], err));
     ORT_TRY(ort_cl_chain_end(p, err));
+    for (int i = 0; i < part->out_count; i++) /* as floats, all of which live to the part's end */
+        ort_cl_read_value(p, part->out[i].id, false);
     for (int i = 0; i < part->out_count; i++)
         ORT_TRY(add_copy(p, false, part->out[i].id, err));
     int end = (int)p->launches.count, out_end = (int)p->out.count;
@@ -101,18 +107,40 @@ static ort_status place(ort_cl_plan *p, ort_error *err)
     return ORT_OK;
 }
 
+/* How many steps compute on halves, and what that took from the weights. */
+static void tell_halves(ort_cl_plan *p)
+{
+    ort_cl_device *d = p->device;
+    pthread_mutex_lock(&d->lock);
+    double ratio = d->half_noise > 0 ? 10 * log10(d->half_signal / d->half_noise) : 0;
+    long long beyond = d->half_beyond;
+    pthread_mutex_unlock(&d->lock);
+    ort_log_write(d->log, ORT_LOG_INFO, "opencl: %d of %d nodes on values of 16 bits%s",
+                  p->half_steps, p->request->step_count,
+                  d->half == 2 ? ", products in 16 bits" : "");
+    if (ratio > 0)
+        ort_log_write(d->log, ORT_LOG_INFO, "opencl: weights in 16 bits: %.1f dB to what rounding "
+                      "took from them", ratio);
+    if (beyond)
+        ort_log_write(d->log, ORT_LOG_WARNING, "opencl: fp16: %lld weights are beyond 65504, the "
+                      "largest value of 16 bits, which stands for them", beyond);
+}
+
 static ort_status make(ort_cl_plan *p, ort_error *err)
 {
     size_t values = p->request->graph->values.count;
     p->buffer_of = malloc((values + 1) * sizeof *p->buffer_of);
-    if (!p->buffer_of)
+    p->half_of = malloc((values + 1) * sizeof *p->half_of);
+    if (!p->buffer_of || !p->half_of)
         return ort_error_memory(err, values * sizeof *p->buffer_of);
     for (size_t i = 0; i < values; i++)
-        p->buffer_of[i] = -1;
+        p->buffer_of[i] = p->half_of[i] = -1;
     ORT_TRY(ort_cl_chains_new(p, err));
     for (int i = 0; i < p->request->part_count; i++)
         ORT_TRY(add_part(p, &p->request->parts[i], err));
     ORT_TRY(ort_cl_chains_finish(p, err));
+    if (p->device->half)
+        tell_halves(p);
     return place(p, err);
 }
 
@@ -128,7 +156,8 @@ ort_status ort_cl_plan_new(void *device, const ort_device_request *request, void
     p->fault = -1;
     ort_status status = make(p, err);
     free(p->buffer_of);
-    p->buffer_of = NULL;
+    free(p->half_of);
+    p->buffer_of = p->half_of = NULL;
     p->request = NULL;
     p->error = NULL;
     if (status != ORT_OK)

@@ -328,8 +328,8 @@ static bool claim_tile(const ort_graph *graph, const ort_node *node, const char 
 }
 
 const ort_cl_row ort_cl_take_rows[] = {
-    {ONNX, "Pad", claim_pad, emit_pad, NULL},
-    {ONNX, "Resize", claim_resize, emit_resize, NULL},
-    {ONNX, "Tile", claim_tile, emit_tile, NULL},
+    {ONNX, "Pad", claim_pad, emit_pad, .half = true},
+    {ONNX, "Resize", claim_resize, emit_resize, .half = true},
+    {ONNX, "Tile", claim_tile, emit_tile, .half = true},
     {0},
 };

@@ -232,13 +232,13 @@ static ort_status emit_sums(ort_cl_step *s, ort_error *err)
 }
 
 const ort_cl_row ort_cl_tokens_rows[] = {
-    {ONNX, "Gather", claim_gather, emit_gather},
-    {ONNX, "GatherElements", claim_gather, emit_gather_elements},
-    {MS, "EmbedLayerNormalization", claim_embed, emit_embed, .typed = true},
-    {ONNX, "RotaryEmbedding", claim_rotary, emit_rotary},
-    {MS, "RotaryEmbedding", claim_rotary, emit_rotary},
-    {ONNX, "ArgMax", claim_axis, emit_place_of_most, .typed = true},
-    {ONNX, "ArgMin", claim_axis, emit_place_of_most, .typed = true},
-    {ONNX, "CumSum", claim_sums, emit_sums},
+    {ONNX, "Gather", claim_gather, emit_gather, .half = true},
+    {ONNX, "GatherElements", claim_gather, emit_gather_elements, .half = true},
+    {MS, "EmbedLayerNormalization", claim_embed, emit_embed, .typed = true, .half = true},
+    {ONNX, "RotaryEmbedding", claim_rotary, emit_rotary, .half = true},
+    {MS, "RotaryEmbedding", claim_rotary, emit_rotary, .half = true},
+    {ONNX, "ArgMax", claim_axis, emit_place_of_most, .typed = true, .half = true},
+    {ONNX, "ArgMin", claim_axis, emit_place_of_most, .typed = true, .half = true},
+    {ONNX, "CumSum", claim_sums, emit_sums, .half = true},
     {0},
 };

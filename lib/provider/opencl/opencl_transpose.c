@@ -75,6 +75,6 @@ static ort_status emit_transpose(ort_cl_step *s, ort_error *err)
 }
 
 const ort_cl_row ort_cl_transpose_rows[] = {
-    {ONNX, "ConvTranspose", claim_transpose, emit_transpose, NULL},
+    {ONNX, "ConvTranspose", claim_transpose, emit_transpose, .half = true},
     {0},
 };

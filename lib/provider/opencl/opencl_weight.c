@@ -4,22 +4,52 @@
  * Strips are made by the device: the tensor is uploaded as it is, packed into other memory, and
  * released again.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/num.h"
 #include "provider/opencl/opencl.h"
 
-/* Its bytes as kernels read them: 16 bits are widened. */
-static void *widened(const ort_tensor *t, ort_dtype dtype)
+/* Its bytes as kernels read them: 16 bits are widened, or 32 rounded. */
+static void *converted(const ort_tensor *t, ort_dtype dtype)
 {
     if (t->dtype == dtype)
         return NULL;
-    ort_tensor wide = {.dtype = dtype, .shape = t->shape};
-    wide.data = malloc(ort_tensor_bytes(&wide) + 1);
-    if (wide.data)
-        ort_tensor_convert(&wide, t, NULL);
-    return wide.data;
+    ort_tensor other = {.dtype = dtype, .shape = t->shape};
+    other.data = malloc(ort_tensor_bytes(&other) + 1);
+    if (other.data)
+        ort_tensor_convert(&other, t, NULL);
+    return other.data;
+}
+
+/* A number beyond the largest half becomes the largest, as in kernels (kept() of cl/common.cl). The
+ * device counts such, and the energy of weights and of what rounding took from them. */
+static void note_halves(ort_cl_device *d, const ort_tensor *t, uint16_t *halves)
+{
+    const float *floats = t->data;
+    int64_t count = ort_tensor_count(t), beyond = 0;
+    double signal = 0, noise = 0;
+    for (int64_t i = 0; i < count; i++) {
+        float x;
+        memcpy(&x, floats + i, sizeof x); /* any alignment */
+        if (!isfinite(x))
+            continue;
+        if ((halves[i] & 0x7fff) == 0x7c00) {
+            halves[i]--;
+            beyond++;
+            continue;
+        }
+        double error = (double)ort_f16_to_f32(halves[i]) - x;
+        signal += (double)x * x;
+        noise += error * error;
+    }
+    pthread_mutex_lock(&d->lock);
+    d->half_signal += signal;
+    d->half_noise += noise;
+    d->half_beyond += beyond;
+    pthread_mutex_unlock(&d->lock);
 }
 
 ort_status ort_cl_upload(ort_cl_device *d, const void *data, size_t bytes, cl_mem *memory,
@@ -39,15 +69,17 @@ ort_status ort_cl_upload(ort_cl_device *d, const void *data, size_t bytes, cl_me
     return ort_cl_fail(code, "a weight", err);
 }
 
-static ort_status upload(ort_cl_device *d, const ort_tensor *t, const ort_fact *fact,
+static ort_status upload(ort_cl_device *d, const ort_tensor *t, const ort_fact *fact, bool half,
                          cl_mem *memory, ort_error *err)
 {
-    ort_tensor as = {.dtype = fact->type.dtype, .shape = t->shape};
-    void *wide = widened(t, as.dtype);
-    if (!wide && t->dtype != as.dtype)
+    ort_tensor as = {.dtype = half ? ORT_DTYPE_FLOAT16 : fact->type.dtype, .shape = t->shape};
+    void *made = converted(t, as.dtype);
+    if (!made && t->dtype != as.dtype)
         return ort_error_memory(err, ort_tensor_bytes(&as));
-    ort_status status = ort_cl_upload(d, wide ? wide : t->data, ort_tensor_bytes(&as), memory, err);
-    free(wide);
+    if (made && half && t->dtype == ORT_DTYPE_FLOAT)
+        note_halves(d, t, made);
+    ort_status status = ort_cl_upload(d, made ? made : t->data, ort_tensor_bytes(&as), memory, err);
+    free(made);
     return status;
 }
 
@@ -78,8 +110,8 @@ static ort_status pack(ort_cl_device *d, cl_mem from, const ort_cl_strips *x, cl
     cl_kernel kernel;
     cl_int code;
     int64_t strips = x->batch * ((x->outer + x->strip - 1) / x->strip);
-    size_t bytes = (size_t)(strips * x->strip * x->k) * 4;
-    ORT_TRY(ort_cl_kernel(d, "gemm", "pack", &kernel, err));
+    size_t bytes = (size_t)(strips * x->strip * x->k) * (x->half ? 2 : 4);
+    ORT_TRY(ort_cl_kernel(d, "gemm", x->half, "pack", &kernel, err));
     *to = d->api.clCreateBuffer(d->context, CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &code);
     if (code == CL_SUCCESS && bytes) {
         code = launch_pack(d, kernel, from, *to, x);
@@ -96,9 +128,9 @@ static ort_status make(ort_cl_device *d, const ort_tensor *t, const ort_fact *fa
                        const ort_cl_strips *strips, cl_mem *memory, ort_error *err)
 {
     cl_mem plain = NULL;
-    if (!strips)
-        return upload(d, t, fact, memory, err);
-    ORT_TRY(upload(d, t, fact, &plain, err));
+    if (!strips->strip)
+        return upload(d, t, fact, strips->half, memory, err);
+    ORT_TRY(upload(d, t, fact, strips->half, &plain, err));
     ort_status status = pack(d, plain, strips, memory, err);
     d->api.clReleaseMemObject(plain);
     return status;
@@ -135,14 +167,13 @@ ort_status ort_cl_weight(ort_cl_device *d, const ort_tensor *t, const ort_fact *
                          const ort_cl_strips *strips, bool shared, cl_mem *memory,
                          ort_error *err)
 {
-    static const ort_cl_strips none;
     if (!shared)
         return make(d, t, fact, strips, memory, err);
     pthread_mutex_lock(&d->lock);
-    *memory = find(d, t, strips ? strips : &none);
+    *memory = find(d, t, strips);
     pthread_mutex_unlock(&d->lock);
     if (*memory)
         return ORT_OK;
     ORT_TRY(make(d, t, fact, strips, memory, err));
-    return add(d, t, strips ? strips : &none, memory, err);
+    return add(d, t, strips, memory, err);
 }

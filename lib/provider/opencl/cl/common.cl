@@ -4,8 +4,50 @@
  * its group, and makes a tile in registers or walks over SPAN elements. LANES 0 is a device with
  * many small work items (GPUs): groups share tiles in local memory, an item has one element. */
 
+/* Rounded once on every device; fma is what a device does fast. */
+static float rounded_once(float a, float b, float c)
+{
+    return fma(a, b, c);
+}
+
 #ifndef FP_FAST_FMAF
 #define fma mad
+#endif
+
+/* HALF: a `real` of a value or weight has 16 bits in memory, and 32 where it is computed with; each
+ * device of OpenCL can read and write it so. A number beyond the largest becomes the largest. HALF
+ * 2 is for devices with cl_khr_fp16: products are of 16 bits, too, and sums of few of them. */
+#if HALF == 2
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#ifndef NUMBER
+#define NUMBER half
+#endif
+#else
+#define NUMBER float
+#endif
+
+static float kept(float x)
+{
+    return fabs(x) > 65504.0f && fabs(x) < INFINITY ? copysign(65504.0f, x) : x;
+}
+
+#define HALF_AT(p, i) vload_half(i, p)
+#define HALF_PUT(p, i, v) vstore_half(kept(v), i, p)
+
+#if HALF
+typedef half real;
+typedef ushort cell; /* of which only its place changes */
+#define AT(p, i) HALF_AT(p, i)
+#define PUT(p, i, v) HALF_PUT(p, i, v)
+#define LOADR(p) HALF_LOAD(p)
+#define STORER(v, p) HALF_STORE(v, p)
+#else
+typedef float real;
+typedef float cell;
+#define AT(p, i) p[i]
+#define PUT(p, i, v) p[i] = v
+#define LOADR(p) LOAD(p)
+#define STORER(v, p) STORE(v, p)
 #endif
 
 /* Elements of one work item, of `count`. */
@@ -33,6 +75,14 @@
 typedef PASTE(float, LANES) V;
 #define LOAD(p) PASTE(vload, LANES)(0, p)
 #define STORE(v, p) PASTE(vstore, LANES)(v, 0, p)
+#define HALF_LOAD(p) PASTE(vload_half, LANES)(0, p)
+#define HALF_STORE(v, p) PASTE(vstore_half, LANES)(kept_all(v), 0, p)
+
+static V kept_all(V x)
+{
+    V size = fabs(x);
+    return select(x, copysign((V)65504.0f, x), size > 65504.0f && size < INFINITY);
+}
 
 /* A tile: ROWS rows (given, as many as registers allow) of STRIP columns; a panel in local memory
  * is DEEP rows of SUBS strips. Sums of DEEP products are added up apart, so that errors don't grow
@@ -41,6 +91,18 @@ typedef PASTE(float, LANES) V;
 #define SUBS 2
 #define DEEP 128
 #define MOST_ROWS 128 /* that an item makes */
+
+/* Where sums of more products than DEEP wait: in the result itself, or, where that has 16 bits, in
+ * local memory, as rows of a panel's width. Left operands of 16 bits are widened before. */
+#if HALF
+#define WAITING __local float
+#define LEFT __local const float
+#define HALF_OR(half_, float_) half_
+#else
+#define WAITING __global float
+#define LEFT __global const float
+#define HALF_OR(half_, float_) float_
+#endif
 
 typedef struct finish { /* what is done to a result: scaled below 0, bounded, activated */
     float leak, least, most;
@@ -97,6 +159,17 @@ static V fused(V a, V b, V c)
 #pragma OPENCL FP_CONTRACT ON
     return a * b + c;
 }
+#if HALF
+/* `count` elements that lie `step` apart. */
+static void widen(__global const half *from, int step, __local float *to, int count)
+{
+    int i = 0;
+    for (; step == 1 && i + LANES <= count; i += LANES)
+        STORE(HALF_LOAD(from + i), to + i);
+    for (; i < count; i++)
+        to[i] = HALF_AT(from, (size_t)i * step);
+}
+#endif
 
 /* acc += the products of ROWS rows of A, whose elements lie `step` apart, by a strip. */
 #define MULTIPLY(acc, a, step, strip, depth)                                                       \

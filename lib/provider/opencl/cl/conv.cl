@@ -9,7 +9,7 @@
 
 /* out: [planes][nd][ny][nx][qd][qh][qw]; an item makes `lines` rows of a plane, or a
  * part of each. */
-__kernel void spread(__global const float *x, __global float *out, int depth, int height,
+__kernel void spread(__global const cell *x, __global cell *out, int depth, int height,
                      int width, int qd, int qh, int qw, int nd, int ny, int nx, int sd, int sy,
                      int sx, int pd, int py, int px, int lines)
 {
@@ -21,22 +21,22 @@ __kernel void spread(__global const float *x, __global float *out, int depth, in
     for (int row = first_row; row < last_row; row++, out += qw) {
         int d = row / qh * sd + fd - pd, y = row % qh * sy + fy - py;
         bool inside = d >= 0 && d < depth && y >= 0 && y < height;
-        __global const float *in = x + ((size_t)(inside ? d : 0) * height + (inside ? y : 0)) *
+        __global const cell *in = x + ((size_t)(inside ? d : 0) * height + (inside ? y : 0)) *
                                            width;
         if (sx == 1 && get_global_size(0) == 1) { /* one item copies: zeros, elements, zeros */
             int first = inside ? min(max(-shift, 0), qw) : qw;
             int last = inside ? min(max(width - shift, first), qw) : qw;
             for (int i = 0; i < first; i++)
-                out[i] = 0.0f;
+                out[i] = 0;
             for (int i = first; i < last; i++)
                 out[i] = in[i + shift];
             for (int i = last; i < qw; i++)
-                out[i] = 0.0f;
+                out[i] = 0;
             continue;
         }
         ALONG(i, qw) {
             int at = i * sx + shift;
-            out[i] = inside && at >= 0 && at < width ? in[at] : 0.0f;
+            out[i] = inside && at >= 0 && at < width ? in[at] : 0;
         }
     }
 }
@@ -48,23 +48,23 @@ __kernel void spread(__global const float *x, __global float *out, int depth, in
 #if LANES
 
 /* A strip of the matrix: rows of channel and tap, columns of the pixels whose offsets are `at`. */
-static void fill_taps(__global const float *x, __global const int *taps, int tap, int tap_count,
+static void fill_taps(__global const real *x, __global const int *taps, int tap, int tap_count,
                       size_t channel_step, const int *at, __local float *to, int depth)
 {
     bool low = at[LANES - 1] - at[0] == LANES - 1;
     bool high = at[STRIP - 1] - at[LANES] == LANES - 1;
     for (int k = 0; k < depth; k++, to += STRIP) {
-        __global const float *in = x + taps[tap];
+        __global const real *in = x + taps[tap];
         if (low)
-            STORE(LOAD(in + at[0]), to);
+            STORE(LOADR(in + at[0]), to);
         else
             for (int j = 0; j < LANES; j++)
-                to[j] = in[at[j]];
+                to[j] = AT(in, at[j]);
         if (high)
-            STORE(LOAD(in + at[LANES]), to + LANES);
+            STORE(LOADR(in + at[LANES]), to + LANES);
         else
             for (int j = LANES; j < STRIP; j++)
-                to[j] = in[at[j]];
+                to[j] = AT(in, at[j]);
         if (++tap == tap_count) {
             tap = 0;
             x += channel_step;
@@ -73,8 +73,8 @@ static void fill_taps(__global const float *x, __global const int *taps, int tap
 }
 
 typedef struct target { /* of one tile */
-    __global float *y;
-    __global const float *sum; /* 0: none */
+    __global real *y;
+    __global const real *sum; /* 0: none */
     const int *pixels;         /* of its columns; negative: none */
     int plane;
 } target;
@@ -91,13 +91,13 @@ static void put_some(V (*acc)[2], const target *t, const finish *f, int rows)
         const int *pixels = t->pixels + h;
         bool whole = pixels[0] >= 0 && pixels[LANES - 1] == pixels[0] + LANES - 1;
         for (int i = 0; i < rows; i++) {
-            __global float *y = t->y + (size_t)i * t->plane;
+            __global real *y = t->y + (size_t)i * t->plane;
             if (whole)
-                STORE(LOAD(sums + i * STRIP + h), y + pixels[0]);
+                STORER(LOAD(sums + i * STRIP + h), y + pixels[0]);
             else
                 for (int j = 0; j < LANES; j++)
                     if (pixels[j] >= 0)
-                        y[pixels[j]] = sums[i * STRIP + h + j];
+                        PUT(y, pixels[j], sums[i * STRIP + h + j]);
         }
     }
 }
@@ -115,7 +115,7 @@ static void put_each(V (*acc)[2], const target *t, const finish *f, int rows)
         for (int j = 0; j < STRIP; j++) {
             size_t at = (size_t)i * t->plane + t->pixels[j];
             if (t->pixels[j] >= 0)
-                t->y[at] = finished(f, sums[i * STRIP + j] + (t->sum ? t->sum[at] : 0.0f));
+                PUT(t->y, at, finished(f, sums[i * STRIP + j] + (t->sum ? AT(t->sum, at) : 0.0f)));
         }
 }
 
@@ -127,7 +127,7 @@ static void put_all(V (*acc)[2], const target *t, const finish *f)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             size_t at = (size_t)i * t->plane + first + h * LANES;
-            STORE(bounded(f, t->sum ? acc[i][h] + LOAD(t->sum + at) : acc[i][h]), t->y + at);
+            STORER(bounded(f, t->sum ? acc[i][h] + LOADR(t->sum + at) : acc[i][h]), t->y + at);
         }
 }
 
@@ -142,18 +142,21 @@ static void put(V (*acc)[2], const target *t, const finish *f, int rows)
         put_some(acc, t, f, rows);
 }
 
-/* Sums of all but the last DEEP products wait in `kept`, by tile.
+/* Sums of all but the last DEEP products wait in `waiting`, by tile.
  * w: strips of ROWS filters for each group. columns: of the matrix; span: they are all places of
  * the field between the first and the last pixel's, so that a strip is read as it lies, and what
  * isn't a pixel isn't kept. most: the last of them that may be read. */
-ALONE void conv(__global const float *x, __global const float *w, __global const float *bias,
-                __global const float *sum, __global float *y, __global const int *taps,
+ALONE void conv(__global const real *x, __global const real *w, __global const real *bias,
+                __global const real *sum, __global real *y, __global const int *taps,
                 int has_bias, int has_sum, int groups, int ins, int outs, int tap_count,
                 int channel_step, int slice_step, int row_step, int out_height, int out_width,
                 int plane, int kind, float a, float b, int rows, int columns, int span, int most)
 {
     __local float panel[SUBS * DEEP * STRIP] __attribute__((aligned(64)));
-    float kept[MOST_ROWS * SUBS * STRIP] __attribute__((aligned(64)));
+    float waiting[MOST_ROWS * SUBS * STRIP] __attribute__((aligned(64)));
+#if HALF
+    __local float wide[ROWS * DEEP] __attribute__((aligned(64)));
+#endif
     int z = get_group_id(2), group = z % groups, K = ins * tap_count;
     int p0 = (int)get_group_id(0) * SUBS * STRIP, m0 = (int)get_group_id(1) * rows;
     int m_end = min(m0 + rows, outs), offsets[SUBS * STRIP], pixels[SUBS * STRIP];
@@ -178,20 +181,24 @@ ALONE void conv(__global const float *x, __global const float *w, __global const
     do {
         int depth = min(DEEP, K - k0);
         bool more = k0 > 0, last = k0 + depth == K;
-        __private float *mine = kept;
+        __private float *mine = waiting;
         for (int s = 0; s < SUBS && p0 + s * STRIP < columns; s++)
             fill_taps(x + (size_t)(k0 / tap_count) * channel_step, taps, k0 % tap_count, tap_count,
                       channel_step, offsets + s * STRIP, panel + s * DEEP * STRIP, depth);
-        for (int m = m0; m < m_end; m += ROWS)
+        for (int m = m0; m < m_end; m += ROWS) {
+            LEFT *row[ROWS];
+#if HALF
+            widen(w + (size_t)m * K + (size_t)k0 * ROWS, 1, wide, depth * ROWS);
+#endif
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
+                row[i] = HALF_OR(wide + i, w + (size_t)m * K + (size_t)k0 * ROWS + i);
             for (int s = 0; s < SUBS && p0 + s * STRIP < columns; s++, mine += ROWS * STRIP) {
-                __global const float *row[ROWS];
                 V acc[ROWS][2];
 #pragma unroll
-                for (int i = 0; i < ROWS; i++) {
-                    row[i] = w + (size_t)m * K + (size_t)k0 * ROWS + i;
+                for (int i = 0; i < ROWS; i++)
                     acc[i][0] = acc[i][1] =
-                        has_bias && !more ? bias[min(m + i, outs - 1)] : 0.0f;
-                }
+                        has_bias && !more ? AT(bias, min(m + i, outs - 1)) : 0.0f;
                 MULTIPLY(acc, row, ROWS, panel + s * DEEP * STRIP, depth)
                 if (more)
 #pragma unroll
@@ -212,14 +219,15 @@ ALONE void conv(__global const float *x, __global const float *w, __global const
                     STORE(acc[i][1], mine + i * STRIP + LANES);
                 }
             }
+        }
         k0 += depth;
     } while (k0 < K);
 }
 
 /* One filter a channel: an item has a channel. A row's last vector reads beyond it, but never
  * beyond the memory that `spread` wrote and its slack. */
-ALONE void depthwise(__global const float *x, __global const float *w, __global const float *bias,
-                     __global const float *sum, __global float *y, __global const int *taps,
+ALONE void depthwise(__global const real *x, __global const real *w, __global const real *bias,
+                     __global const real *sum, __global real *y, __global const int *taps,
                      int has_bias, int has_sum, int groups, int ins, int outs, int tap_count,
                      int channel_step, int slice_step, int row_step, int out_height,
                      int out_width, int plane, int kind, float a, float b, int rows, int columns,
@@ -227,27 +235,27 @@ ALONE void depthwise(__global const float *x, __global const float *w, __global 
 {
     int z = get_global_id(1), c = z % (groups * outs);
     finish f = finish_of(kind, a, b);
-    V first = has_bias ? bias[c] : 0.0f;
+    V first = has_bias ? AT(bias, c) : 0.0f;
     x += (size_t)(z / outs) * channel_step;
     y += (size_t)z * plane;
     sum += (size_t)z * plane;
     w += c * tap_count;
     for (int row = 0; row < plane / out_width; row++) {
-        __global const float *in = x + row % out_height * row_step + row / out_height * slice_step;
+        __global const real *in = x + row % out_height * row_step + row / out_height * slice_step;
         for (int at = 0; at < out_width; at += LANES) {
             V acc = first;
             int p = row * out_width + at;
             for (int k = 0; k < tap_count; k++)
-                acc = fused((V)w[k], LOAD(in + at + taps[k]), acc);
+                acc = fused((V)AT(w, k), LOADR(in + at + taps[k]), acc);
             if (at + LANES <= out_width && !f.kind) {
                 if (has_sum)
-                    acc += LOAD(sum + p);
-                STORE(bounded(&f, acc), y + p);
+                    acc += LOADR(sum + p);
+                STORER(bounded(&f, acc), y + p);
             } else {
                 float sums[LANES];
                 STORE(acc, sums);
                 for (int j = 0; j < min(LANES, out_width - at); j++)
-                    y[p + j] = finished(&f, sums[j] + (has_sum ? sum[p + j] : 0.0f));
+                    PUT(y, p + j, finished(&f, sums[j] + (has_sum ? AT(sum, p + j) : 0.0f)));
             }
         }
     }
@@ -259,21 +267,22 @@ ALONE void depthwise(__global const float *x, __global const float *w, __global 
 #define STEP 16
 #define PART 4
 #define SIDE 8
-#define BLOCK 128 /* sums of so many products are added up apart */
+#define BLOCK (HALF == 2 ? STEP : 128) /* sums of so many products are added up apart */
 
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1)))
-void conv(__global const float *x, __global const float *w, __global const float *bias,
-          __global const float *sum, __global float *y, __global const int *taps, int has_bias,
+void conv(__global const real *x, __global const real *w, __global const real *bias,
+          __global const real *sum, __global real *y, __global const int *taps, int has_bias,
           int has_sum, int groups, int ins, int outs, int tap_count, int channel_step,
           int slice_step, int row_step, int out_height, int out_width, int plane, int kind,
           float a, float b, int rows, int columns, int span, int most)
 {
-    __local float ws[STEP][TILE], xs[STEP][TILE];
+    __local NUMBER ws[STEP][TILE], xs[STEP][TILE];
     int z = get_group_id(2), group = z % groups, K = ins * tap_count;
     int lx = get_local_id(0), ly = get_local_id(1), l = ly * SIDE + lx;
     int p0 = (int)get_group_id(0) * TILE, m0 = (int)get_group_id(1) * TILE;
     int pixel = min(p0 + l % TILE, plane - 1), offset = OFFSET(pixel);
-    float whole[PART][PART], acc[PART][PART];
+    float whole[PART][PART];
+    NUMBER acc[PART][PART];
     x += (size_t)z * ins * channel_step + offset;
     w += (size_t)group * outs * K;
     for (int i = 0; i < PART; i++)
@@ -283,8 +292,9 @@ void conv(__global const float *x, __global const float *w, __global const float
         for (int e = l; e < STEP * TILE; e += SIDE * SIDE) {
             int k = e / TILE, in = k0 + k, own = e % STEP, m = m0 + e / STEP;
             xs[k][e % TILE] =
-                in < K ? x[(size_t)(in / tap_count) * channel_step + taps[in % tap_count]] : 0.0f;
-            ws[own][e / STEP] = m < outs && k0 + own < K ? w[(size_t)m * K + k0 + own] : 0.0f;
+                in < K ? AT(x, (size_t)(in / tap_count) * channel_step + taps[in % tap_count])
+                       : 0.0f;
+            ws[own][e / STEP] = m < outs && k0 + own < K ? AT(w, (size_t)m * K + k0 + own) : 0.0f;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int k = 0; k < STEP; k++)
@@ -304,40 +314,40 @@ void conv(__global const float *x, __global const float *w, __global const float
             int m = m0 + ly * PART + i, p = p0 + j * SIDE + lx;
             size_t at = ((size_t)z * outs + m) * plane + p;
             if (m < outs && p < plane)
-                y[at] = activate(kind, a, b, whole[i][j] + acc[i][j] +
-                                                 (has_bias ? bias[group * outs + m] : 0.0f) +
-                                                 (has_sum ? sum[at] : 0.0f));
+                PUT(y, at, activate(kind, a, b, whole[i][j] + acc[i][j] +
+                                                    (has_bias ? AT(bias, group * outs + m) : 0.0f) +
+                                                    (has_sum ? AT(sum, at) : 0.0f)));
         }
 }
 
-__kernel void depthwise(__global const float *x, __global const float *w,
-                        __global const float *bias, __global const float *sum, __global float *y,
+__kernel void depthwise(__global const real *x, __global const real *w,
+                        __global const real *bias, __global const real *sum, __global real *y,
                         __global const int *taps, int has_bias, int has_sum, int groups, int ins,
                         int outs, int tap_count, int channel_step, int slice_step, int row_step,
                         int out_height, int out_width, int plane, int kind, float a, float b,
                         int rows, int columns, int span, int most)
 {
     int pixel = get_global_id(0), z = get_global_id(1), c = z % (groups * outs);
-    float acc = has_bias ? bias[c] : 0.0f;
+    float acc = has_bias ? AT(bias, c) : 0.0f;
     size_t at = (size_t)z * plane + pixel;
     x += (size_t)(z / outs) * channel_step + OFFSET(pixel);
     for (int k = 0; k < tap_count; k++)
-        acc = fma(w[c * tap_count + k], x[taps[k]], acc);
-    y[at] = activate(kind, a, b, acc + (has_sum ? sum[at] : 0.0f));
+        acc = fma(AT(w, c * tap_count + k), AT(x, taps[k]), acc);
+    PUT(y, at, activate(kind, a, b, acc + (has_sum ? AT(sum, at) : 0.0f)));
 }
 
 #endif
 
 /* kind 0: the greatest; 1: the mean of what lies inside; 2: of the whole window, padding too. Items
  * share a row of results. */
-__kernel void pool(__global const float *x, __global float *y, int depth, int height, int width,
+__kernel void pool(__global const real *x, __global real *y, int depth, int height, int width,
                    int out_height, int out_width, int kd, int kh, int kw, int sd, int sy, int sx,
                    int pd, int py, int px, int dd, int dy, int dx, int end_d, int end_y, int end_x,
                    int kind)
 {
     int row = get_global_id(1), od = row / out_height, oy = row % out_height;
     size_t plane = get_global_id(2), rows = get_global_size(1);
-    __global const float *in = x + plane * depth * height * width;
+    __global const real *in = x + plane * depth * height * width;
     y += (plane * rows + row) * out_width;
     ALONG(ox, out_width) {
         int inside = 0, whole = 0;
@@ -347,26 +357,26 @@ __kernel void pool(__global const float *x, __global float *y, int depth, int he
                 int id = od * sd - pd + d * dd, iy = oy * sy - py + ky * dy;
                 bool there = id >= 0 && id < depth && iy >= 0 && iy < height;
                 bool counts = id < depth + end_d && iy < height + end_y;
-                __global const float *line = in + ((size_t)(there ? id : 0) * height +
+                __global const real *line = in + ((size_t)(there ? id : 0) * height +
                                                    (there ? iy : 0)) * width;
                 for (int kx = 0; kx < kw; kx++) {
                     int ix = ox * sx - px + kx * dx;
                     whole += counts && ix < width + end_x;
                     if (!there || ix < 0 || ix >= width)
                         continue;
-                    float v = line[ix];
+                    float v = AT(line, ix);
                     most = v > most || isnan(v) ? v : most; /* a NaN stays: nothing is above it */
                     sum += v;
                     inside++;
                 }
             }
         float count = kind == 2 ? whole : inside;
-        y[ox] = kind == 0 ? most : sum / count;
+        PUT(y, ox, kind == 0 ? most : sum / count);
     }
 }
 
 /* What a transposed convolution's pixels add to each output: parts [channels * taps, pixels]. */
-__kernel void gather(__global const float *parts, __global const float *bias, __global float *y,
+__kernel void gather(__global const real *parts, __global const real *bias, __global real *y,
                      int has_bias, int channels, int depth, int height, int width, int out_height,
                      int out_width, int kd, int kh, int kw, int sd, int sy, int sx, int pd, int py,
                      int px, int dd, int dy, int dx)
@@ -378,7 +388,7 @@ __kernel void gather(__global const float *parts, __global const float *bias, __
     y += (plane * get_global_size(1) + row) * out_width;
     ALONG(x, out_width) {
         int ox = x + px;
-        float sum = has_bias ? bias[c] : 0.0f;
+        float sum = has_bias ? AT(bias, c) : 0.0f;
         for (int d = 0; d < kd; d++)
             for (int ky = 0; ky < kh; ky++)
                 for (int kx = 0; kx < kw; kx++) {
@@ -389,9 +399,9 @@ __kernel void gather(__global const float *parts, __global const float *bias, __
                     iy /= sy;
                     ix /= sx;
                     if (iz < depth && iy < height && ix < width)
-                        sum += parts[((d * kh + ky) * kw + kx) * pixels +
-                                     ((size_t)iz * height + iy) * width + ix];
+                        sum += AT(parts, ((d * kh + ky) * kw + kx) * pixels +
+                                             ((size_t)iz * height + iy) * width + ix);
                 }
-        y[x] = sum;
+        PUT(y, x, sum);
     }
 }

@@ -10,24 +10,25 @@
 #if LANES
 
 /* [depth][STRIP] of B, zeros behind the last column. */
-static void fill_strip(__global const float *b, __local float *to, int depth, int cols, int bk,
+static void fill_strip(__global const real *b, __local float *to, int depth, int cols, int bk,
                        int bn)
 {
     for (int k = 0; k < depth; k++, b += bk, to += STRIP) {
         if (bn == 1 && cols == STRIP) {
-            STORE(LOAD(b), to);
-            STORE(LOAD(b + LANES), to + LANES);
+            STORE(LOADR(b), to);
+            STORE(LOADR(b + LANES), to + LANES);
         } else {
             for (int j = 0; j < STRIP; j++)
-                to[j] = j < cols ? b[j * bn] : 0.0f;
+                to[j] = j < cols ? AT(b, j * bn) : 0.0f;
         }
     }
 }
 
 typedef struct target { /* of one tile */
-    __global float *y;
-    __global const float *c; /* 0: none */
-    int ym, cm, cn;
+    __global real *y;
+    WAITING *sums;
+    __global const real *c; /* 0: none */
+    int ym, sm, cm, cn;     /* from row to row; of c, from column to column */
     float alpha, beta;
     bool more, last; /* there are sums of earlier products; there are none behind */
 } target;
@@ -42,14 +43,15 @@ static void put_some(V (*acc)[2], const target *t, const finish *f, int rows, in
     }
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < cols; j++) {
-            float v = sums[i * STRIP + j] + (t->more ? t->y[i * t->ym + j] : 0.0f);
-            if (t->last) {
-                v *= t->alpha;
-                if (t->c)
-                    v += t->beta * t->c[i * t->cm + j * t->cn];
-                v = finished(f, v);
+            float v = sums[i * STRIP + j] + (t->more ? t->sums[i * t->sm + j] : 0.0f);
+            if (!t->last) {
+                t->sums[i * t->sm + j] = v;
+                continue;
             }
-            t->y[i * t->ym + j] = v;
+            v *= t->alpha;
+            if (t->c)
+                v += t->beta * AT(t->c, i * t->cm + j * t->cn);
+            PUT(t->y, i * t->ym + j, finished(f, v));
         }
 }
 
@@ -59,24 +61,25 @@ static void put_all(V (*acc)[2], const target *t, const finish *f)
     for (int i = 0; i < ROWS; i++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            __global float *y = t->y + i * t->ym + h * LANES;
+            WAITING *sums = t->sums + i * t->sm + h * LANES;
             V v = acc[i][h];
             if (t->more)
-                v += LOAD(y);
-            if (t->last) {
-                v *= t->alpha;
-                if (t->c) {
-                    __global const float *c = t->c + i * t->cm + h * LANES * t->cn;
-                    v += t->beta * (t->cn ? LOAD(c) : (V)*c);
-                }
-                v = bounded(f, v);
+                v += LOAD(sums);
+            if (!t->last) {
+                STORE(v, sums);
+                continue;
             }
-            STORE(v, y);
+            v *= t->alpha;
+            if (t->c) {
+                __global const real *c = t->c + i * t->cm + h * LANES * t->cn;
+                v += t->beta * (t->cn ? LOADR(c) : (V)AT(c, 0));
+            }
+            STORER(bounded(f, v), t->y + i * t->ym + h * LANES);
         }
 }
 
-ALONE void gemm(__global const float *A, __global const float *B, __global const float *C,
-                __global float *Y, int has_c, int M, int N, int K, int batch2, int a0, int a1,
+ALONE void gemm(__global const real *A, __global const real *B, __global const real *C,
+                __global real *Y, int has_c, int M, int N, int K, int batch2, int a0, int a1,
                 int a2, int am, int ak, int b0, int b1, int b2, int bk, int bn, int b_strip,
                 int c0, int c1, int c2, int cm, int cn, int y0, int y1, int y2, int ym, int yn,
                 float alpha, float beta, int kind, float pa, float pb, int rows)
@@ -86,7 +89,11 @@ ALONE void gemm(__global const float *A, __global const float *B, __global const
     int n0 = (int)get_group_id(0) * SUBS * STRIP, m0 = (int)get_group_id(1) * rows;
     int m_end = min(m0 + rows, M), k0 = 0;
     finish f = finish_of(kind, pa, pb);
-    target t = {0, 0, ym, cm, cn, alpha, beta, false, false};
+    target t = {0, 0, 0, ym, HALF ? SUBS * STRIP : ym, cm, cn, alpha, beta, false, false};
+#if HALF
+    __local float waiting[MOST_ROWS * SUBS * STRIP] __attribute__((aligned(64)));
+    __local float wide[ROWS * DEEP] __attribute__((aligned(64)));
+#endif
     A += a0 + z1 * a1 + z2 * a2;
     B += b0 + z1 * b1 + z2 * b2 + (size_t)(n0 / STRIP) * b_strip;
     C += c0 + z1 * c1 + z2 * c2 + n0 * cn;
@@ -98,28 +105,42 @@ ALONE void gemm(__global const float *A, __global const float *B, __global const
         for (int s = 0; s < SUBS && n0 + s * STRIP < N; s++)
             fill_strip(B + (size_t)s * b_strip + (size_t)k0 * bk, panel + s * DEEP * STRIP, depth,
                        min(STRIP, N - n0 - s * STRIP), bk, bn);
-        for (int m = m0; m < m_end; m += ROWS)
+        for (int m = m0; m < m_end; m += ROWS) {
+            LEFT *a[ROWS];
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+                __global const real *row = A + (size_t)min(m + i, M - 1) * am + (size_t)k0 * ak;
+#if HALF
+                widen(row, ak, wide + i * DEEP, depth);
+                a[i] = wide + i * DEEP;
+#else
+                a[i] = row;
+#endif
+            }
             for (int s = 0; s < SUBS && n0 + s * STRIP < N; s++) {
-                __global const float *a[ROWS];
                 V acc[ROWS][2];
                 int cols = min(STRIP, N - n0 - s * STRIP);
 #pragma unroll
-                for (int i = 0; i < ROWS; i++) {
-                    a[i] = A + (size_t)min(m + i, M - 1) * am + (size_t)k0 * ak;
+                for (int i = 0; i < ROWS; i++)
                     acc[i][0] = acc[i][1] = 0.0f;
-                }
-                if (ak == 1) {
+                if (HALF || ak == 1) {
                     MULTIPLY(acc, a, 1, panel + s * DEEP * STRIP, depth)
                 } else {
                     MULTIPLY(acc, a, ak, panel + s * DEEP * STRIP, depth)
                 }
                 t.y = Y + (size_t)m * ym + s * STRIP;
+#if HALF
+                t.sums = waiting + (m - m0) * SUBS * STRIP + s * STRIP;
+#else
+                t.sums = t.y;
+#endif
                 t.c = has_c ? C + (size_t)m * cm + s * STRIP * cn : 0;
                 if (m + ROWS <= m_end && cols == STRIP && cn <= 1 && !f.kind)
                     put_all(acc, &t, &f);
                 else
                     put_some(acc, &t, &f, min(ROWS, m_end - m), cols);
             }
+        }
         k0 += depth;
     } while (k0 < K);
 }
@@ -130,20 +151,21 @@ ALONE void gemm(__global const float *A, __global const float *B, __global const
 #define STEP 16
 #define PART 4
 #define SIDE 8
-#define BLOCK 128 /* sums of so many products are added up apart */
+#define BLOCK (HALF == 2 ? STEP : 128) /* sums of so many products are added up apart */
 
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1)))
-void gemm(__global const float *A, __global const float *B, __global const float *C,
-          __global float *Y, int has_c, int M, int N, int K, int batch2,
+void gemm(__global const real *A, __global const real *B, __global const real *C,
+          __global real *Y, int has_c, int M, int N, int K, int batch2,
           int a0, int a1, int a2, int am, int ak, int b0, int b1, int b2, int bk, int bn,
           int b_strip, int c0, int c1, int c2, int cm, int cn, int y0, int y1, int y2, int ym,
           int yn, float alpha, float beta, int kind, float pa, float pb, int rows)
 {
-    __local float As[STEP][TILE], Bs[STEP][TILE];
+    __local NUMBER As[STEP][TILE], Bs[STEP][TILE];
     int z1 = (int)get_group_id(2) / batch2, z2 = (int)get_group_id(2) % batch2;
     int lx = get_local_id(0), ly = get_local_id(1), l = ly * SIDE + lx;
     int n0 = (int)get_group_id(0) * TILE, m0 = (int)get_group_id(1) * TILE;
-    float sum[PART][PART], acc[PART][PART];
+    float sum[PART][PART];
+    NUMBER acc[PART][PART];
     A += a0 + z1 * a1 + z2 * a2;
     B += b0 + z1 * b1 + z2 * b2;
     for (int i = 0; i < PART; i++)
@@ -152,12 +174,12 @@ void gemm(__global const float *A, __global const float *B, __global const float
     for (int k0 = 0; k0 < K; k0 += STEP) {
         for (int e = l; e < STEP * TILE; e += SIDE * SIDE) {
             int k = e / TILE, t = e % TILE;
-            As[k][t] = m0 + t < M && k0 + k < K ? A[(m0 + t) * am + (k0 + k) * ak] : 0.0f;
-            Bs[k][t] = n0 + t < N && k0 + k < K ? B[(k0 + k) * bk + (n0 + t) * bn] : 0.0f;
+            As[k][t] = m0 + t < M && k0 + k < K ? AT(A, (m0 + t) * am + (k0 + k) * ak) : 0.0f;
+            Bs[k][t] = n0 + t < N && k0 + k < K ? AT(B, (k0 + k) * bk + (n0 + t) * bn) : 0.0f;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int k = 0; k < STEP; k++) {
-            float av[PART], bv[PART];
+            NUMBER av[PART], bv[PART];
             for (int i = 0; i < PART; i++)
                 av[i] = As[k][ly * PART + i];
             for (int j = 0; j < PART; j++)
@@ -181,15 +203,15 @@ void gemm(__global const float *A, __global const float *B, __global const float
                 continue;
             float v = alpha * (sum[i][j] + acc[i][j]);
             if (has_c)
-                v += beta * C[c0 + z1 * c1 + z2 * c2 + m * cm + n * cn];
-            Y[y0 + z1 * y1 + z2 * y2 + m * ym + n * yn] = activate(kind, pa, pb, v);
+                v += beta * AT(C, c0 + z1 * c1 + z2 * c2 + m * cm + n * cn);
+            PUT(Y, y0 + z1 * y1 + z2 * y2 + m * ym + n * yn, activate(kind, pa, pb, v));
         }
 }
 
 #endif
 
 /* Into strips: [batch][outer / strip][K][strip], zeros behind the last of `outer`. */
-__kernel void pack(__global const float *in, __global float *out, int start, int batch_step,
+__kernel void pack(__global const cell *in, __global cell *out, int start, int batch_step,
                    int outer_step, int k_step, int outer, int K, int strip)
 {
     int strips = (outer + strip - 1) / strip;
@@ -200,5 +222,5 @@ __kernel void pack(__global const float *in, __global float *out, int start, int
         ALONG(k, K)
             out[at + (size_t)k * strip + j] =
                 first + j < outer ? in[(size_t)(first + j) * outer_step + (size_t)k * k_step]
-                                  : 0.0f;
+                                  : 0;
 }

@@ -1,5 +1,5 @@
-/* map.cl - elements moved between strides of their own for each of six axes, and norms of inference.
- */
+/* map.cl - elements moved between strides of their own for each of six axes, norms of inference,
+ * halves as floats and back. */
 
 #define WALK                                                                                       \
     int n0, int n1, int n2, int n3, int n4, int n5, int x0, int x1, int x2, int x3, int x4,        \
@@ -17,7 +17,7 @@
     } while (0)
 
 /* Elements with strides of their own on both sides. */
-__kernel void move(__global const float *in, __global float *out, WALK, int from, int to, int count)
+__kernel void move(__global const cell *in, __global cell *out, WALK, int from, int to, int count)
 {
     int i = get_global_id(0) * SPAN, end = min(i + SPAN, count);
     while (i < end) {
@@ -33,14 +33,40 @@ __kernel void move(__global const float *in, __global float *out, WALK, int from
 }
 
 /* (x - mean) / sqrt(variance + epsilon) * scale + bias by channel; items share a plane. */
-__kernel void batch_norm(__global const float *x, __global const float *scale,
-                         __global const float *bias, __global const float *mean,
-                         __global const float *variance, __global float *out, int channels,
+__kernel void batch_norm(__global const real *x, __global const real *scale,
+                         __global const real *bias, __global const real *mean,
+                         __global const real *variance, __global real *out, int channels,
                          int plane, float epsilon)
 {
     int c = get_global_id(1) % channels;
     size_t at = get_global_id(1) * plane;
-    float factor = scale[c] / sqrt(variance[c] + epsilon), middle = mean[c], shift = bias[c];
+    float factor = AT(scale, c) / sqrt(AT(variance, c) + epsilon);
+    float middle = AT(mean, c), shift = AT(bias, c);
     ALONG(i, plane)
-        out[at + i] = (x[at + i] - middle) * factor + shift;
+        PUT(out, at + i, (AT(x, at + i) - middle) * factor + shift);
 }
+
+#if HALF
+/* From one form of a value to the other. */
+__kernel void narrow(__global const float *in, __global half *out, int count)
+{
+    int i = get_global_id(0) * SPAN, end = min(i + SPAN, count);
+#if LANES
+    for (; i + LANES <= end; i += LANES)
+        HALF_STORE(LOAD(in + i), out + i);
+#endif
+    for (; i < end; i++)
+        HALF_PUT(out, i, in[i]);
+}
+
+__kernel void widen_all(__global const half *in, __global float *out, int count)
+{
+    int i = get_global_id(0) * SPAN, end = min(i + SPAN, count);
+#if LANES
+    for (; i + LANES <= end; i += LANES)
+        STORE(HALF_LOAD(in + i), out + i);
+#endif
+    for (; i < end; i++)
+        out[i] = HALF_AT(in, i);
+}
+#endif

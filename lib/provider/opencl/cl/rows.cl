@@ -56,34 +56,36 @@ static float sum_of(V v)
     scalar
 #endif
 
-__kernel void mean(__global const float *x, __global float *out, int count)
+__kernel void mean(__global const real *x, __global real *out, int count)
 {
     size_t row = get_global_id(0);
     float sum;
     x += row * count;
-    SUM(sum, count, LOAD(x + i), x[i]);
-    out[row] = sum / count;
+    SUM(sum, count, LOADR(x + i), AT(x, i));
+    PUT(out, row, sum / count);
 }
 
-static void softmax_row(__global const float *x, __global float *out, int count, int as_log)
+static void softmax_row(__global const real *x, __global real *out, int count, int as_log)
 {
     float most = -INFINITY, sum;
     for (int i = 0; i < count; i++)
-        most = fmax(most, x[i]);
+        most = fmax(most, AT(x, i));
     if (as_log) {
-        SUM(sum, count, exp(LOAD(x + i) - most), exp(x[i] - most));
+        SUM(sum, count, exp(LOADR(x + i) - most), exp(AT(x, i) - most));
         sum = log(sum);
-        EACH_OF(count, STORE(LOAD(x + i) - most - sum, out + i), out[i] = x[i] - most - sum);
+        EACH_OF(count, STORER(LOADR(x + i) - most - sum, out + i),
+                PUT(out, i, AT(x, i) - most - sum));
         return;
     }
-    EACH_OF(count, STORE(exp(LOAD(x + i) - most), out + i), out[i] = exp(x[i] - most));
-    SUM(sum, count, LOAD(out + i), out[i]);
+    EACH_OF(count, STORER(exp(LOADR(x + i) - most), out + i),
+            PUT(out, i, exp(AT(x, i) - most)));
+    SUM(sum, count, LOADR(out + i), AT(out, i));
     sum = 1.0f / sum;
-    EACH_OF(count, STORE(LOAD(out + i) * sum, out + i), out[i] = out[i] * sum);
+    EACH_OF(count, STORER(LOADR(out + i) * sum, out + i), PUT(out, i, AT(out, i) * sum));
 }
 
 /* Elements of a row lie `step` apart. */
-__kernel void softmax(__global const float *x, __global float *out, int count, int step, int as_log)
+__kernel void softmax(__global const real *x, __global real *out, int count, int step, int as_log)
 {
     size_t row = get_global_id(0);
     size_t at = row / step * step * count + row % step;
@@ -93,9 +95,9 @@ __kernel void softmax(__global const float *x, __global float *out, int count, i
         return;
     }
     for (int i = 0; i < count; i++)
-        most = fmax(most, x[at + (size_t)i * step]);
+        most = fmax(most, AT(x, at + (size_t)i * step));
     for (int i = 0; i < count; i++) {
-        part += exp(x[at + (size_t)i * step] - most);
+        part += exp(AT(x, at + (size_t)i * step) - most);
         if (i % BLOCK == BLOCK - 1) {
             sum += part;
             part = 0.0f;
@@ -103,45 +105,47 @@ __kernel void softmax(__global const float *x, __global float *out, int count, i
     }
     sum += part;
     for (int i = 0; i < count; i++) {
-        float v = x[at + (size_t)i * step] - most;
-        out[at + (size_t)i * step] = as_log ? v - log(sum) : exp(v) / sum;
+        float v = AT(x, at + (size_t)i * step) - most;
+        PUT(out, at + (size_t)i * step, as_log ? v - log(sum) : exp(v) / sum);
     }
 }
 
 /* LayerNormalization; skip: a second term (has_skip), a bias of it, and the sum as an output. */
-__kernel void layer_norm(__global const float *x, __global const float *skip,
-                         __global const float *more, __global const float *scale,
-                         __global const float *bias, __global float *out, __global float *whole,
+__kernel void layer_norm(__global const real *x, __global const real *skip,
+                         __global const real *more, __global const real *scale,
+                         __global const real *bias, __global real *out, __global real *whole,
                          int has_skip, int has_more, int has_bias, int has_whole, int count,
                          float epsilon)
 {
     size_t at = get_global_id(0) * count;
     float mean, sum;
-    __global const float *in = x + at;
+    __global const real *in = x + at;
     if (has_skip) { /* the sum first: where it is wanted, or where the result will be */
-        __global float *to = (has_whole ? whole : out) + at;
+        __global real *to = (has_whole ? whole : out) + at;
         EACH_OF(count,
-                STORE(LOAD(x + at + i) + LOAD(skip + at + i) + (has_more ? LOAD(more + i) : 0.0f),
-                      to + i),
-                to[i] = x[at + i] + skip[at + i] + (has_more ? more[i] : 0.0f));
+                STORER(LOADR(x + at + i) + LOADR(skip + at + i) +
+                           (has_more ? LOADR(more + i) : 0.0f), to + i),
+                PUT(to, i, AT(x, at + i) + AT(skip, at + i) + (has_more ? AT(more, i) : 0.0f)));
         in = to;
     }
-    SUM(sum, count, LOAD(in + i), in[i]);
+    SUM(sum, count, LOADR(in + i), AT(in, i));
     mean = sum / count;
-    SUM(sum, count, (LOAD(in + i) - mean) * (LOAD(in + i) - mean), (in[i] - mean) * (in[i] - mean));
+    SUM(sum, count, (LOADR(in + i) - mean) * (LOADR(in + i) - mean),
+        (AT(in, i) - mean) * (AT(in, i) - mean));
     float over = 1.0f / sqrt(sum / count + epsilon);
     out += at;
     EACH_OF(count,
-            STORE((LOAD(in + i) - mean) * over * LOAD(scale + i) +
-                      (has_bias ? LOAD(bias + i) : 0.0f), out + i),
-            out[i] = (in[i] - mean) * over * scale[i] + (has_bias ? bias[i] : 0.0f));
+            STORER((LOADR(in + i) - mean) * over * LOADR(scale + i) +
+                      (has_bias ? LOADR(bias + i) : 0.0f), out + i),
+            PUT(out, i, (AT(in, i) - mean) * over * AT(scale, i) +
+                            (has_bias ? AT(bias, i) : 0.0f)));
 }
 
 /* Softmax of scores [batch, heads, rows, count] under a mask: kind 1 floats are added, kind 2 bytes
  * tell what counts, kind 3 integers for what `filler` is added where they are 0. Keys from
  * mask_keys on, and those behind a row's own position where causal, don't count. A row of which
  * nothing counts is 0. */
-__kernel void attend(__global float *x, __global const void *mask, int kind, int rows, int heads,
+__kernel void attend(__global real *x, __global const void *mask, int kind, int rows, int heads,
                      int count, int m_batch, int m_head, int m_row, int m_key, int mask_keys,
                      int causal, int past, float cap, float filler)
 {
@@ -155,28 +159,28 @@ __kernel void attend(__global float *x, __global const void *mask, int kind, int
         end = min(end, mask_keys);
     if (cap > 0.0f)
         for (int k = 0; k < end; k++)
-            x[k] = cap * tanh(x[k] / cap);
+            PUT(x, k, cap * tanh(AT(x, k) / cap));
     if (kind == 1)
         for (int k = 0; k < end; k++)
-            x[k] += ((__global const float *)mask)[m + k * m_key];
+            PUT(x, k, AT(x, k) + AT(((__global const real *)mask), m + k * m_key));
     else if (kind == 2)
         for (int k = 0; k < end; k++)
-            x[k] = ((__global const uchar *)mask)[m + k * m_key] ? x[k] : -INFINITY;
+            PUT(x, k, ((__global const uchar *)mask)[m + k * m_key] ? AT(x, k) : -INFINITY);
     else if (kind == 3)
         for (int k = 0; k < end; k++)
-            x[k] += ((__global const int *)mask)[m + k * m_key] ? 0.0f : filler;
+            PUT(x, k, AT(x, k) + (((__global const int *)mask)[m + k * m_key] ? 0.0f : filler));
     for (int k = 0; k < end; k++)
-        most = fmax(most, x[k]);
+        most = fmax(most, AT(x, k));
     if (most > -INFINITY)
         softmax_row(x, x, end, 0);
     for (int k = most > -INFINITY ? end : 0; k < count; k++)
-        x[k] = 0.0f;
+        PUT(x, k, 0.0f);
 }
 
 /* Elements of x from where row `row` of the kept axes begins, over the reduced axes: `value` of an
  * element v changes `sum`; sums of every so many elements are added up apart. */
 #define REDUCE(name, start, value, join, result)                                                   \
-    __kernel void name(__global const float *x, __global float *out, int k0, int k1, int k2,       \
+    __kernel void name(__global const real *x, __global real *out, int k0, int k1, int k2,       \
                        int k3, int k4, int k5, int s0, int s1, int s2, int s3, int s4, int s5,     \
                        int n0, int n1, int n2, int n3, int n4, int n5, int x0, int x1, int x2,     \
                        int x3, int x4, int x5, int count)                                          \
@@ -199,13 +203,13 @@ __kernel void attend(__global float *x, __global const void *mask, int kind, int
             for (int j = 0; j < n5;) {                                                             \
                 float sum = start;                                                                 \
                 for (int end = min(j + BLOCK, n5); j < end; j++) {                                 \
-                    float v = x[p + j * x5];                                                       \
+                    float v = AT(x, p + j * x5);                                                   \
                     sum = join(sum, value);                                                        \
                 }                                                                                  \
                 whole = join(whole, sum);                                                          \
             }                                                                                      \
         }                                                                                          \
-        out[row] = result;                                                                         \
+        PUT(out, row, result);                                                                     \
     }
 
 #define PLUS(a, b) ((a) + (b))
@@ -225,8 +229,8 @@ REDUCE(reduce_log_sum, 0.0f, v, PLUS, log(whole))
 
 /* Of `groups` groups of channels: (x - mean) / deviation * scale + bias, both by channel, or by
  * group where `by_group`. */
-__kernel void group_norm(__global const float *x, __global const float *scale,
-                         __global const float *bias, __global float *out, int groups, int channels,
+__kernel void group_norm(__global const real *x, __global const real *scale,
+                         __global const real *bias, __global real *out, int groups, int channels,
                          int plane, int by_group, float epsilon)
 {
     size_t row = get_global_id(0);
@@ -234,54 +238,56 @@ __kernel void group_norm(__global const float *x, __global const float *scale,
     float sum, mean;
     x += row * count;
     out += row * count;
-    SUM(sum, count, LOAD(x + i), x[i]);
+    SUM(sum, count, LOADR(x + i), AT(x, i));
     mean = sum / count;
-    SUM(sum, count, (LOAD(x + i) - mean) * (LOAD(x + i) - mean), (x[i] - mean) * (x[i] - mean));
+    SUM(sum, count, (LOADR(x + i) - mean) * (LOADR(x + i) - mean),
+        (AT(x, i) - mean) * (AT(x, i) - mean));
     float over = 1.0f / sqrt(sum / count + epsilon);
     for (int c = 0; c < per_group; c++, x += plane, out += plane) {
         int own = by_group ? group : group * per_group + c;
-        float factor = over * scale[own], shift = bias[own];
-        EACH_OF(plane, STORE((LOAD(x + i) - mean) * factor + shift, out + i),
-                out[i] = (x[i] - mean) * factor + shift);
+        float factor = over * AT(scale, own), shift = AT(bias, own);
+        EACH_OF(plane, STORER((LOADR(x + i) - mean) * factor + shift, out + i),
+                PUT(out, i, (AT(x, i) - mean) * factor + shift));
     }
 }
 
 /* x / root of the mean square * scale, of the sum of two where has_skip. */
-__kernel void rms_norm(__global const float *x, __global const float *skip,
-                       __global const float *more, __global const float *scale,
-                       __global float *out, __global float *whole, int has_skip, int has_more,
+__kernel void rms_norm(__global const real *x, __global const real *skip,
+                       __global const real *more, __global const real *scale,
+                       __global real *out, __global real *whole, int has_skip, int has_more,
                        int has_whole, int count, float epsilon)
 {
     size_t at = get_global_id(0) * count;
     float sum;
-    __global const float *in = x + at;
+    __global const real *in = x + at;
     if (has_skip) {
-        __global float *to = (has_whole ? whole : out) + at;
+        __global real *to = (has_whole ? whole : out) + at;
         EACH_OF(count,
-                STORE(LOAD(x + at + i) + LOAD(skip + at + i) + (has_more ? LOAD(more + i) : 0.0f),
-                      to + i),
-                to[i] = x[at + i] + skip[at + i] + (has_more ? more[i] : 0.0f));
+                STORER(LOADR(x + at + i) + LOADR(skip + at + i) +
+                           (has_more ? LOADR(more + i) : 0.0f), to + i),
+                PUT(to, i, AT(x, at + i) + AT(skip, at + i) + (has_more ? AT(more, i) : 0.0f)));
         in = to;
     }
-    SUM(sum, count, LOAD(in + i) * LOAD(in + i), in[i] * in[i]);
+    SUM(sum, count, LOADR(in + i) * LOADR(in + i), AT(in, i) * AT(in, i));
     float over = 1.0f / sqrt(sum / count + epsilon);
     out += at;
-    EACH_OF(count, STORE(LOAD(in + i) * over * LOAD(scale + i), out + i),
-            out[i] = in[i] * over * scale[i]);
+    EACH_OF(count, STORER(LOADR(in + i) * over * LOADR(scale + i), out + i),
+            PUT(out, i, AT(in, i) * over * AT(scale, i)));
 }
 
 /* What LayerNormalization gives besides: mean and inverse deviation of each row. */
-__kernel void row_facts(__global const float *x, __global float *means, __global float *over,
+__kernel void row_facts(__global const real *x, __global real *means, __global real *over,
                         int has_means, int has_over, int count, float epsilon)
 {
     size_t row = get_global_id(0);
     float sum, mean;
     x += row * count;
-    SUM(sum, count, LOAD(x + i), x[i]);
+    SUM(sum, count, LOADR(x + i), AT(x, i));
     mean = sum / count;
-    SUM(sum, count, (LOAD(x + i) - mean) * (LOAD(x + i) - mean), (x[i] - mean) * (x[i] - mean));
+    SUM(sum, count, (LOADR(x + i) - mean) * (LOADR(x + i) - mean),
+        (AT(x, i) - mean) * (AT(x, i) - mean));
     if (has_means)
-        means[row] = mean;
+        PUT(means, row, mean);
     if (has_over)
-        over[row] = 1.0f / sqrt(sum / count + epsilon);
+        PUT(over, row, 1.0f / sqrt(sum / count + epsilon));
 }

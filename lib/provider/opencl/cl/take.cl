@@ -1,7 +1,7 @@
 /* take.cl - elements looked up by tables, blended by weights. */
 
 /* table: of each of six axes, where in the source an index lies, or -1. */
-__kernel void take(__global const float *in, __global float *out, __global const int *table, int n0,
+__kernel void take(__global const real *in, __global real *out, __global const int *table, int n0,
                    int n1, int n2, int n3, int n4, int n5, float fill, int count)
 {
     __global const int *t1 = table + n0, *t2 = t1 + n1, *t3 = t2 + n2, *t4 = t3 + n3, *t5 = t4 + n4;
@@ -21,12 +21,12 @@ __kernel void take(__global const float *in, __global float *out, __global const
             inside = inside && from[d] >= 0;
             whole += from[d];
         }
-        out[i] = inside ? in[whole] : fill;
+        PUT(out, i, inside ? AT(in, whole) : fill);
     }
 }
 
 /* out[o][j][i] = sum of weight[j][t] * in[o][index[j][t]][i]; items share a row of `inner`. */
-__kernel void blend(__global const float *in, __global float *out, __global const int *index,
+__kernel void blend(__global const real *in, __global real *out, __global const int *index,
                     __global const float *weight, int size, int inner, int taps)
 {
     int j = get_global_id(1);
@@ -36,7 +36,7 @@ __kernel void blend(__global const float *in, __global float *out, __global cons
     ALONG(i, inner) {
         float sum = 0.0f;
         for (int t = 0; t < taps; t++)
-            sum = fma(weight[j * taps + t], in[index[j * taps + t] * inner + i], sum);
-        out[i] = sum;
+            sum = fma(weight[j * taps + t], AT(in, index[j * taps + t] * inner + i), sum);
+        PUT(out, i, sum);
     }
 }

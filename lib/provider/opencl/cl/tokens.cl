@@ -15,8 +15,8 @@ static int within(long index, int least, int size, __global int *fault, int code
 #define INDEX_AT(i) (wide ? ((__global const long *)index)[i] : ((__global const int *)index)[i])
 
 /* out[o][j][i] = in[o][index[j]][i]; items share a row of `inner`. */
-__kernel void gather_rows(__global const float *in, __global const void *index,
-                          __global float *out, __global int *fault, int code, int wide, int size,
+__kernel void gather_rows(__global const cell *in, __global const void *index,
+                          __global cell *out, __global int *fault, int code, int wide, int size,
                           int inner)
 {
     int j = get_global_id(1), count = get_global_size(1);
@@ -30,8 +30,8 @@ __kernel void gather_rows(__global const float *in, __global const void *index,
 
 /* out[e] = in at e with the coordinate of one axis taken from index[e]; `step` of that axis in the
  * source, n and s the sizes of the result and the strides of the source. */
-__kernel void gather_elements(__global const float *in, __global const void *index,
-                              __global float *out, __global int *fault, int code, int wide,
+__kernel void gather_elements(__global const cell *in, __global const void *index,
+                              __global cell *out, __global int *fault, int code, int wide,
                               int size, int step, int n0, int n1, int n2, int n3, int n4, int n5,
                               int s0, int s1, int s2, int s3, int s4, int s5, int count)
 {
@@ -49,9 +49,9 @@ __kernel void gather_elements(__global const float *in, __global const void *ind
 
 /* Rows of three tables, added: of words, of places, of segments. */
 __kernel void embed(__global const int *ids, __global const int *segments,
-                    __global const int *places, __global const float *words,
-                    __global const float *place_table, __global const float *segment_table,
-                    __global float *out, __global int *fault, int code, int has_segments,
+                    __global const int *places, __global const real *words,
+                    __global const real *place_table, __global const real *segment_table,
+                    __global real *out, __global int *fault, int code, int has_segments,
                     int has_places, int place_count, int word_rows, int place_rows,
                     int segment_rows, int steps, int hidden)
 {
@@ -64,7 +64,8 @@ __kernel void embed(__global const int *ids, __global const int *segments,
             (size_t)within(segments[token], 0, segment_rows, fault, code, token) * hidden;
     out += (size_t)token * hidden;
     ALONG(i, hidden)
-        out[i] = words[i] + place_table[i] + (has_segments ? segment_table[i] : 0.0f);
+        PUT(out, i, AT(words, i) + AT(place_table, i) +
+                        (has_segments ? AT(segment_table, i) : 0.0f));
 }
 
 /* The number of ones that each row of a mask begins with. */
@@ -78,9 +79,9 @@ __kernel void mask_lengths(__global const int *mask, __global int *lengths, int 
 
 /* Pairs of each head turned by its token's angles: row `place` of the tables. How a token's place
  * is given: 0, by its number; 1, by places[token]; 2, from places[0] on. */
-__kernel void turn(__global const float *x, __global const float *cosines,
-                     __global const float *sines, __global const long *places,
-                     __global float *out, __global int *fault, int code, int how, int rows,
+__kernel void turn(__global const real *x, __global const real *cosines,
+                     __global const real *sines, __global const long *places,
+                     __global real *out, __global int *fault, int code, int how, int rows,
                      int heads, int steps, int size, int half_size, int interleaved,
                      int heads_first)
 {
@@ -95,24 +96,24 @@ __kernel void turn(__global const float *x, __global const float *cosines,
     cosines += (size_t)place * half_size;
     sines += (size_t)place * half_size;
     for (int i = 0; i < half_size; i++) {
-        float a = x[i * step], c = x[i * step + gap];
-        out[i * step] = a * cosines[i] - c * sines[i];
-        out[i * step + gap] = c * cosines[i] + a * sines[i];
+        float a = AT(x, i * step), c = AT(x, i * step + gap);
+        PUT(out, i * step, a * AT(cosines, i) - c * AT(sines, i));
+        PUT(out, i * step + gap, c * AT(cosines, i) + a * AT(sines, i));
     }
     for (int i = 2 * half_size; i < size; i++)
-        out[i] = x[i];
+        PUT(out, i, AT(x, i));
 }
 
 /* Where the greatest (or least) of a row of `count` elements, `step` apart, lies: the first, or the
  * last of equal ones. A NaN is beyond all. */
-__kernel void place_of_most(__global const float *x, __global long *out, int count, int step,
+__kernel void place_of_most(__global const real *x, __global long *out, int count, int step,
                             int least, int last)
 {
     size_t row = get_global_id(0);
     int best = 0;
     x += row / step * step * count + row % step;
     for (int i = 1; i < count; i++) {
-        float v = x[(size_t)i * step], b = x[(size_t)best * step];
+        float v = AT(x, (size_t)i * step), b = AT(x, (size_t)best * step);
         bool beyond = least ? v < b : v > b;
         if (beyond || (last && v == b))
             best = i;
@@ -122,15 +123,15 @@ __kernel void place_of_most(__global const float *x, __global long *out, int cou
 
 /* Sums of all elements of a row up to each, without its own where `apart`, from behind where
  * `turned`. */
-__kernel void sums(__global const float *x, __global float *out, int count, int step, int apart,
+__kernel void sums(__global const real *x, __global real *out, int count, int step, int apart,
                    int turned)
 {
     size_t row = get_global_id(0), at = row / step * step * count + row % step;
     float sum = 0.0f;
     for (int k = 0; k < count; k++) {
         size_t i = at + (size_t)(turned ? count - 1 - k : k) * step;
-        float before = sum, v = x[i];
+        float before = sum, v = AT(x, i);
         sum += v;
-        out[i] = apart ? before : sum;
+        PUT(out, i, apart ? before : sum);
     }
 }
