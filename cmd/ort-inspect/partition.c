@@ -54,7 +54,8 @@ static void put_partition(json_object *r, FILE *stream)
         json_object *o = json_object_array_get_idx(list, i);
         bool onnx = !strcmp(text_of(o, "domain"), "ai.onnx");
         char *why = reasons_of(o), *us = estimates_of(o);
-        table_cell(t, text_of(o, "name"));
+        bool both = *text_of(o, "within") && *text_of(o, "name");
+        table_cellf(t, "%s%s%s", text_of(o, "within"), both ? "/" : "", text_of(o, "name"));
         table_cellf(t, "%s%s%s", onnx ? "" : text_of(o, "domain"), onnx ? "" : ".",
                     text_of(o, "op_type"));
         table_cell(t, text_of(o, "provider"));

@@ -42,7 +42,9 @@ static void put_escaped(const char *text, FILE *stream)
 /* "FusedConv conv1", cut to what a box holds; the caller frees it. */
 static char *label_of(json_object *node)
 {
-    char *text = tool_printf("%s %s", text_of(node, "op_type"), text_of(node, "name"));
+    const char *within = text_of(node, "within");
+    char *text = tool_printf("%s %s%s%s", text_of(node, "op_type"), within, *within ? "/" : "",
+                             text_of(node, "name"));
     if (strlen(text) > 34)
         memcpy(text + 31, "...", 4);
     return text;

@@ -177,7 +177,8 @@ static ort_status check_results(const ort_frame *frame, const ort_exec_call *c, 
             return ort_error_set(err, ORT_ERROR_RUN, "output %d was not computed", i);
         if (!sp->fixed)
             continue;
-        if (slot->view.kind == ORT_KIND_TENSOR && slot->view.tensor.dtype == sp->tensor.dtype &&
+        bool tensor = slot->view.kind == ORT_KIND_TENSOR || slot->view.kind == ORT_KIND_DEVICE;
+        if (tensor && slot->view.tensor.dtype == sp->tensor.dtype &&
             ort_shape_equal(&slot->view.tensor.shape, &sp->tensor.shape))
             continue;
         return ort_error_set(err, ORT_ERROR_RUN,

@@ -8,7 +8,7 @@
 
 bool ort_exec_falls_back(const ort_session *session)
 {
-    return session->falls_back && session->partition.divided;
+    return session->falls_back && ort_partition_has_device(&session->partition);
 }
 
 ort_session *ort_exec_session_host(const ort_session *session)

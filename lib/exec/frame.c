@@ -124,6 +124,12 @@ static void free_frame(ort_frame *frame)
     for (int i = 0; i < ORT_PROVIDERS_MAX; i++)
         if (frame->devices[i])
             frame->plan->program->partition->list[i].row->frame_free(frame->devices[i]);
+    for (size_t i = 0; i < frame->twins.count; i++)
+        ort_value_free(frame->twins.data[i].value);
+    ort_vec_release(&frame->twins);
+    for (int i = 0; i < frame->made_count; i++)
+        ort_value_free(frame->made[i]);
+    free(frame->own_loan);
     free(frame->arena);
     free(frame->slots);
     free(frame->calls);
@@ -368,6 +374,8 @@ void ort_frame_clear(ort_frame *frame)
     const ort_plan *plan = frame->plan;
     for (int i = 0; i < plan->dynamic_count; i++)
         ort_slot_drop(&frame->slots[plan->dynamic[i]]);
+    for (size_t i = 0; i < frame->twins.count; i++)
+        frame->twins.data[i].valid = false;
     if (frame->scratch.used_bytes)
         ort_arena_release(&frame->scratch);
 }

@@ -50,6 +50,12 @@ typedef struct ort_slot {
     bool set;             /* a dynamic output was given by its step */
 } ort_slot;
 
+typedef struct ort_twin { /* a value of a frame, on a device (body_run.c) */
+    ort_id id;
+    bool valid; /* it has this run's elements */
+    ort_value *value;
+} ort_twin;
+
 typedef struct ort_exec_call {
     ort_call call;
     ort_status (*run)(ort_call *call, ort_error *err);
@@ -71,6 +77,11 @@ struct ort_frame {
     ort_frames children;
     struct ort_loan *loan; /* values of this run that lie on devices; or NULL */
     bool lent;            /* devices may still use such of a run before */
+    ort_frame *outer;     /* of a body: that of the step which runs it */
+    ORT_VEC(ort_twin) twins;
+    struct ort_loan *own_loan; /* of a body: `loan` while it runs */
+    ort_value **made;          /* of a body: two for each output, on devices; in own_loan */
+    int made_count;
     bool ahead;           /* made for a first run that hasn't come (plan_ahead.c) */
 };
 

@@ -5,14 +5,15 @@
 
 #include "base/error.h"
 #include "exec/away.h"
+#include "exec/twin.h"
 #include "op/eval.h"
 #include "profile/profile.h"
 
 typedef struct watching { /* a part of which a profile wants the times */
     ort_profile *profile; /* NULL: nobody does */
     const ort_provider *row;
-    const ort_device *memory; /* on which values lie that it takes as they are; or NULL */
-    const ort_frame *frame;
+    ort_device *memory; /* on which values lie that it takes as they are; or NULL */
+    ort_frame *frame;
     uint64_t begin_ns;
 } watching;
 
@@ -44,12 +45,14 @@ static bool is_here(const watching *w, const ort_value *value)
     return value && ort_value_device(value) == w->memory;
 }
 
-/* The caller's value behind an input of the part, where it is on the part's device; NULL. */
+/* What lies behind an input of the part on the part's device: the caller's value, or one that a
+ * body left there; NULL. */
 static const ort_value *lent_input(const watching *w, ort_id id)
 {
     const ort_slot_plan *slot = &w->frame->plan->slots[id];
     const ort_loan *loan = w->frame->loan;
-    const ort_value *value = loan && slot->place == ORT_PLACE_GIVEN ? loan->in[slot->port] : NULL;
+    const ort_value *value = loan && slot->place == ORT_PLACE_GIVEN ? loan->in[slot->port]
+                                                                    : w->frame->slots[id].held;
     return is_here(w, value) ? value : NULL;
 }
 
@@ -60,19 +63,23 @@ static const ort_value *lent_output(const watching *w, ort_id id)
     for (int o = 0; loan && o < program->output_count; o++)
         if (program->outputs[o] == id && is_here(w, loan->out[o]))
             return loan->out[o];
-    return NULL;
+    return w->frame->plan->lent[id] >= 0 ? ort_frame_known_twin(w->frame, id) : NULL;
 }
 
 static bool changes(const watching *w)
 {
-    return w->memory && (w->frame->loan || w->frame->lent);
+    return w->memory && (w->frame->loan || w->frame->lent || w->frame->plan->has_bodies);
 }
 
 static ort_status place_outputs(const watching *w, void *frame, const ort_plan_part *part,
                                 int count, ort_error *err)
 {
     for (int i = 0; changes(w) && i < count; i++) {
-        const ort_value *value = lent_output(w, part->out[i].id);
+        ort_id id = part->out[i].id;
+        ort_value *twin;
+        if (w->frame->plan->lent[id] >= 0)
+            ORT_TRY(ort_frame_lent_twin(w->frame, id, w->memory, &twin, err));
+        const ort_value *value = lent_output(w, id);
         ORT_TRY(w->row->use_out(frame, part->out[i].index,
                                 value ? ort_device_value_memory(value) : NULL, err));
     }

@@ -104,6 +104,12 @@ struct ort_plan {
      * NULL: the host runs all. */
     uint32_t *given_readers;
     int8_t *makers;
+    /* By value id, where devices run a part of the program: who reads it, the caller and bodies
+     * being the host; the device on which it lies for bodies alone, which a part of it computes,
+     * else -1. */
+    uint32_t *readers;
+    int8_t *lent;
+    bool has_bodies; /* a step that the plan needs runs bodies */
     size_t arena_bytes;
     size_t peak_bytes; /* greatest sum of what is alive at one step; arena_bytes minus gaps */
     int peak_position;

@@ -3,7 +3,9 @@
  * A part is a stretch of consecutive steps of one provider, all of whose shapes the plan knows. A
  * value comes to a device once, before the first part that reads it, and stays there. It comes from
  * a device once, behind the part that computes it, if anybody else reads it. These copies are the
- * inputs and outputs of the part's step; between parts of one device nothing is copied.
+ * inputs and outputs of the part's step; between parts of one device nothing is copied. A value
+ * that besides its own device only bodies read, and these on that device, isn't copied either: it
+ * is computed where bodies read it (ort_plan.lent).
  */
 #include <assert.h>
 #include <stdio.h>
@@ -28,6 +30,7 @@ struct ort_parts {
     int kept_count;
     int8_t *device;    /* by kept step: index into the partition's list; -1: the host */
     uint32_t *readers; /* by value id: who reads it, but for those whom a run shows it to */
+    uint32_t *inner;   /* the same of bodies */
     bool *shown;       /* by value id: to these, too */
     uint32_t *present; /* by value id: which devices have it */
     share shares[ORT_PROVIDERS_MAX];
@@ -54,6 +57,27 @@ static int device_of(const ort_parts *p, const ort_step *s)
     return s->device;
 }
 
+/* Who reads the value in runs of the body, as far as that is known before them: a run that finds
+ * another reader fetches it. */
+static uint32_t readers_within(const ort_program *body, ort_id id)
+{
+    uint32_t readers = 0;
+    for (int i = 0; i < body->step_count; i++) {
+        const ort_step *s = &body->steps[i];
+        for (int k = 0; k < s->in_count; k++)
+            if (s->in[k] == id)
+                readers |= s->device < 0 ? ORT_PLAN_HOST : 1u << s->device;
+        for (int b = 0; b < s->body_count; b++)
+            for (int c = 0; c < s->bodies[b]->capture_count; c++)
+                if (s->bodies[b]->captures[c].outer == id)
+                    readers |= readers_within(s->bodies[b], s->bodies[b]->captures[c].inner);
+    }
+    for (int o = 0; o < body->output_count; o++)
+        if (body->outputs[o] == id)
+            readers |= ORT_PLAN_HOST;
+    return ort_program_shows(body, id) ? readers | ORT_PLAN_HOST : readers;
+}
+
 static void note_readers(ort_parts *p, int index)
 {
     const ort_step *s = p->kept[index];
@@ -62,8 +86,10 @@ static void note_readers(ort_parts *p, int index)
         if (s->in[i] != ORT_ID_NONE)
             p->readers[s->in[i]] |= bit;
     for (int b = 0; b < s->body_count; b++)
-        for (int c = 0; c < s->bodies[b]->capture_count; c++)
-            p->readers[s->bodies[b]->captures[c].outer] |= ORT_PLAN_HOST;
+        for (int c = 0; c < s->bodies[b]->capture_count; c++) {
+            const ort_capture *capture = &s->bodies[b]->captures[c];
+            p->inner[capture->outer] |= readers_within(s->bodies[b], capture->inner);
+        }
 }
 
 /* What a caller gets, or is shown. */
@@ -72,6 +98,39 @@ static void note_results(ort_parts *p, const int *last_use)
     const ort_program *program = p->plan->program;
     for (int id = 0; id < program->value_count; id++)
         p->shown[id] = last_use[id] >= p->kept_count || ort_program_shows(program, (ort_id)id);
+}
+
+static void lend_results(ort_parts *p, const ort_step *s, int device)
+{
+    uint32_t bit = 1u << device;
+    bool can = p->partition->list[device].memory;
+    for (int k = 0; can && k < s->out_count; k++) {
+        ort_id id = s->out[k];
+        if (id != ORT_ID_NONE && p->inner[id] == bit && !(p->readers[id] & ~bit) &&
+            !p->shown[id] && !p->facts[id].value)
+            p->plan->lent[id] = (int8_t)device;
+    }
+}
+
+/* Values that are computed on a device where bodies read them; bodies read others on the host, or
+ * bring them there themselves. */
+static ort_status note_lent(ort_parts *p, ort_error *err)
+{
+    ort_plan *plan = p->plan;
+    size_t count = (size_t)plan->program->value_count;
+    plan->readers = ort_arena_array(&plan->memory, count + 1, sizeof *plan->readers);
+    plan->lent = ort_arena_array(&plan->memory, count + 1, sizeof *plan->lent);
+    if (!plan->readers || !plan->lent)
+        return ort_error_memory(err, count * sizeof *plan->readers);
+    memset(plan->lent, -1, count + 1);
+    for (int i = 0; i < p->kept_count; i++) {
+        plan->has_bodies = plan->has_bodies || p->kept[i]->body_count;
+        if (p->device[i] >= 0)
+            lend_results(p, p->kept[i], p->device[i]);
+    }
+    for (size_t id = 0; id < count; id++)
+        plan->readers[id] = p->readers[id] | (p->inner[id] || p->shown[id] ? ORT_PLAN_HOST : 0);
+    return ORT_OK;
 }
 
 ort_status ort_parts_new(ort_plan *plan, const ort_fact *facts, const ort_step *const *kept,
@@ -89,16 +148,17 @@ ort_status ort_parts_new(ort_plan *plan, const ort_fact *facts, const ort_step *
     p->kept_count = count;
     p->device = calloc((size_t)count + 1, sizeof *p->device);
     p->readers = calloc(values, sizeof *p->readers);
+    p->inner = calloc(values, sizeof *p->inner);
     p->present = calloc(values, sizeof *p->present);
     p->shown = calloc(values, sizeof *p->shown);
-    if (!p->device || !p->readers || !p->present || !p->shown)
+    if (!p->device || !p->readers || !p->inner || !p->present || !p->shown)
         return ort_error_memory(err, values * sizeof *p->readers);
     for (int i = 0; i < count; i++) {
         p->device[i] = (int8_t)device_of(p, kept[i]);
         note_readers(p, i);
     }
     note_results(p, last_use);
-    return ORT_OK;
+    return note_lent(p, err);
 }
 
 int ort_parts_end(const ort_parts *parts, int first)
@@ -149,7 +209,7 @@ static void note_step(ort_parts *p, const ort_step *s, int device, copies *in, c
         if (id == ORT_ID_NONE)
             continue;
         p->present[id] |= bit;
-        if (!p->facts[id].value && (p->shown[id] || (p->readers[id] & ~bit)))
+        if (!p->facts[id].value && (p->shown[id] || p->inner[id] || (p->readers[id] & ~bit)))
             add_copy(out, id, &own->copies_out);
     }
 }
@@ -224,8 +284,9 @@ static int8_t maker_of(const ort_parts *p, int o)
     for (int i = 0; i < p->kept_count; i++)
         for (int k = 0; k < p->kept[i]->out_count; k++)
             if (p->kept[i]->out[k] == id)
-                return p->device[i] < 0 || (p->readers[id] & ~(1u << p->device[i])) ? -1
-                                                                                   : p->device[i];
+                return p->device[i] < 0 || p->inner[id] || (p->readers[id] & ~(1u << p->device[i]))
+                           ? -1
+                           : p->device[i];
     return -1;
 }
 
@@ -243,7 +304,8 @@ static ort_status note_places(const ort_parts *p, ort_error *err)
     for (int i = 0; i < plan->given_count; i++) {
         ort_id id = i < program->input_count ? program->inputs[i]
                                              : program->captures[i - program->input_count].inner;
-        plan->given_readers[i] = p->readers[id] | (p->shown[id] ? ORT_PLAN_HOST : 0);
+        bool shown = program->parent ? ort_program_shows(program, id) : p->shown[id];
+        plan->given_readers[i] = p->readers[id] | p->inner[id] | (shown ? ORT_PLAN_HOST : 0);
     }
     for (int o = 0; o < program->output_count; o++)
         plan->makers[o] = maker_of(p, o);
@@ -284,6 +346,7 @@ void ort_parts_free(ort_parts *parts)
     }
     free(parts->device);
     free(parts->readers);
+    free(parts->inner);
     free(parts->present);
     free(parts->shown);
     free(parts);

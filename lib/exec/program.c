@@ -292,7 +292,6 @@ static ort_status build_bodies(const ort_program_options *o, ort_program *p, ort
     inner.inputs = NULL;
     inner.defaults = NULL;
     inner.keep_all = false;
-    inner.partition = NULL;
     inner.provider = step->provider;
     if (!step->node->body_count)
         return ORT_OK;
@@ -300,8 +299,10 @@ static ort_status build_bodies(const ort_program_options *o, ort_program *p, ort
     if (!step->bodies)
         return ort_error_memory(err, sizeof *step->bodies);
     step->body_count = step->node->body_count;
-    for (int i = 0; i < step->body_count; i++)
+    for (int i = 0; i < step->body_count; i++) {
+        inner.partition = ort_partition_body(o->partition, step->node, i);
         ORT_TRY(ort_program_new(&inner, step->node->bodies[i], p, &step->bodies[i], err));
+    }
     return ORT_OK;
 }
 

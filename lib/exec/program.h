@@ -52,7 +52,7 @@ struct ort_program {
     const ort_graph *graph;
     const ort_program *parent;
     const ort_env *env;
-    const ort_partition *partition; /* of the main graph; NULL: the host runs all */
+    const ort_partition *partition; /* of this graph; NULL: the host runs all */
     ort_step *steps;
     int step_count;
     int value_count;
@@ -78,7 +78,7 @@ typedef struct ort_program_options {
     const ort_env *env;
     ort_arena *arena;        /* states and packed weights: lives as long as the program */
     ort_findings *findings;  /* receives every node that can't be prepared */
-    const ort_partition *partition; /* of the main graph's nodes; of a body, NULL: */
+    const ort_partition *partition; /* of the graph's nodes; of a body, NULL: */
     const char *provider;           /* runs all of them */
     const ort_id *inputs;    /* of the main graph: what the caller gives */
     int input_count;

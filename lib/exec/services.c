@@ -1,10 +1,12 @@
-/* services.c - what a running operator may ask of its session: memory, outputs, and running a body.
+/* services.c - what a running operator may ask of its session: memory, outputs, and running a
+ * body (body_run.c).
  */
 #include <assert.h>
-#include <stdlib.h>
 
 #include "base/error.h"
-#include "exec/frame.h"
+#include "exec/away.h"
+#include "exec/body_run.h"
+#include "exec/twin.h"
 
 static void *service_alloc(ort_call *call, size_t bytes)
 {
@@ -58,13 +60,35 @@ static ort_status service_output(ort_call *call, int index, ort_dtype dtype, con
     return ORT_OK;
 }
 
+/* A result on a device that only parts of it read. */
+static bool stays_away(const ort_exec_call *c, int index, const ort_value *value)
+{
+    const ort_plan *plan = c->frame->plan;
+    ort_id id = c->ps->step->out[index];
+    int device = plan->program->partition
+                     ? ort_device_index(plan->program->partition, ort_value_device(value))
+                     : -1;
+    return device >= 0 && !planned(c, index) && plan->readers[id] &&
+           !(plan->readers[id] & ~(1u << device));
+}
+
 static void service_set_output(ort_call *call, int index, ort_value *value)
 {
     ort_exec_call *c = call->executor;
-    ort_value *owned = NULL;
-    ort_status status;
+    ort_value *owned = NULL, *host = NULL;
+    ort_status status = ORT_OK;
     if (index >= call->out_count || !call->out[index] || unwanted(c, index)) {
         ort_value_free(value);
+        return;
+    }
+    if (ort_value_is_away(value) && !stays_away(c, index, value)) {
+        status = ort_value_to_host(value, &host, NULL);
+        ort_frame_note_copy(c->frame, value, false);
+        ort_value_free(value);
+        value = host;
+    }
+    if (status != ORT_OK) {
+        c->failure = status;
         return;
     }
     if (planned(c, index)) {
@@ -85,92 +109,18 @@ static void service_set_output(ort_call *call, int index, ort_value *value)
         ort_slot_hold(ort_slot_of(call->out[index]), owned);
 }
 
-/* ---- bodies */
-
-static ort_status bind_results(ort_frame *frame, ort_value **outputs, ort_error *err)
-{
-    const ort_program *program = frame->plan->program;
-    for (int o = 0; o < program->output_count; o++) {
-        const ort_slot_plan *sp = &frame->plan->slots[program->outputs[o]];
-        if (!frame->plan->direct[o])
-            continue;
-        ORT_TRY(ort_buffers_new_value(&frame->context->buffers, sp->tensor.dtype,
-                                      &sp->tensor.shape, &outputs[o], err));
-        ort_frame_bind_output(frame, o, outputs[o]->tensor.data);
-    }
-    return ORT_OK;
-}
-
-/* What the session watches of the body's inputs: no step of it computes them. */
-static void show_inputs(const ort_frame *frame)
-{
-    const ort_program *body = frame->plan->program;
-    const ort_run_options *options = frame->context->options;
-    for (int i = 0; options && options->on_value && i < body->input_count; i++) {
-        ort_id id = body->inputs[i];
-        if (ort_program_shows(body, id))
-            options->on_value(options->callback_arg, body->graph->values.data[id]->name,
-                              &frame->slots[id].view);
-    }
-}
-
-static ort_status run_body(ort_exec_call *c, ort_program *body, ort_value *const *given,
-                           ort_value **outputs, ort_error *err)
-{
-    ort_context *context = c->frame->context;
-    ort_frame *frame;
-    ort_status status;
-    ORT_TRY(ort_frame_get(context, &c->frame->children, body, given, NULL, &frame, err));
-    ort_frame_bind_given(frame, given);
-    show_inputs(frame);
-    ORT_TRY(bind_results(frame, outputs, err));
-    ORT_TRY(ort_frame_run(frame, err));
-    for (int o = 0; o < body->output_count; o++) {
-        if (outputs[o])
-            continue;
-        status = ort_frame_own(context, &frame->slots[body->outputs[o]].view, &outputs[o], err);
-        if (status != ORT_OK) {
-            ort_frame_clear(frame);
-            return status;
-        }
-    }
-    ort_frame_clear(frame);
-    return ORT_OK;
-}
-
 static ort_status service_body(ort_call *call, int index, ort_value *const *inputs, int input_count,
-                               ort_value **outputs, int output_count, ort_error *err)
+                               ort_value **outputs, int output_count, ort_handed handed,
+                               ort_error *err)
 {
     ort_exec_call *c = call->executor;
     assert(index >= 0 && index < c->ps->step->body_count);
     ort_program *body = c->ps->step->bodies[index];
-    ort_value *small[32], **given = small;
-    int count = body->input_count + body->capture_count;
-    ort_status status;
-
     if (input_count != body->input_count || output_count != body->output_count)
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "its body has %d inputs and %d outputs, the operator needs %d and %d",
                              body->input_count, body->output_count, input_count, output_count);
-    if (count > 32)
-        given = malloc(sizeof *given * (size_t)count);
-    if (!given)
-        return ort_error_memory(err, sizeof *given * (size_t)count);
-    for (int i = 0; i < input_count; i++)
-        given[i] = inputs[i];
-    assert(body->parent == c->frame->plan->program); /* captures are values of this frame */
-    for (int i = 0; i < body->capture_count; i++)
-        given[input_count + i] = &c->frame->slots[body->captures[i].outer].view;
-    for (int i = 0; i < output_count; i++)
-        outputs[i] = NULL;
-    status = run_body(c, body, given, outputs, err);
-    for (int i = 0; status != ORT_OK && i < output_count; i++) {
-        ort_value_free(outputs[i]);
-        outputs[i] = NULL;
-    }
-    if (given != small)
-        free(given);
-    return status;
+    return ort_body_run(c, body, inputs, outputs, handed, err);
 }
 
 const ort_call_services ort_exec_services = {

@@ -338,16 +338,17 @@ static ort_status open_providers(creation *c, ort_error *err)
 }
 
 typedef struct refusals { /* of a provider that should have run all */
-    const ort_partition *partition;
     int count;
     char first[300];
 } refusals;
 
-static void note_refusal(void *arg, const ort_node *node, const ort_provider *by, const char *why)
+/* Not of nodes that have bodies: they are what these are. */
+static void note_refusal(void *arg, const ort_partition *p, const ort_node *node,
+                         const ort_provider *by, const char *why)
 {
     refusals *r = arg;
     char label[200];
-    if (!ort_partition_idles(r->partition, node) && !r->count++)
+    if (!node->body_count && !ort_partition_idles(p, node) && !r->count++)
         snprintf(r->first, sizeof r->first, "%s: %s", ort_node_label(node, label, sizeof label),
                  why);
 }
@@ -356,7 +357,7 @@ static void note_refusal(void *arg, const ort_node *node, const ort_provider *by
 static ort_status divide(creation *c, ort_error *err)
 {
     ort_partition *p = &c->session->partition;
-    refusals refused = {.partition = p};
+    refusals refused = {0};
     ort_tally tally;
     char line[300];
     bool asks = p->count > 1;
@@ -368,7 +369,7 @@ static ort_status divide(creation *c, ort_error *err)
     ORT_TRY(ort_partition_tally(p, c->graph, &tally, err));
     ort_log_write(&c->env->log, ORT_LOG_INFO, "%s",
                   ort_partition_line(p, &tally, line, sizeof line));
-    int left = tally.nodes[p->count - 1];
+    int left = tally.nodes[p->count - 1] - tally.around;
     if (p->host_named || !left)
         return ORT_OK;
     if (c->options->strict)

@@ -190,7 +190,8 @@ done:
 }
 
 static ort_status service_body(ort_call *call, int index, ort_value *const *inputs, int input_count,
-                               ort_value **outputs, int output_count, ort_error *err)
+                               ort_value **outputs, int output_count, ort_handed handed,
+                               ort_error *err)
 {
     eval_call *c = call->executor;
     const ort_graph *graph = call->node->bodies[index];

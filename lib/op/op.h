@@ -226,13 +226,19 @@ typedef struct ort_shaping {
 
 typedef struct ort_call ort_call;
 
+/* Outputs [first, first + count) of a body that the operator only hands on: to the body's next run,
+ * or to an output of its own. Their elements may lie on a device, out of its sight. */
+typedef struct ort_handed {
+    int first, count;
+} ort_handed;
+
 /* What the executor (or the plain interpreter) provides to a running operator. */
 typedef struct ort_call_services {
     void *(*alloc)(ort_call *call, size_t bytes); /* lives until the run ends; NULL on failure */
     ort_status (*output)(ort_call *call, int index, ort_dtype dtype, const ort_shape *shape,
                          ort_error *err);
     ort_status (*body)(ort_call *call, int index, ort_value *const *inputs, int input_count,
-                       ort_value **outputs, int output_count, ort_error *err);
+                       ort_value **outputs, int output_count, ort_handed handed, ort_error *err);
     void (*set_output)(ort_call *call, int index, ort_value *value); /* takes the reference */
 } ort_call_services;
 
@@ -294,7 +300,15 @@ static inline ort_status ort_call_body(ort_call *call, int index, ort_value *con
                                        int input_count, ort_value **outputs, int output_count,
                                        ort_error *err)
 {
-    return call->services->body(call, index, inputs, input_count, outputs, output_count, err);
+    return call->services->body(call, index, inputs, input_count, outputs, output_count,
+                                (ort_handed){0, 0}, err);
+}
+static inline ort_status ort_call_body_handing(ort_call *call, int index, ort_value *const *inputs,
+                                               int input_count, ort_value **outputs,
+                                               int output_count, ort_handed handed, ort_error *err)
+{
+    return call->services->body(call, index, inputs, input_count, outputs, output_count, handed,
+                                err);
 }
 /* Memory that lives until the run ends: the bytes of strings made by this operator. */
 static inline void *ort_call_alloc(ort_call *call, size_t bytes)

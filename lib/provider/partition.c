@@ -331,13 +331,29 @@ const char *ort_partition_names(const ort_partition *partition, char *text, size
     return text;
 }
 
+void ort_partition_forget(ort_partition *p)
+{
+    for (size_t i = 0; p->bodies && i < p->owner_count; i++) {
+        for (int k = 0; k < p->bodies[i].count; k++)
+            ort_partition_forget(&p->bodies[i].list[k]);
+        free(p->bodies[i].list);
+    }
+    free(p->bodies);
+    free(p->owner);
+    free(p->idle);
+    p->bodies = NULL;
+    p->owner = NULL;
+    p->idle = NULL;
+    p->owner_count = 0;
+    p->divided = p->divided_within = false;
+}
+
 void ort_partition_release(ort_partition *partition)
 {
+    ort_partition_forget(partition);
     for (int i = 0; i < partition->count; i++) {
         partition->list[i].row->close(partition->list[i].device);
         ort_device_free(partition->list[i].memory);
     }
-    free(partition->owner);
-    free(partition->idle);
     memset(partition, 0, sizeof *partition);
 }

@@ -1,4 +1,4 @@
-/* partition.h - who runs which node of a session's main graph. Bodies go with their node.
+/* partition.h - who runs which node of a session's main graph, and of the bodies in it.
  *
  * The user's list says in which order the providers are asked; the host is always the last. Each
  * claims nodes with a reason for every refusal, and the first that claims a node has it, unless an
@@ -6,6 +6,9 @@
  * ordered so that what one provider runs stands together: a provider's turn goes on for as long as
  * any of its nodes could run, which with two providers gives the fewest turns that the graph
  * allows, and never a cycle.
+ *
+ * A node that has bodies is the host's, which runs the loop or takes the branch. Each of its bodies
+ * is divided as a graph of its own.
  */
 #ifndef ORT_PROVIDER_PARTITION_H
 #define ORT_PROVIDER_PARTITION_H
@@ -25,7 +28,14 @@ typedef struct ort_open_provider { /* a provider of the list */
     bool by_cost;
 } ort_open_provider;
 
-typedef struct ort_partition {
+typedef struct ort_partition ort_partition;
+
+typedef struct ort_bodies { /* of a node: how each of its bodies is divided */
+    ort_partition *list;
+    int count;
+} ort_bodies;
+
+struct ort_partition {
     ort_open_provider list[ORT_PROVIDERS_MAX]; /* in the order of preference, the host last */
     int count;
     bool host_named; /* the user's list has the host, or there is no list */
@@ -33,7 +43,9 @@ typedef struct ort_partition {
     bool *idle;    /* by node id: no run computes it; NULL: the host is alone, and nobody asks */
     size_t owner_count;
     bool divided;  /* not all nodes are the host's */
-} ort_partition; /* all zero is valid */
+    bool divided_within; /* the same of a body, however deep */
+    ort_bodies *bodies;  /* by node id; NULL: the host runs all of them */
+}; /* all zero is valid; one of a body borrows its list */
 
 typedef struct ort_partition_setup {
     const ort_provider *const *table;
@@ -60,12 +72,13 @@ bool ort_partition_may_fall_back(const ort_provider *const *table, const char *l
 /* Names that other runtimes have and this table lacks: NULL past the end. */
 const char *ort_partition_foreign(int index);
 
-/* Of each node and each provider that didn't get it, in order. `why` lives for the call. */
-typedef void ort_refusal_fn(void *arg, const ort_node *node, const ort_provider *by,
-                            const char *why);
+/* Of each node and each provider that didn't get it, in order; p divides the graph or body that the
+ * node is of. `why` lives for the call. */
+typedef void ort_refusal_fn(void *arg, const ort_partition *p, const ort_node *node,
+                            const ort_provider *by, const char *why);
 
-/* Assign every node of the graph; what nobody runs goes to findings. tell: NULL, or hears of
- * refusals. */
+/* Assign every node of the graph and of its bodies; what nobody runs of the graph goes to findings.
+ * tell: NULL, or hears of refusals. */
 ort_status ort_partition_assign(ort_partition *partition, const ort_graph *graph,
                                 ort_findings *findings, ort_refusal_fn *tell, void *arg,
                                 ort_error *err);
@@ -95,13 +108,14 @@ ort_status ort_partition_lower(ort_partition *partition, ort_model *model,
 /* Order the graph by turns (partition_order.c). Leaves a graph alone that the host runs whole. */
 ort_status ort_partition_order(const ort_partition *partition, ort_graph *graph, ort_error *err);
 
-typedef struct ort_tally { /* what the division comes to */
+typedef struct ort_tally { /* what the division comes to, bodies included */
     int nodes[ORT_PROVIDERS_MAX];
+    int around;     /* of the host's: nodes that have bodies, and run these */
     int turns;      /* stretches of nodes of one provider, in the graph's order */
     int borders;    /* values that one run copies, once for each device that needs them */
     double bytes;   /* what these have */
     double copy_seconds; /* what these take, by estimate */
-    bool open;      /* some have open dimensions, which count as 1 */
+    bool open;      /* some have open dimensions, which count as 1, or bodies, which run once */
 } ort_tally;
 
 ort_status ort_partition_tally(const ort_partition *partition, const ort_graph *graph,
@@ -125,9 +139,24 @@ static inline int ort_partition_device(const ort_partition *p, const ort_node *n
     int owner = ort_partition_owner(p, node);
     return owner < p->count - 1 ? owner : -1;
 }
+/* Is a device to run anything? */
+static inline bool ort_partition_has_device(const ort_partition *p)
+{
+    return p->divided || p->divided_within;
+}
+/* How body `index` of the node is divided; NULL: the host runs it. */
+static inline const ort_partition *ort_partition_body(const ort_partition *p, const ort_node *node,
+                                                      int index)
+{
+    return p && p->bodies && node->id < p->owner_count && index < p->bodies[node->id].count
+               ? &p->bodies[node->id].list[index]
+               : NULL;
+}
 const char *ort_partition_name(const ort_partition *partition, const ort_node *node);
 /* Of all that were opened, with commas; returns `text`. */
 const char *ort_partition_names(const ort_partition *partition, char *text, size_t size);
+/* Who has which node, and nothing else. */
+void ort_partition_forget(ort_partition *partition);
 void ort_partition_release(ort_partition *partition);
 
 #endif

@@ -1,5 +1,5 @@
 /* partition_assign.c - claims: asks each provider of each node, in the order of the list, and runs
- * each one's lowering inside of what it was given.
+ * each one's lowering inside of what it was given. Bodies are divided like the graph around them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static const char *only_host(const asking *a, const ort_node *node)
     if (!node->op)
         return "the operator is unknown";
     if (node->body_count)
-        return "it has bodies";
+        return "it has bodies, which are divided by themselves";
     if (folds(a, node))
         return "its inputs are constants: it is computed once";
     if (is_planned(a->graph, node))
@@ -101,7 +101,7 @@ static int claim(const asking *a, const ort_node *node, const char **why)
         if ((o->row->host || !first) && claims(o, a->graph, node, why))
             return i;
         if (a->tell)
-            a->tell(a->arg, node, o->row, *why);
+            a->tell(a->arg, p, node, o->row, *why);
     }
     return -1;
 }
@@ -143,66 +143,114 @@ static void ask_all(asking *a, ort_findings *findings)
     }
 }
 
+/* ---- the graph, and its bodies */
+
+static ort_status assign_bodies(asking *a, ort_error *err)
+{
+    ort_partition *p = a->partition;
+    const ort_node *node;
+    ORT_EACH_NODE(a->graph, node)
+    {
+        if (!node->body_count)
+            continue;
+        if (!p->bodies)
+            p->bodies = calloc(p->owner_count + 1, sizeof *p->bodies);
+        ort_bodies *b = p->bodies ? &p->bodies[node->id] : NULL;
+        if (b)
+            b->list = calloc((size_t)node->body_count, sizeof *b->list);
+        if (!b || !b->list)
+            return ort_error_memory(err, p->owner_count * sizeof *p->bodies);
+        for (b->count = 0; b->count < node->body_count;) {
+            ort_partition *own = &b->list[b->count++];
+            memcpy(own->list, p->list, sizeof own->list);
+            own->count = p->count;
+            own->host_named = p->host_named;
+            ORT_TRY(ort_partition_assign(own, node->bodies[b->count - 1], NULL, a->tell, a->arg,
+                                         err));
+            p->divided_within = p->divided_within || ort_partition_has_device(own);
+        }
+    }
+    return ORT_OK;
+}
+
+static ort_status assign(asking *a, ort_findings *findings, ort_error *err)
+{
+    ort_partition *p = a->partition;
+    size_t count = a->graph->nodes.count;
+    bool asks = p->count > 1;
+    p->owner = malloc(count + 1);
+    p->idle = asks ? calloc(count + 1, sizeof *p->idle) : NULL;
+    a->constant = asks ? calloc(a->graph->values.count + 1, sizeof *a->constant) : NULL;
+    if (!p->owner || (asks && (!a->constant || !p->idle)))
+        return ort_error_memory(err, count);
+    p->owner_count = count;
+    memset(p->owner, -1, count + 1);
+    if (asks)
+        note_idle(a);
+    ask_all(a, findings);
+    for (int i = 0; p->divided && i < p->count - 1; i++)
+        if (p->list[i].by_cost)
+            ORT_TRY(ort_partition_weigh(p, a->graph, i, a->tell, a->arg, err));
+    return asks ? assign_bodies(a, err) : ORT_OK;
+}
+
 ort_status ort_partition_assign(ort_partition *partition, const ort_graph *graph,
                                 ort_findings *findings, ort_refusal_fn *tell, void *arg,
                                 ort_error *err)
 {
     asking a = {.partition = partition, .graph = graph, .tell = tell, .arg = arg};
-    bool asks = partition->count > 1;
-    free(partition->owner);
-    free(partition->idle);
-    partition->owner = malloc(graph->nodes.count + 1);
-    partition->idle = asks ? calloc(graph->nodes.count + 1, sizeof *partition->idle) : NULL;
-    partition->owner_count = graph->nodes.count;
-    partition->divided = false;
-    a.constant = asks ? calloc(graph->values.count + 1, sizeof *a.constant) : NULL;
-    if (!partition->owner || (asks && (!a.constant || !partition->idle))) {
-        free(a.constant);
-        return ort_error_memory(err, graph->nodes.count);
-    }
-    memset(partition->owner, -1, graph->nodes.count + 1);
-    if (asks)
-        note_idle(&a);
-    ask_all(&a, findings);
+    ort_partition_forget(partition);
+    ort_status status = assign(&a, findings, err);
     free(a.constant);
-    for (int i = 0; partition->divided && i < partition->count - 1; i++)
-        if (partition->list[i].by_cost)
-            ORT_TRY(ort_partition_weigh(partition, graph, i, tell, arg, err));
-    return ORT_OK;
+    return status;
 }
 
 /* ---- lowering */
 
 /* To the passes of one provider, nodes of the others are operators that nobody knows: no pass looks
  * into them, or takes them for its own. */
-typedef struct hidden {
-    const ort_op **ops; /* by node id; NULL: not hidden */
-    size_t count;
-} hidden;
+typedef struct hidden_node {
+    ort_node *node;
+    const ort_op *op;
+} hidden_node;
+
+typedef ORT_VEC(hidden_node) hidden;
 
 static ort_status hide_others(const ort_partition *p, const ort_graph *graph, int owner, hidden *h,
                               ort_error *err)
 {
-    h->count = graph->nodes.count;
-    h->ops = calloc(h->count + 1, sizeof *h->ops);
-    if (!h->ops)
-        return ort_error_memory(err, h->count * sizeof *h->ops);
-    for (size_t i = 0; i < h->count; i++) {
+    for (size_t i = 0; i < graph->nodes.count && i < p->owner_count; i++) {
         ort_node *node = graph->nodes.data[i];
-        if (node->removed || ort_partition_owner(p, node) == owner)
+        const hidden_node one = {node, node->op};
+        for (int b = 0; !node->removed && b < node->body_count; b++) {
+            const ort_partition *own = ort_partition_body(p, node, b);
+            if (own)
+                ORT_TRY(hide_others(own, node->bodies[b], owner, h, err));
+        }
+        if (node->removed || !node->op || ort_partition_owner(p, node) == owner)
             continue;
-        h->ops[i] = node->op;
+        if (!ort_vec_push(h, one))
+            return ort_error_memory(err, sizeof one);
         node->op = NULL;
     }
     return ORT_OK;
 }
 
-static void show_others(const ort_graph *graph, hidden *h)
+static void show_others(hidden *h)
 {
-    for (size_t i = 0; h->ops && i < h->count; i++)
-        if (h->ops[i])
-            graph->nodes.data[i]->op = h->ops[i];
-    free(h->ops);
+    for (size_t i = 0; i < h->count; i++)
+        h->data[i].node->op = h->data[i].op;
+    ort_vec_release(h);
+}
+
+static bool grow(void **list, size_t size, size_t from, size_t to)
+{
+    char *grown = *list ? realloc(*list, (to + 1) * size) : NULL;
+    if (!grown)
+        return !*list;
+    memset(grown + from * size, 0, (to - from) * size);
+    *list = grown;
+    return true;
 }
 
 /* Nodes that a provider's lowering made. */
@@ -210,19 +258,21 @@ static ort_status own_new_nodes(ort_partition *p, const ort_graph *graph, int ow
                                 ort_error *err)
 {
     size_t before = p->owner_count, count = graph->nodes.count;
-    int8_t *owners = realloc(p->owner, count + 1);
-    if (!owners)
-        return ort_error_memory(err, count);
+    void *owners = p->owner, *idle = p->idle, *bodies = p->bodies;
+    bool ok = grow(&owners, sizeof *p->owner, before, count);
+    ok = grow(&idle, sizeof *p->idle, before, count) && ok;
+    ok = grow(&bodies, sizeof *p->bodies, before, count) && ok;
     p->owner = owners;
-    memset(owners + before, owner, count - before);
-    if (p->idle) {
-        bool *idle = realloc(p->idle, count + 1);
-        if (!idle)
-            return ort_error_memory(err, count);
-        p->idle = idle;
-        memset(idle + before, 0, count - before);
-    }
+    p->idle = idle;
+    p->bodies = bodies;
+    if (!ok)
+        return ort_error_memory(err, count);
+    memset(p->owner + before, owner, count - before);
     p->owner_count = count;
+    for (size_t i = 0; p->bodies && i < before; i++)
+        for (int b = 0; !graph->nodes.data[i]->removed && b < p->bodies[i].count; b++)
+            ORT_TRY(own_new_nodes(&p->bodies[i].list[b], graph->nodes.data[i]->bodies[b], owner,
+                                  err));
     return ORT_OK;
 }
 
@@ -231,14 +281,16 @@ ort_status ort_partition_lower(ort_partition *partition, ort_model *model,
 {
     for (int i = 0; i < partition->count; i++) {
         ort_pass_options own = *options;
+        ort_status status = ORT_OK;
         hidden h = {0};
         own.table = partition->list[i].row->lower;
         if (!own.table)
             continue;
-        if (partition->divided)
-            ORT_TRY(hide_others(partition, model->graph, i, &h, err));
-        ort_status status = ort_passes_run(model, &own, err);
-        show_others(model->graph, &h);
+        if (ort_partition_has_device(partition))
+            status = hide_others(partition, model->graph, i, &h, err);
+        if (status == ORT_OK)
+            status = ort_passes_run(model, &own, err);
+        show_others(&h);
         if (status != ORT_OK)
             return status;
         ORT_TRY(own_new_nodes(partition, model->graph, i, err));

@@ -172,7 +172,7 @@ static void tell_cost(const weighing *w, const ort_node *node, ort_refusal_fn *t
     snprintf(why, sizeof why, "cost: %.1f us and copies; %.1f us on %s",
              ort_partition_seconds(p, w->graph, node, w->provider) * 1e6,
              ort_partition_seconds(p, w->graph, node, host) * 1e6, p->list[host].row->name);
-    tell(arg, node, p->list[w->provider].row, why);
+    tell(arg, p, node, p->list[w->provider].row, why);
 }
 
 static void give_back(weighing *w, const bool *sink_side, ort_refusal_fn *tell, void *arg)

@@ -97,12 +97,10 @@ static ort_status order(turns *t, ort_graph *graph, ort_error *err)
     return ok ? ORT_OK : ort_error_memory(err, t->count * sizeof *best);
 }
 
-ort_status ort_partition_order(const ort_partition *partition, ort_graph *graph, ort_error *err)
+static ort_status order_graph(const ort_partition *partition, ort_graph *graph, ort_error *err)
 {
     turns t = {.partition = partition, .graph = graph};
     const ort_node *node;
-    if (!partition->divided)
-        return ORT_OK;
     t.nodes = malloc((graph->order.count + 1) * sizeof *t.nodes);
     t.done = malloc((graph->nodes.count + 1) * sizeof *t.done);
     ort_status status = t.nodes && t.done ? ORT_OK : ort_error_memory(err, graph->nodes.count);
@@ -114,6 +112,19 @@ ort_status ort_partition_order(const ort_partition *partition, ort_graph *graph,
     free(t.nodes);
     free(t.done);
     return status;
+}
+
+ort_status ort_partition_order(const ort_partition *partition, ort_graph *graph, ort_error *err)
+{
+    const ort_node *node;
+    if (partition->divided)
+        ORT_TRY(order_graph(partition, graph, err));
+    ORT_EACH_NODE(graph, node)
+        for (int b = 0; partition->divided_within && b < node->body_count; b++)
+            if (ort_partition_body(partition, node, b))
+                ORT_TRY(ort_partition_order(ort_partition_body(partition, node, b),
+                                            node->bodies[b], err));
+    return ORT_OK;
 }
 
 /* ---- what it comes to */
@@ -137,6 +148,7 @@ static void tally_node(const ort_partition *p, const ort_node *node, uint32_t *r
     if (ort_partition_idles(p, node) || owner < 0)
         return;
     tally->nodes[owner]++;
+    tally->around += node->body_count && owner == p->count - 1;
     tally->turns += owner != *last;
     *last = owner;
     for (int i = 0; i < node->input_count; i++)
@@ -160,34 +172,54 @@ static void add_copies(const ort_partition *p, const ort_graph *graph, ort_id id
     }
 }
 
-ort_status ort_partition_tally(const ort_partition *partition, const ort_graph *graph,
-                               ort_tally *tally, ort_error *err)
+static void tally_values(const ort_partition *p, const ort_graph *graph, const uint32_t *readers,
+                         ort_tally *tally)
 {
-    uint32_t *readers = calloc(graph->values.count + 1, sizeof *readers);
-    uint32_t host = 1u << (partition->count - 1);
-    const ort_node *node;
-    int last = -1;
-    memset(tally, 0, sizeof *tally);
-    if (!readers)
-        return ort_error_memory(err, graph->values.count * sizeof *readers);
-    ORT_EACH_NODE(graph, node)
-        tally_node(partition, node, readers, tally, &last);
-    for (size_t i = 0; i < graph->outputs.count; i++)
-        readers[graph->outputs.data[i]] |= host;
+    uint32_t host = 1u << (p->count - 1);
     for (size_t id = 0; id < graph->values.count; id++) {
         ort_id producer = ort_graph_producer(graph, (ort_id)id);
-        node = producer == ORT_ID_NONE ? NULL : graph->nodes.data[producer];
-        uint32_t home = node && !node->removed && ort_partition_owner(partition, node) >= 0
-                            ? 1u << ort_partition_owner(partition, node)
+        const ort_node *node = producer == ORT_ID_NONE ? NULL : graph->nodes.data[producer];
+        uint32_t home = node && !node->removed && ort_partition_owner(p, node) >= 0
+                            ? 1u << ort_partition_owner(p, node)
                             : host;
         uint32_t away = readers[id] & ~home;
         if (!away || !ort_partition_moves(graph, (ort_id)id) ||
-            (node && ort_partition_idles(partition, node)))
+            (node && ort_partition_idles(p, node)))
             continue;
-        add_copies(partition, graph, (ort_id)id, (home | away) & ~host, tally);
+        add_copies(p, graph, (ort_id)id, (home | away) & ~host, tally);
     }
+}
+
+static ort_status tally_graph(const ort_partition *p, const ort_graph *graph, ort_tally *tally,
+                              ort_error *err)
+{
+    uint32_t *readers = calloc(graph->values.count + 1, sizeof *readers);
+    const ort_node *node;
+    int last = -1;
+    if (!readers)
+        return ort_error_memory(err, graph->values.count * sizeof *readers);
+    ORT_EACH_NODE(graph, node)
+        tally_node(p, node, readers, tally, &last);
+    for (size_t i = 0; i < graph->outputs.count; i++)
+        readers[graph->outputs.data[i]] |= 1u << (p->count - 1);
+    tally_values(p, graph, readers, tally);
     free(readers);
+    ORT_EACH_NODE(graph, node)
+        for (int b = 0; b < node->body_count; b++) {
+            const ort_partition *body = ort_partition_body(p, node, b);
+            if (!body)
+                continue;
+            tally->open = tally->open || ort_partition_has_device(body);
+            ORT_TRY(tally_graph(body, node->bodies[b], tally, err));
+        }
     return ORT_OK;
+}
+
+ort_status ort_partition_tally(const ort_partition *partition, const ort_graph *graph,
+                               ort_tally *tally, ort_error *err)
+{
+    memset(tally, 0, sizeof *tally);
+    return tally_graph(partition, graph, tally, err);
 }
 
 static const char *bytes_text(double bytes, char *text, size_t size)

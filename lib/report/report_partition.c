@@ -4,6 +4,7 @@
  * asked about: after the portable passes, before any provider's own.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,8 @@ typedef struct refusals {
     bool failed;
 } refusals;
 
-static void note(void *arg, const ort_node *node, const ort_provider *by, const char *why)
+static void note(void *arg, const ort_partition *p, const ort_node *node, const ort_provider *by,
+                 const char *why)
 {
     refusals *r = arg;
     refusal one = {node, by, strdup(why)};
@@ -49,13 +51,13 @@ static void put_refusals(ort_json *json, const ort_node *node, const refusals *r
 }
 
 /* Of what a run computes. */
-static double macs_of(const ort_session *s, const ort_node *node)
+static double macs_of(const ort_partition *p, const ort_graph *graph, const ort_node *node)
 {
     ort_cost cost;
     double bytes;
-    if (ort_partition_idles(&s->partition, node))
+    if (ort_partition_idles(p, node))
         return 0;
-    ort_partition_work(s->model->graph, node, &cost, &bytes);
+    ort_partition_work(graph, node, &cost, &bytes);
     return cost.macs;
 }
 
@@ -64,28 +66,28 @@ static void put_rounded(ort_json *json, double number)
     ort_json_double(json, rint(number * 1000) / 1000);
 }
 
-static bool weighed(const ort_session *s, const ort_node *node, int provider, const refusals *r)
+static bool weighed(const ort_partition *p, const ort_node *node, int provider, const refusals *r)
 {
-    if (provider == s->partition.count - 1 || ort_partition_owner(&s->partition, node) == provider)
+    if (provider == p->count - 1 || ort_partition_owner(p, node) == provider)
         return true;
     for (size_t i = 0; i < r->list.count; i++)
-        if (r->list.data[i].node == node && r->list.data[i].by == s->partition.list[provider].row &&
+        if (r->list.data[i].node == node && r->list.data[i].by == p->list[provider].row &&
             !strncmp(r->list.data[i].why, "cost:", 5))
             return true;
     return false;
 }
 
 /* What it is guessed to take on those that could run it. */
-static void put_estimates(ort_json *json, const ort_session *s, const ort_node *node,
-                          const refusals *r)
+static void put_estimates(ort_json *json, const ort_partition *p, const ort_graph *graph,
+                          const ort_node *node, const refusals *r)
 {
     ort_json_key(json, "estimated_us");
     ort_json_begin_object(json);
-    for (int i = 0; i < s->partition.count; i++) {
-        if (ort_partition_idles(&s->partition, node) || !node->op || !weighed(s, node, i, r))
+    for (int i = 0; i < p->count; i++) {
+        if (ort_partition_idles(p, node) || !node->op || !weighed(p, node, i, r))
             continue;
-        ort_json_key(json, s->partition.list[i].row->name);
-        put_rounded(json, 1e6 * ort_partition_seconds(&s->partition, s->model->graph, node, i));
+        ort_json_key(json, p->list[i].row->name);
+        put_rounded(json, 1e6 * ort_partition_seconds(p, graph, node, i));
     }
     ort_json_end_object(json);
 }
@@ -102,55 +104,93 @@ static void put_moving(ort_json *json, const char *key, const ort_graph *graph, 
     ort_json_end_array(json);
 }
 
-static void put_nodes(ort_json *json, const ort_session *s, const refusals *r)
+static void put_node(ort_json *json, const ort_partition *p, const ort_graph *graph,
+                     const ort_node *node, const char *within, const refusals *r)
 {
-    const ort_partition *p = &s->partition;
-    const ort_node *node;
-    ort_json_key(json, "nodes");
-    ort_json_begin_array(json);
-    ORT_EACH_NODE(s->model->graph, node)
-    {
-        ort_json_begin_object(json);
-        ort_report_text(json, "name", node->name);
-        ort_report_text(json, "domain", ort_report_domain(node->domain));
-        ort_report_text(json, "op_type", node->op_type);
-        ort_report_text(json, "provider", ort_partition_name(p, node));
-        ort_json_key(json, "computed_by_runs");
-        ort_json_bool(json, !ort_partition_idles(p, node));
-        ort_report_int(json, "macs", (int64_t)macs_of(s, node));
-        put_moving(json, "inputs", s->model->graph, node->inputs, node->input_count);
-        put_moving(json, "outputs", s->model->graph, node->outputs, node->output_count);
-        put_estimates(json, s, node, r);
-        put_refusals(json, node, r);
-        ort_json_end_object(json);
-    }
-    ort_json_end_array(json);
+    ort_json_begin_object(json);
+    ort_report_text(json, "name", node->name);
+    ort_report_text(json, "domain", ort_report_domain(node->domain));
+    ort_report_text(json, "op_type", node->op_type);
+    if (*within)
+        ort_report_text(json, "within", within);
+    ort_report_text(json, "provider", ort_partition_name(p, node));
+    ort_json_key(json, "computed_by_runs");
+    ort_json_bool(json, !ort_partition_idles(p, node));
+    ort_report_int(json, "macs", (int64_t)macs_of(p, graph, node));
+    put_moving(json, "inputs", graph, node->inputs, node->input_count);
+    put_moving(json, "outputs", graph, node->outputs, node->output_count);
+    put_estimates(json, p, graph, node, r);
+    put_refusals(json, node, r);
+    ort_json_end_object(json);
 }
 
-static double macs_of_provider(const ort_session *s, int index)
+/* "loop/body", of a node without a name "Loop/body". */
+static const char *path_of(const ort_node *node, int body, const char *within, char *path,
+                           size_t size)
+{
+    const char *name = "";
+    for (int i = 0; i < node->attr_count; i++)
+        if (ort_node_body(node, node->attrs[i].name) == body)
+            name = node->attrs[i].name;
+    snprintf(path, size, "%s%s%s/%s", within, *within ? "/" : "",
+             *node->name ? node->name : node->op_type, name);
+    return path;
+}
+
+/* Those of bodies follow the node that has them. */
+static void put_nodes(ort_json *json, const ort_partition *p, const ort_graph *graph,
+                      const char *within, const refusals *r)
+{
+    const ort_node *node;
+    char path[400];
+    ORT_EACH_NODE(graph, node)
+    {
+        put_node(json, p, graph, node, within, r);
+        for (int b = 0; b < node->body_count; b++)
+            if (ort_partition_body(p, node, b))
+                put_nodes(json, ort_partition_body(p, node, b), node->bodies[b],
+                          path_of(node, b, within, path, sizeof path), r);
+    }
+}
+
+static double macs_of_provider(const ort_partition *p, const ort_graph *graph, int index)
 {
     double sum = 0;
     const ort_node *node;
-    ORT_EACH_NODE(s->model->graph, node)
-        if (ort_partition_owner(&s->partition, node) == index)
-            sum += macs_of(s, node);
+    ORT_EACH_NODE(graph, node)
+    {
+        if (ort_partition_owner(p, node) == index)
+            sum += macs_of(p, graph, node);
+        for (int b = 0; b < node->body_count; b++)
+            if (ort_partition_body(p, node, b))
+                sum += macs_of_provider(ort_partition_body(p, node, b), node->bodies[b], index);
+    }
     return sum;
 }
 
-/* Of a run: nodes where they are, copies, and all nodes on the host. */
-static void put_estimate(ort_json *json, const ort_session *s, const ort_tally *tally)
+/* Of a run in which each body runs once: nodes where they are, and all on the host. */
+static void add_estimates(const ort_partition *p, const ort_graph *graph, double *nodes,
+                          double *host)
 {
-    const ort_partition *p = &s->partition;
-    double nodes = 0, host = 0;
     const ort_node *node;
-    ORT_EACH_NODE(s->model->graph, node)
+    ORT_EACH_NODE(graph, node)
     {
         int owner = ort_partition_owner(p, node);
+        for (int b = 0; b < node->body_count; b++)
+            if (ort_partition_body(p, node, b))
+                add_estimates(ort_partition_body(p, node, b), node->bodies[b], nodes, host);
         if (ort_partition_idles(p, node) || owner < 0 || !node->op)
             continue;
-        nodes += ort_partition_seconds(p, s->model->graph, node, owner);
-        host += ort_partition_seconds(p, s->model->graph, node, p->count - 1);
+        *nodes += ort_partition_seconds(p, graph, node, owner);
+        *host += ort_partition_seconds(p, graph, node, p->count - 1);
     }
+}
+
+static void put_estimate(ort_json *json, const ort_partition *p, const ort_graph *graph,
+                         const ort_tally *tally)
+{
+    double nodes = 0, host = 0;
+    add_estimates(p, graph, &nodes, &host);
     ort_json_key(json, "estimated_ms");
     ort_json_begin_object(json);
     ort_json_key(json, "nodes");
@@ -162,9 +202,9 @@ static void put_estimate(ort_json *json, const ort_session *s, const ort_tally *
     ort_json_end_object(json);
 }
 
-static void put_sums(ort_json *json, const ort_session *s, const ort_tally *tally)
+static void put_sums(ort_json *json, const ort_partition *p, const ort_graph *graph,
+                     const ort_tally *tally)
 {
-    const ort_partition *p = &s->partition;
     char line[300];
     ort_report_text(json, "line", ort_partition_line(p, tally, line, sizeof line));
     ort_report_int(json, "turns", tally->turns);
@@ -172,37 +212,45 @@ static void put_sums(ort_json *json, const ort_session *s, const ort_tally *tall
     ort_report_int(json, "copied_bytes", (int64_t)tally->bytes);
     ort_json_key(json, "open_dimensions_count_as_one");
     ort_json_bool(json, tally->open);
-    put_estimate(json, s, tally);
+    put_estimate(json, p, graph, tally);
     ort_json_key(json, "providers");
     ort_json_begin_array(json);
     for (int i = 0; i < p->count; i++) {
         ort_json_begin_object(json);
         ort_report_text(json, "name", p->list[i].row->name);
         ort_report_int(json, "nodes", tally->nodes[i]);
-        ort_report_int(json, "macs", (int64_t)macs_of_provider(s, i));
+        ort_report_int(json, "macs", (int64_t)macs_of_provider(p, graph, i));
         ort_json_end_object(json);
     }
     ort_json_end_array(json);
 }
 
-static ort_status describe(ort_session *s, ort_json *json, ort_error *err)
+/* The session runs by its own division: this is another of the same list. */
+static ort_status describe(const ort_session *s, ort_json *json, ort_error *err)
 {
+    ort_graph *graph = s->model->graph;
+    ort_partition p = {.count = s->partition.count, .host_named = s->partition.host_named};
     ort_tally tally;
     refusals r = {0};
-    ort_status status = ort_partition_assign(&s->partition, s->model->graph, NULL, note, &r, err);
+    memcpy(p.list, s->partition.list, sizeof p.list);
+    ort_status status = ort_partition_assign(&p, graph, NULL, note, &r, err);
     if (status == ORT_OK && r.failed)
         status = ort_error_memory(err, sizeof(refusal));
     if (status == ORT_OK)
-        status = ort_partition_order(&s->partition, s->model->graph, err);
+        status = ort_partition_order(&p, graph, err);
     if (status == ORT_OK)
-        status = ort_partition_tally(&s->partition, s->model->graph, &tally, err);
+        status = ort_partition_tally(&p, graph, &tally, err);
     if (status == ORT_OK) {
-        put_sums(json, s, &tally);
-        put_nodes(json, s, &r);
+        put_sums(json, &p, graph, &tally);
+        ort_json_key(json, "nodes");
+        ort_json_begin_array(json);
+        put_nodes(json, &p, graph, "", &r);
+        ort_json_end_array(json);
     }
     for (size_t i = 0; i < r.list.count; i++)
         free(r.list.data[i].why);
     ort_vec_release(&r.list);
+    ort_partition_forget(&p);
     return status;
 }
 

@@ -243,7 +243,9 @@ static ort_status scan_step(scan *s, int64_t b, int64_t t, int64_t length, ort_e
         *slot = NULL;
         ORT_TRY(ort_flow_slice(&s->row[s->states + i]->tensor, s->in_axis[i], at, slot, err));
     }
-    ORT_TRY(ort_call_body(s->call, s->body, s->in, s->states + s->inputs, s->out, s->outs, err));
+    const ort_handed states = {0, s->batched ? 0 : s->states};
+    ORT_TRY(ort_call_body_handing(s->call, s->body, s->in, s->states + s->inputs, s->out, s->outs,
+                                  states, err));
     for (int k = s->states; k < s->outs; k++) {
         int64_t at = !s->batched && entry(node, "scan_output_directions", k - s->states)
                          ? s->length - 1 - t : t;
