@@ -363,7 +363,13 @@ ENQUEUES(clEnqueueNDRangeKernel,
           cl_event *event),
          CL_SUCCESS, (queue, kernel, axes, offset, global, local, count, events, event))
 RELEASES(cl_event, clReleaseEvent)
-DOES(clFinish, (cl_command_queue queue), CL_SUCCESS, (queue))
+/* A device that is lost writes nothing any more: what the system still does ends before. */
+ENTRY cl_int CL_API_CALL clFinish(cl_command_queue queue)
+{
+    bool failed = fails();
+    cl_int code = is_own() ? CL_SUCCESS : SYSTEM(clFinish)(queue);
+    return failed ? CL_OUT_OF_RESOURCES : code;
+}
 DOES(clFlush, (cl_command_queue queue), CL_SUCCESS, (queue))
 
 static cl_int own_times(size_t room, void *to, size_t *size)

@@ -24,7 +24,7 @@ def value(name, shape, kind=TensorProto.FLOAT):
 
 
 def nodes(text):
-    """"MatMul h W -> hw; Identity:if cond -> cond2": an operator, its node's name, inputs, outputs."""
+    """"MatMul h W -> hw; Tanh hw -> h2": operators, inputs, outputs."""
     made = []
     for line in text.split(";"):
         left, outputs = line.split("->")
@@ -81,8 +81,8 @@ def loops(out, weight, x):
 
 
 def scans(out, weight, x):
-    own = body("MatMul h W -> hw; Add hw slice -> s; Sigmoid s -> h2; Mul h2 c -> o", [value("h", STATE), value("slice", STATE)],
-               [value("h2", STATE), value("o", STATE)])
+    own = body("MatMul h W -> hw; Add hw slice -> s; Sigmoid s -> h2; Mul h2 c -> o",
+               [value("h", STATE), value("slice", STATE)], [value("h2", STATE), value("o", STATE)])
     save(out, "scan", [*nodes("Exp x -> c"), helper.make_node("Scan", ["x", "xs"], ["hN", "os"], "scan", body=own,
                                                               num_scan_inputs=1), *nodes("Softmax hN -> y")],
          [value("x", STATE), value("xs", ["T", *STATE])], [value("y", STATE), value("os", ["T", *STATE])], {"W": weight},

@@ -21,7 +21,8 @@ FIXED = ("Pad", "Gather", "Resize", "Slice", "Clip", "ReduceSum", "ReduceMean", 
 # Tests of ONNX as they are, of what elementwise chains, indices and codes are made of.
 KEPT = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "RotaryEmbedding", "ArgMax", "ArgMin", "Gather",
         "GatherElements", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "And", "Or", "Xor", "Not", "Where",
-        "Tile", "Sum", "Max", "Min", "PRelu", "Selu", "Celu", "HardSigmoid", "Softplus")
+        "Tile", "Sum", "Max", "Min", "PRelu", "Selu", "Celu", "HardSigmoid", "Softplus", "LSTM", "GRU", "RNN", "Attention",
+        "Loop", "Scan", "If")
 MS = "com.microsoft"
 
 

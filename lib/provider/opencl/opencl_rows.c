@@ -7,7 +7,8 @@ static const ort_cl_row *const tables[] = {ort_cl_net_rows, ort_cl_math_rows, or
                                            ort_cl_norm_rows, ort_cl_attention_rows,
                                            ort_cl_take_rows, ort_cl_reduce_rows,
                                            ort_cl_transpose_rows, ort_cl_tokens_rows,
-                                           ort_cl_codes_rows, ort_cl_bytes_rows};
+                                           ort_cl_codes_rows, ort_cl_bytes_rows,
+                                           ort_cl_rnn_rows};
 
 static const ort_cl_row *row_of(const ort_op *op)
 {
