@@ -61,8 +61,8 @@ print(p["copies_in"], p["copy_in_bytes"], p["copies_out"], p["copy_out_bytes"])'
     cp "$MODELS_OF_BODIES"/* .
     run ort-inspect --partition --provider opencl:cost=off,cpu nested.onnx
     [[ $output == *"loop/body/if/then_branch"*"MatMul    opencl"* ]]
-    [[ $output == *"loop/body/if "*"If        cpu       opencl: it has bodies, which are divided by themselves"* ]]
-    [[ ${lines[-1]} == "opencl: 8 nodes, cpu: 3, "*" borders, at least "*" copied per run" ]]
+    [[ $output == *"loop/body/if "*"If "*"cpu "*"opencl: it has bodies, which are divided by themselves"* ]]
+    [[ $output == *"opencl: 8 nodes, cpu: 3, "*" borders, at least "*" copied per run"* ]]
     ort-inspect --partition --json --provider opencl:cost=off,cpu nested.onnx | python3 -c 'import json, sys
 r = json.load(sys.stdin)
 assert {n.get("within", "") for n in r["nodes"]} == {"", "loop/body", "loop/body/if/then_branch", "loop/body/if/else_branch"}
