@@ -9,7 +9,7 @@
 
 enum {
     MOST_ALONE = 48,    /* models of one node on codes */
-    GLANCE_SAMPLES = 8, /* that each of them runs on */
+    GLANCE_ROWS = 8,    /* of samples that each of them runs on */
     STEP_WORK = 32,     /* multiply-adds that take as long as a number of a step in float */
 };
 /* Or nothing stays float: of nodes whose time counts, and of the smallest ones. */
@@ -90,7 +90,7 @@ static int measure_alone(const trial *t, ort_quantizer *quantizer, suspects *s)
         if (ort_quantizer_apply_alone(quantizer, s->rows[i].index, &model, &err) != ORT_OK)
             status = tool_fail_in(t->q->path, &err);
         if (status == 0)
-            status = trial_glance(t, model, GLANCE_SAMPLES, &near);
+            status = trial_glance(t, model, GLANCE_ROWS, &near);
         s->rows[i].noise = near.sqnr_db < 200 ? pow(10, -near.sqnr_db / 10) : 0;
         ort_model_free(model);
         progress_step(&t->q->progress, i + 1, s->count);

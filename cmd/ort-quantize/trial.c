@@ -18,14 +18,22 @@ static int open_env(trial *t)
     return ort_env_new(&options, &t->env, &err) == ORT_OK ? 0 : tool_fail(&err);
 }
 
+static size_t rows_of(const ort_value *v)
+{
+    const bool has = v != NULL && ort_value_get_kind(v) == ORT_VALUE_TENSOR &&
+                     ort_value_rank(v) > 0 && ort_value_dims(v)[0] > 0;
+    return has ? (size_t)ort_value_dims(v)[0] : 1;
+}
+
 /* Of samples like the first. */
 static size_t most_samples(const trial *t, ort_value *const *inputs, size_t count)
 {
-    size_t bytes = 1;
+    size_t bytes = 1, least = TRIAL_ROWS / t->rows;
     for (size_t i = 0; i < count; i++)
         bytes += inputs[i] ? ort_value_bytes(inputs[i]) : 0;
     size_t most = TRIAL_BYTES / bytes;
-    most = most < TRIAL_LEAST ? TRIAL_LEAST : most > TRIAL_SAMPLES ? TRIAL_SAMPLES : most;
+    least = least < 4 ? 4 : least > TRIAL_LEAST ? TRIAL_LEAST : least;
+    most = most < least ? least : most > TRIAL_SAMPLES ? TRIAL_SAMPLES : most;
     return t->total < most ? t->total : most;
 }
 
@@ -35,8 +43,10 @@ static ort_status keep_sample(void *arg, ort_value *const *inputs, size_t count,
     trial *t = arg;
     size_t at = t->q->samples.at - 1, kept = t->samples;
     (void)err;
-    if (t->most == 0)
+    if (t->most == 0) {
+        t->rows = count > 0 ? rows_of(inputs[0]) : 1;
         t->most = most_samples(t, inputs, count);
+    }
     if (kept >= t->most || at < kept * t->total / t->most)
         return ORT_OK;
     t->inputs = count;
@@ -111,6 +121,15 @@ static void note_outputs(trial *t, const ort_session *session)
     }
 }
 
+/* An image without a batch, or a sequence before its batch, has rows of another kind. */
+static void check_rows(trial *t)
+{
+    bool found = false;
+    for (size_t k = 0; t->samples > 0 && k < t->outputs; k++)
+        found = found || rows_of(t->out[0][k]) == t->rows;
+    t->rows = found ? t->rows : 1;
+}
+
 /* Answers of the float model. */
 static int run_float(trial *t)
 {
@@ -127,6 +146,8 @@ static int run_float(trial *t)
         status = t->out[i] ? run_sample(t, session, i, t->out[i])
                            : tool_error(ORT_ERROR_MEMORY, "no memory for %zu outputs", t->outputs);
     }
+    if (status == 0)
+        check_rows(t);
     ort_session_free(session);
     return status;
 }
@@ -269,12 +290,7 @@ void trial_worst(const trial *t, const trial_tally *tallies, nearness_to_float *
     worst_feature(t, tallies, near);
 }
 
-int trial_run(const trial *t, ort_model *model, nearness_to_float *near)
-{
-    return trial_glance(t, model, t->samples, near);
-}
-
-int trial_glance(const trial *t, ort_model *model, size_t most, nearness_to_float *near)
+static int run_some(const trial *t, ort_model *model, size_t most, nearness_to_float *near)
 {
     ort_session *session = NULL;
     trial_tally *tallies = trial_tallies(t);
@@ -293,6 +309,17 @@ int trial_glance(const trial *t, ort_model *model, size_t most, nearness_to_floa
     free(tallies);
     free(out);
     return status;
+}
+
+int trial_run(const trial *t, ort_model *model, nearness_to_float *near)
+{
+    return run_some(t, model, t->samples, near);
+}
+
+int trial_glance(const trial *t, ort_model *model, size_t rows, nearness_to_float *near)
+{
+    const size_t most = t->samples > 0 ? rows / t->rows : 0;
+    return run_some(t, model, most > 1 ? most : 1, near);
 }
 
 static void drop_values(ort_value **values, size_t count)

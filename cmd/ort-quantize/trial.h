@@ -8,8 +8,8 @@
 #include "quantize.h"
 #include "squashed.h"
 
-/* As many as take some memory, at least 16 of them. */
-enum { TRIAL_SAMPLES = 64, TRIAL_LEAST = 16, TRIAL_BYTES = 8 << 20 };
+/* As many as take some memory, at least 16 of them, or 4 that have 128 rows together. */
+enum { TRIAL_SAMPLES = 64, TRIAL_LEAST = 16, TRIAL_ROWS = 128, TRIAL_BYTES = 8 << 20 };
 
 typedef struct trial {
     quantizing *q;
@@ -22,6 +22,7 @@ typedef struct trial {
     bool *left_out, *centered, *feature, *answer; /* [outputs] of inside.replaced, .rows, .features,
                                                    * .answers */
     size_t samples, most;    /* kept, of so many */
+    size_t rows;             /* of the first sample, where outputs have as many: a batch; else 1 */
     ort_value **in[TRIAL_SAMPLES], **out[TRIAL_SAMPLES];
 } trial;
 
@@ -40,8 +41,8 @@ int trial_open(trial *t, quantizing *q, size_t total);
 int trial_open_inside(trial *t, quantizing *q, size_t total, ort_model *other);
 /* Made in q->env. */
 int trial_run(const trial *t, ort_model *model, nearness_to_float *near);
-/* On at most so many of the samples. */
-int trial_glance(const trial *t, ort_model *model, size_t most, nearness_to_float *near);
+/* On at most so many rows of the samples, or one sample. */
+int trial_glance(const trial *t, ort_model *model, size_t rows, nearness_to_float *near);
 /* The same on all samples, and with --labels: what gates are judged on. */
 int trial_judge(const trial *t, ort_model *model, nearness_to_float *near);
 void trial_close(trial *t);

@@ -1,5 +1,6 @@
 /* bias_correction.c - means of float results once; then, for a few products at a time, those of
- * results on codes, and other codes of their biases.
+ * results on codes, and other codes of their biases. Only what they need is run: half of the model
+ * on average.
  */
 #include "quantize/effort/bias_correction.h"
 
@@ -13,7 +14,8 @@
 
 enum {
     MOST_SESSIONS = 64,           /* of more products several are corrected at a time */
-    LEAST_SAMPLES = 4,
+    MOST_OUTPUTS = 4,             /* more are seen one after the other: in memory one by one */
+    LEAST_ROWS = 4,
     SAMPLES_BYTES = 4 << 20,
 };
 
@@ -118,10 +120,15 @@ static ort_status read_means(ort_env *env, const ort_model *model,
         return ort_error_memory(err, r->count * sizeof *watched);
     for (size_t i = 0; i < r->count; i++)
         watched[i] = r->list[i].result;
-    options.watched = watched;
+    if (r->count > MOST_OUTPUTS)
+        options.watched = watched;
+    else
+        options.extra_outputs = watched;
     ort_status status = ort_exec_session_new(env, model, &options, &session, err);
     for (r->at = 0; r->at < most && status == ORT_OK; r->at++)
-        status = ort_kept_run(samples, r->at, session, see, r, err);
+        status = options.watched
+                     ? ort_kept_run(samples, r->at, session, see, r, err)
+                     : ort_kept_outputs(samples, r->at, session, watched, r->count, see, r, err);
     ort_exec_session_release(session);
     free(watched);
     return status;
@@ -182,7 +189,7 @@ ort_status ort_correct_biases(ort_env *env, const ort_model *floats, ort_model *
     biased *list = calloc(floats->graph->nodes.count + 1, sizeof *list);
     if (!list)
         return ort_error_memory(err, floats->graph->nodes.count * sizeof *list);
-    const int most = ort_kept_within(samples, SAMPLES_BYTES, LEAST_SAMPLES);
+    const int most = ort_kept_within(samples, SAMPLES_BYTES, LEAST_ROWS);
     const size_t count = find(floats->graph, codes->graph, list);
     const size_t group = (count + MOST_SESSIONS - 1) / MOST_SESSIONS;
     ort_status status = begin(list, count, most, err);

@@ -72,16 +72,25 @@ ort_status ort_keep_sample(ort_kept_samples *kept, ort_value *const *inputs, siz
     return ORT_OK;
 }
 
+/* A batch stands for so many samples. */
+static int64_t rows_of(const ort_value *v)
+{
+    const bool has = v && v->kind == ORT_KIND_TENSOR && v->tensor.shape.rank > 0;
+    return has ? v->tensor.shape.dim[0] : 1;
+}
+
 int ort_kept_within(const ort_kept_samples *kept, size_t bytes, int least)
 {
     size_t held = 0;
+    int64_t rows = 0;
     int count = 0;
     while (count < kept->count) {
+        const ort_kept_sample *s = &kept->samples[count];
         for (int i = 0; i < kept->inputs; i++)
-            held += kept->samples[count].inputs[i]
-                        ? ort_value_bytes(kept->samples[count].inputs[i]) : 0;
-        if (held > bytes && count >= least)
+            held += s->inputs[i] ? ort_value_bytes(s->inputs[i]) : 0;
+        if (held > bytes && rows >= least && count >= 2)
             break;
+        rows += kept->inputs > 0 ? rows_of(s->inputs[0]) : 1;
         count++;
     }
     return count;
@@ -109,6 +118,28 @@ ort_status ort_kept_run(const ort_kept_samples *kept, int at, ort_session *sessi
         status = ort_session_run(session, names, s->inputs, inputs, names + inputs, results,
                                  outputs, &run, err);
     for (size_t i = 0; i < outputs && results; i++)
+        ort_value_free(results[i]);
+    free(names);
+    free(results);
+    return status;
+}
+
+ort_status ort_kept_outputs(const ort_kept_samples *kept, int at, ort_session *session,
+                            const char *const *outputs, size_t count, ort_kept_see *see, void *arg,
+                            ort_error *err)
+{
+    const size_t inputs = (size_t)session->input_count;
+    const char **names = calloc(inputs + 1, sizeof *names);
+    ort_value **results = calloc(count + 1, sizeof *results);
+    ort_status status = names && results ? ORT_OK : ort_error_memory(err, sizeof *names);
+    for (size_t i = 0; i < inputs && status == ORT_OK; i++)
+        names[i] = session->inputs[i].name;
+    if (status == ORT_OK)
+        status = ort_session_run(session, names, kept->samples[at].inputs, inputs, outputs,
+                                 results, count, NULL, err);
+    for (size_t i = 0; i < count && status == ORT_OK; i++)
+        see(arg, outputs[i], results[i]);
+    for (size_t i = 0; i < count && results; i++)
         ort_value_free(results[i]);
     free(names);
     free(results);

@@ -22,12 +22,17 @@ ort_status ort_keep_sample(ort_kept_samples *kept, ort_value *const *inputs, siz
                            ort_error *err);
 void ort_kept_release(ort_kept_samples *kept);
 
-/* The first of them that hold no more than so many bytes together, at least `least`. */
+/* The first of them that hold no more than so many bytes together, at least two of them and `least`
+ * rows of batches. */
 int ort_kept_within(const ort_kept_samples *kept, size_t bytes, int least);
 
 /* What the session gives for sample `at`; see: of inputs, and of what the session watches. */
 typedef void ort_kept_see(void *arg, const char *name, const ort_value *value);
 ort_status ort_kept_run(const ort_kept_samples *kept, int at, ort_session *session,
                         ort_kept_see *see, void *arg, ort_error *err);
+/* Only what these outputs need; see: of them. */
+ort_status ort_kept_outputs(const ort_kept_samples *kept, int at, ort_session *session,
+                            const char *const *outputs, size_t count, ort_kept_see *see, void *arg,
+                            ort_error *err);
 
 #endif
