@@ -33,6 +33,7 @@
 #                   between Q and DQ in float
 #   make quantize-matrix  operators x types x forms, quantized by ort-quantize, here and in onnxruntime
 #   make quantize-bytes  the same files of ort-quantize for every tier and number of threads
+#   make quantize-sizes  what the files of ort-quantize take of the float ones, against limits
 #   make quantize-failures  the known ways in which int8 fails, planted, and what avoids each
 #   make fuzz-ops   random cases of every operator beside onnxruntime, formulas, the reference evaluator
 #   make check-models  --check beside onnx.checker and onnxruntime, on 32,500 mutated models
@@ -493,6 +494,10 @@ bench-calibrate: all
 .PHONY: quantize-memory
 quantize-memory: all
 	@build/venv/bin/python tests/tools/check_quantize_memory.py $(QUANTIZE_MEMORY) build/bin
+# Sizes of the files of ort-quantize against their limits, or QUANTIZE_SIZES="--times FACTOR"
+.PHONY: quantize-sizes
+quantize-sizes: all
+	@build/venv/bin/python tests/tools/check_quantize_sizes.py --models $(MODELS) $(QUANTIZE_SIZES) build/bin
 # Quantized classifiers beside their float models: BENCH_AGREEMENT="--only GLOB --options ..."
 .PHONY: bench-agreement
 bench-agreement: all

@@ -70,8 +70,10 @@ static common_value *add_value(per_tensor *t, const char *name, const char *othe
     return v;
 }
 
-static const char *const dequantized[] = {"_DequantizeLinear", "_DequantizeLinear_Output"};
-static const char *const codes[] = {"_quantized", "_QuantizeLinear"};
+enum { ENDINGS = 3 }; /* of ort-quantize, of its earlier releases, of onnxruntime */
+static const char *const dequantized[ENDINGS] = {"_dq", "_DequantizeLinear",
+                                                 "_DequantizeLinear_Output"};
+static const char *const codes[ENDINGS] = {"_q", "_QuantizeLinear", "_quantized"};
 
 /* What a Relu or a Clip makes of X where nothing else reads X: a quantizer of the QOperator form
  * leaves that to the range of the codes, which keep the name of X. X itself elsewhere. */
@@ -93,16 +95,31 @@ static const char *behind_clamp(const per_tensor *t, const char *name)
     return readers == 1 && found && !pairs_has(&t->b.names, found) ? found : name;
 }
 
+/* Operators that read a scale read the zero point next: the name of what follows `scale`; NULL. */
+static const char *zero_behind(const per_tensor *t, const char *scale)
+{
+    for (size_t i = 0; i < length_of(t->b.nodes); i++) {
+        json_object *node = nth(t->b.nodes, i), *inputs = member(node, "inputs");
+        bool scales = text_of(node, "op_type")[0] == 'Q' ||
+                      !strcmp(text_of(node, "op_type"), "DequantizeLinear");
+        for (size_t k = 0; scales && k + 1 < length_of(inputs); k++)
+            if (!strcmp(json_object_get_string(nth(inputs, k)), scale))
+                return json_object_get_string(nth(inputs, k + 1));
+    }
+    return NULL;
+}
+
 /* Codes of X with one scale, which the file has under the name of X. */
 static void add_codes(per_tensor *t, const char *name, const char *kind)
 {
     ort_value *scale = NULL, *zero = NULL;
     char *scale_name = tool_printf("%s_scale", name);
-    char *zero_name = tool_printf("%s_zero_point", name);
-    bool found = ort_model_constant(t->b.model, scale_name, &scale, NULL) == ORT_OK &&
+    const char *zero_name = zero_behind(t, scale_name);
+    bool found = zero_name &&
+                 ort_model_constant(t->b.model, scale_name, &scale, NULL) == ORT_OK &&
                  ort_model_constant(t->b.model, zero_name, &zero, NULL) == ORT_OK &&
                  ort_value_count(scale) == 1 && ort_value_count(zero) == 1;
-    for (size_t i = 0; i < 2 && found; i++) {
+    for (size_t i = 0; i < ENDINGS && found; i++) {
         char *other = tool_printf("%s%s", name, codes[i]);
         if (pairs_has(&t->b.names, other)) {
             common_value *v = add_value(t, behind_clamp(t, name), other, kind);
@@ -116,13 +133,12 @@ static void add_codes(per_tensor *t, const char *name, const char *kind)
     ort_value_free(scale);
     ort_value_free(zero);
     free(scale_name);
-    free(zero_name);
 }
 
 static void pair_value(per_tensor *t, const char *name, const char *kind)
 {
     size_t before = t->count;
-    for (size_t i = 0; i < 2 && t->count == before; i++) {
+    for (size_t i = 0; i < ENDINGS && t->count == before; i++) {
         char *other = tool_printf("%s%s", name, dequantized[i]);
         if (pairs_has(&t->b.names, other))
             add_value(t, name, other, kind);
@@ -162,7 +178,7 @@ static int add_weight(per_tensor *t, const char *other)
 {
     ort_value *weight = NULL;
     int status = 0;
-    for (size_t i = 0; i < 2 && status == 0; i++) {
+    for (size_t i = 0; i < ENDINGS && status == 0; i++) {
         size_t length = strlen(other), end = strlen(dequantized[i]);
         if (length <= end || strcmp(other + length - end, dequantized[i]))
             continue;

@@ -71,6 +71,7 @@ if [ $venv -eq 0 ]; then
     suite opencl make -s opencl
     suite spellings make -s spellings
     suite quantize-matrix build/venv/bin/python tests/tools/check_quantize.py build/bin
+    suite quantize-sizes make -s quantize-sizes
     suite quantize-failures make -s quantize-failures
     suite quantize-bytes make -s quantize-bytes
     suite quantize-more build/venv/bin/python tests/tools/check_quantize_more.py \

@@ -6,6 +6,7 @@
 
 #include "graph/graph.h"
 #include "levels.h"
+#include "op/edit.h"
 #include "test.h"
 
 static void add_numbers(net *n, const char *name, int rank, const int64_t *dims, float factor)
@@ -101,10 +102,11 @@ static void cuts(test_state *test)
                         "{\"node\": \"right\", \"type\": \"uint16\", \"weights\": \"int4\"}]}";
     ort_model *m = made_of(&n, build_fork, &options, &q, &err);
     CHECK(m && count_of(m, "QuantizeLinear") == 2 && count_of(m, "DequantizeLinear") == 4);
-    ort_id wide = ort_graph_find_value(m->graph, "x_uint16_zero_point");
+    ort_id wide = ort_graph_find_value(m->graph, "x_uint16_q");
     ort_id bits = ort_graph_find_value(m->graph, "b_codes");
     CHECK(wide != ORT_ID_NONE && bits != ORT_ID_NONE);
-    CHECK(m->graph->values.data[wide]->fact.type.dtype == ORT_DTYPE_UINT16);
+    const ort_node *quantize = ort_edit_producer(m->graph, wide);
+    CHECK(m->graph->values.data[quantize->inputs[2]]->fact.type.dtype == ORT_DTYPE_UINT16);
     CHECK(m->graph->values.data[bits]->fact.type.dtype == ORT_DTYPE_INT4);
     ort_model_free(m);
     m = NULL;

@@ -60,7 +60,7 @@ static void adapt_filter(void *arg, size_t task, int thread)
     float *error = a->scratch + (int64_t)thread * 2 * l->width, *slope = error + l->width;
     const int64_t of = ort_tensor_count(l->scales) > 1 ? m : 0;
     const float scale = (float)ort_tensor_get_f64(l->scales, of);
-    const float zero = (float)ort_tensor_get_f64(l->zeros, of);
+    const float zero = l->zeros ? (float)ort_tensor_get_f64(l->zeros, of) : 0;
     for (int64_t k = 0; k < l->width; k++)
         error[k] = slope[k] = 0;
     for (int64_t k = 0; k < l->length; k++) {

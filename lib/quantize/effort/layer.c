@@ -108,14 +108,16 @@ bool ort_layer_of(ort_graph *floats, ort_graph *codes, ort_id id, ort_layer *l)
         return false;
     const ort_tensor *w = ort_graph_weight(floats, was->inputs[product.weight]);
     const ort_node *from = ort_edit_producer(codes, node->inputs[product.weight]);
-    if (!w || w->dtype != ORT_DTYPE_FLOAT || !w->data || !from || from->input_count != 3 ||
+    if (!w || w->dtype != ORT_DTYPE_FLOAT || !w->data || !from || from->input_count < 2 ||
         !ort_edit_is(from, ONNX, "DequantizeLinear") ||
         codes->values.data[from->outputs[0]]->use_count != 1)
         return false;
     const ort_tensor *c = fact(codes, from->inputs[0]);
     l->scales = fact(codes, from->inputs[1]);
-    l->zeros = fact(codes, from->inputs[2]);
-    if (!c || !c->data || !l->scales || !l->zeros || l->scales->shape.rank > 1 ||
+    const ort_id zeros = ort_edit_input(from, 2);
+    l->zeros = zeros == ORT_ID_NONE ? NULL : fact(codes, zeros);
+    if (!c || !c->data || !l->scales || l->scales->shape.rank > 1 ||
+        (zeros != ORT_ID_NONE && !l->zeros) ||
         codes->values.data[from->inputs[0]]->use_count != 1)
         return false;
     l->codes = *c;

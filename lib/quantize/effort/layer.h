@@ -14,7 +14,7 @@ typedef struct ort_layer {
     ort_shape declared;  /* its shape where runs show it in another one; rank 0: as they show it */
     const float *weight; /* in float */
     ort_tensor codes;    /* of the weight: changed in place */
-    const ort_tensor *scales, *zeros;
+    const ort_tensor *scales, *zeros; /* zeros: NULL: 0 */
     int bias;            /* slot; -1: it takes none */
     int64_t groups, filters, length; /* filters of a group; numbers of a filter */
     int64_t filter_step, number_step; /* where number k of filter m is in the weight */

@@ -22,15 +22,12 @@ static ort_status write_grid(writer *w, int at, const char *stem, ort_error *err
 {
     ort_qdq_pair *pair = &w->pairs.data[at];
     const ort_code_form *form = &w->options->plan->forms.data[pair->form];
-    ort_tensor scale, zero;
+    ort_tensor scale;
     if (pair->scale != ORT_ID_NONE)
         return ORT_OK;
     ORT_TRY(ort_qdq_constant(w, stem, "scale", ORT_DTYPE_FLOAT, 0, 0, &scale, &pair->scale, err));
-    ORT_TRY(ort_qdq_constant(w, stem, "zero_point", form->codes.dtype, 0, 0, &zero, &pair->zero,
-                             err));
     *(float *)scale.data = pair->grid.scale;
-    ort_tensor_set_f64(&zero, 0, pair->grid.zero_point);
-    return ORT_OK;
+    return ort_qdq_zero_of(w, form->codes.dtype, pair->grid.zero_point, &pair->zero, err);
 }
 
 /* Names of another form than the first say its type. NULL: no memory. */
@@ -195,6 +192,7 @@ ort_status ort_qdq_write(ort_graph *graph, const ort_placement *place,
     ort_status status = write_all(&w, err);
     ort_weights_release(&w);
     ort_vec_release(&w.pairs);
+    ort_vec_release(&w.zeros);
     free(w.heads);
     return status;
 }

@@ -3,7 +3,9 @@
  */
 #include "quantize/form/qdq_parts.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -31,9 +33,27 @@ ort_status ort_qdq_constant(ort_qdq_writer *w, const char *stem, const char *wha
     return ort_edit_new_constant(w->graph, name, dtype, &shape, tensor, id, err);
 }
 
-static const char *domain_of(const ort_qdq_writer *w, ort_id zero)
+ort_status ort_qdq_zero_of(ort_qdq_writer *w, ort_dtype dtype, int64_t zero, ort_id *id,
+                           ort_error *err)
 {
-    ort_dtype dtype = w->graph->values.data[zero]->fact.type.dtype;
+    char what[24];
+    ort_tensor tensor;
+    for (size_t i = 0; i < w->zeros.count; i++) {
+        *id = w->zeros.data[i].id;
+        if (w->zeros.data[i].dtype == dtype && w->zeros.data[i].zero == zero)
+            return ORT_OK;
+    }
+    (void)snprintf(what, sizeof what, "%" PRId64, zero);
+    ORT_TRY(ort_qdq_constant(w, "zero", what, dtype, 0, 0, &tensor, id, err));
+    ort_tensor_set_f64(&tensor, 0, (double)zero);
+    return ort_vec_push(&w->zeros, ((ort_qdq_zero){dtype, zero, *id}))
+               ? ORT_OK : ort_error_memory(err, sizeof *w->zeros.data);
+}
+
+/* typed: a constant of the codes' type. */
+static const char *domain_of(const ort_qdq_writer *w, ort_id typed)
+{
+    ort_dtype dtype = w->graph->values.data[typed]->fact.type.dtype;
     return w->options->contrib && ort_codes_opset(dtype) > ort_model_opset(w->graph->model, "")
                ? MS : ONNX;
 }
@@ -41,14 +61,15 @@ static const char *domain_of(const ort_qdq_writer *w, ort_id zero)
 ort_status ort_qdq_add_linear(ort_qdq_writer *w, const char *op_type, const char *stem,
                               const ort_id in[3], int axis, ort_id *result, ort_error *err)
 {
-    const char *name = ort_qdq_joined(w, stem, op_type);
+    const char *name = ort_qdq_joined(w, stem, op_type[0] == 'Q' ? "q" : "dq");
+    const bool zero = in[2] != ORT_ID_NONE;
     ort_attr attr = ort_attr_int("axis", axis);
     ort_id out = name ? ort_graph_add_value(w->graph, name) : ORT_ID_NONE;
     ort_node *node;
     if (out == ORT_ID_NONE)
         return ort_error_memory(err, strlen(stem));
-    ort_node_spec spec = {.domain = domain_of(w, in[2]), .op_type = op_type,
-                          .name = ort_qdq_name(w, out), .inputs = in, .input_count = 3,
+    ort_node_spec spec = {.domain = domain_of(w, in[zero ? 2 : 0]), .op_type = op_type,
+                          .name = ort_qdq_name(w, out), .inputs = in, .input_count = zero ? 3 : 2,
                           .outputs = &out, .output_count = 1,
                           .set = &attr, .set_count = axis >= 0};
     *result = out;

@@ -23,9 +23,17 @@ typedef struct ort_qdq_weight {
     int64_t channels;
     double *least_scales; /* [channels]: what biases need */
     const float *scales;  /* [channels], once written */
-    ort_id code_id, scale, zero, numbers;
+    ort_id code_id, scale, numbers;
+    ort_id zero; /* ORT_ID_NONE: 0 */
     ort_id turned_from, turned; /* the result of a Transpose, and what it is of `numbers` */
 } ort_qdq_weight;
+
+/* A zero point of one number, which all values with it read. */
+typedef struct ort_qdq_zero {
+    ort_dtype dtype;
+    int64_t zero;
+    ort_id id;
+} ort_qdq_zero;
 
 typedef struct ort_qdq_writer {
     ort_graph *graph;
@@ -35,6 +43,7 @@ typedef struct ort_qdq_writer {
     ORT_VEC(ort_qdq_pair) pairs;
     int *heads;                     /* by value */
     ORT_VEC(ort_qdq_weight) weights;
+    ORT_VEC(ort_qdq_zero) zeros;
 } ort_qdq_writer;
 
 const char *ort_qdq_name(const ort_qdq_writer *w, ort_id id);
@@ -44,7 +53,10 @@ const char *ort_qdq_joined(const ort_qdq_writer *w, const char *stem, const char
 ort_status ort_qdq_constant(ort_qdq_writer *w, const char *stem, const char *what, ort_dtype dtype,
                             int rank, int64_t count, ort_tensor *tensor, ort_id *id,
                             ort_error *err);
-/* A QuantizeLinear or DequantizeLinear STEM_OP; axis -1: one scale. */
+ort_status ort_qdq_zero_of(ort_qdq_writer *w, ort_dtype dtype, int64_t zero, ort_id *id,
+                           ort_error *err);
+/* A QuantizeLinear STEM_q or DequantizeLinear STEM_dq; axis -1: one scale. in[2] ORT_ID_NONE, of a
+ * DequantizeLinear of constants alone: the zero point is 0. */
 ort_status ort_qdq_add_linear(ort_qdq_writer *w, const char *op_type, const char *stem,
                               const ort_id in[3], int axis, ort_id *result, ort_error *err);
 /* Writes the code that stands for x. */

@@ -161,9 +161,9 @@ static ort_status note_product(ort_qdq_writer *w, const product *p, ort_error *e
 static ort_status write_bias(ort_qdq_writer *w, const product *p, const ort_qdq_weight *weight,
                              ort_error *err)
 {
-    ort_id id = p->node->inputs[p->slots.bias], codes, scale_id, zero_id, result;
+    ort_id id = p->node->inputs[p->slots.bias], codes, scale_id, result;
     const ort_tensor *bias = ort_graph_weight(w->graph, id);
-    ort_tensor code, scale, zero;
+    ort_tensor code, scale;
     if (!bias)
         return ort_error_memory(err, 0);
     int64_t n = ort_tensor_count(bias);
@@ -171,18 +171,15 @@ static ort_status write_bias(ort_qdq_writer *w, const product *p, const ort_qdq_
     const char *stem = ort_qdq_name(w, id);
     ORT_TRY(ort_qdq_constant(w, stem, "codes", ORT_DTYPE_INT32, 1, n, &code, &codes, err));
     ORT_TRY(ort_qdq_constant(w, stem, "scale", ORT_DTYPE_FLOAT, each, n, &scale, &scale_id, err));
-    ORT_TRY(ort_qdq_constant(w, stem, "zero_point", ORT_DTYPE_INT32, each, n, &zero, &zero_id,
-                             err));
     for (int64_t i = 0; i < n; i++) {
         float s = p->input_scale * weight->scales[each ? i : 0];
         double q = nearbyint((double)((const float *)bias->data)[i] / (double)s);
         ((int32_t *)code.data)[i] = (int32_t)fmin(fmax(q, INT32_MIN), INT32_MAX);
         ((float *)scale.data)[each ? i : 0] = s;
-        ((int32_t *)zero.data)[each ? i : 0] = 0;
     }
     ORT_TRY(ort_qdq_add_linear(w, "DequantizeLinear", stem,
-                               (const ort_id[]){codes, scale_id, zero_id}, each ? 0 : -1, &result,
-                               err));
+                               (const ort_id[]){codes, scale_id, ORT_ID_NONE}, each ? 0 : -1,
+                               &result, err));
     ort_node_set_input(w->graph, p->node, p->slots.bias, result);
     return ORT_OK;
 }

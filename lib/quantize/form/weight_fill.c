@@ -165,6 +165,14 @@ static int64_t plane_of(const ort_tensor *t)
     return plane;
 }
 
+static bool is_shifted(const ort_grid *grids, int64_t count)
+{
+    for (int64_t k = 0; k < count; k++)
+        if (grids[k].zero_point != 0)
+            return true;
+    return false;
+}
+
 static ort_status keep_grids(ort_qdq_writer *w, ort_qdq_weight *weight, const coding *q,
                              ort_error *err)
 {
@@ -173,13 +181,15 @@ static ort_status keep_grids(ort_qdq_writer *w, ort_qdq_weight *weight, const co
     ort_tensor scale, zero;
     ORT_TRY(ort_qdq_constant(w, stem, "scale", ORT_DTYPE_FLOAT, rank, weight->channels, &scale,
                              &weight->scale, err));
+    for (int64_t k = 0; k < weight->channels; k++)
+        ((float *)scale.data)[k] = q->grids[k].scale;
+    weight->scales = scale.data;
+    if (q->to.shape.rank > 2 && !is_shifted(q->grids, weight->channels))
+        return ORT_OK; /* a Conv needs no zeros; onnxruntime leaves a Gemm without them in float */
     ORT_TRY(ort_qdq_constant(w, stem, "zero_point", weight->codes.dtype, rank, weight->channels,
                              &zero, &weight->zero, err));
-    for (int64_t k = 0; k < weight->channels; k++) {
-        ((float *)scale.data)[k] = q->grids[k].scale;
+    for (int64_t k = 0; k < weight->channels; k++)
         ort_tensor_set_f64(&zero, k, q->grids[k].zero_point);
-    }
-    weight->scales = scale.data;
     return ORT_OK;
 }
 
