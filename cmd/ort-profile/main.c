@@ -31,7 +31,8 @@ static const option_table table = {
     "  ort-profile net.onnx -i test_data_set_0 --by node --top 10\n"
     "  ort-profile net.onnx --repeat 100 -o trace.json\n"
     "  ort-profile net.onnx --json | jq '.operators[0]'\n"
-    "  ort-profile net.onnx --sweep batch\n",
+    "  ort-profile net.onnx --sweep batch\n"
+    "  ORT_CACHE=cache ort-profile net.onnx --tune-opencl\n",
     .common = "input|repeat|seconds|by|top|output|threads|dim|level|json",
 };
 
@@ -44,6 +45,7 @@ typedef struct profiler {
     ort_profile *profile;
     ort_peak peak;
     feed feed;
+    char *measuring; /* the list of providers for --tune-opencl */
 } profiler;
 
 static int check_options(const profile_options *o, const string_list *files)
@@ -84,6 +86,10 @@ static int make_session(profiler *p)
         return status;
     profile.load_ns = now_ns() - begin;
     settings_session_options(s, &options);
+    if (p->options.tune_opencl) {
+        options.providers = p->measuring;
+        options.strict = true; /* a device that is missing or fails has no times */
+    }
     progress waiting;
     progress_wait(&waiting, "preparing", s->no_progress || s->quiet);
     ort_status made = ort_session_new(p->env, p->model, &options, &p->session, &err);
@@ -190,6 +196,29 @@ static int kernels(profiler *p)
     return profile_kernels(p->env, o, o->no_peak ? NULL : &p->peak, stdout);
 }
 
+static int tune(profiler *p, const string_list *files)
+{
+    const string_list data = {files->items + 1, files->count - 1, 0};
+    tune_target target = {.model_path = p->model_path};
+    int status = profile_tune_check();
+    if (status == 0)
+        status = profile_tune_list(p->options.settings.provider, &p->measuring, &target.device);
+    if (status == 0)
+        status = settings_new_env(&p->options.settings, &p->env);
+    clock_gettime(CLOCK_REALTIME_COARSE, &target.since); /* as files are dated */
+    if (status == 0)
+        status = make_session(p);
+    if (status != 0)
+        return status;
+    ort_value **inputs =
+        tool_alloc((ort_session_input_count(p->session) + 1) * sizeof *inputs);
+    status = take_inputs(p, &data, inputs);
+    if (status == 0)
+        status = profile_tune(p->env, p->session, &p->options, &target, inputs);
+    free(inputs);
+    return status;
+}
+
 static int profile(profiler *p, const string_list *files)
 {
     const profile_options *o = &p->options;
@@ -229,14 +258,16 @@ int main(int argc, char **argv)
         status = check_options(&p.options, &files);
     if (status == 0) {
         p.model_path = files.count > 0 ? files.items[0] : NULL;
-        status = p.options.kernels ? kernels(&p)
-                 : p.options.sweep ? profile_sweep(&p.options, p.model_path)
-                                   : profile(&p, &files);
+        status = p.options.kernels       ? kernels(&p)
+                 : p.options.sweep       ? profile_sweep(&p.options, p.model_path)
+                 : p.options.tune_opencl ? tune(&p, &files)
+                                         : profile(&p, &files);
         ort_profile_free(p.profile);
         feed_close(&p.feed);
         ort_session_free(p.session);
         ort_model_free(p.model);
         ort_env_free(p.env);
+        free(p.measuring);
     }
     options_release(&table, &p.options, &files);
     return tool_finish(status < 0 ? 0 : status);

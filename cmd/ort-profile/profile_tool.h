@@ -2,6 +2,8 @@
 #ifndef PROFILE_TOOL_H
 #define PROFILE_TOOL_H
 
+#include <time.h>
+
 #include "common/feed.h"
 #include "common/gates.h"
 
@@ -34,6 +36,19 @@ char *profile_shapes(struct json_object *row);
 
 /* sweep.c: --sweep. Returns an exit status. */
 int profile_sweep(const profile_options *o, const char *path);
+
+/* tune.c: --tune-opencl. Is there a folder to write into? An exit status. */
+int profile_tune_check(void);
+/* The list of providers with opencl, by default its first device, as one that measures itself, and
+ * which device that is. The caller frees it. */
+int profile_tune_list(const char *given, char **list, int *device);
+typedef struct tune_target {
+    const char *model_path;
+    int device;
+    struct timespec since; /* files that are older are of others */
+} tune_target;
+int profile_tune(const ort_env *env, const ort_session *session, const profile_options *o,
+                 const tune_target *target, ort_value *const *inputs);
 
 /* kernels.c: --kernels. peak may be NULL. */
 int profile_kernels(ort_env *env, const profile_options *o, const ort_peak *peak, FILE *stream);

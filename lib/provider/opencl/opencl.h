@@ -25,6 +25,7 @@
 
 #define ORT_CL_PROGRAMS 16
 #define ORT_CL_ARGS 64
+#define ORT_CL_SHAPE 160 /* bytes of a text that names a shape */
 
 /* An operand as kernels of products read it fastest: [batch][outer / strip][k][strip], zeros behind
  * the last of `outer`. Strip 0: as it is. */
@@ -51,12 +52,54 @@ typedef struct ort_cl_program { /* that a plan wrote */
     cl_program built;
 } ort_cl_program;
 
+/* How products make tiles: in registers, one item a group, or in local memory by many items, which
+ * share one of `tile` x `tile` sums. Each is a form of the programs "gemm" and "conv". */
+typedef enum ort_cl_tiles {
+    ORT_CL_REGISTERS,
+    ORT_CL_LOCAL,
+    ORT_CL_LOCAL16,
+    ORT_CL_LOCAL64,
+    ORT_CL_TILES
+} ort_cl_tiles;
+
+typedef struct ort_cl_tile {
+    const char *name;
+    int lanes;      /* of a register, where an item is a thread of a CPU; 0: many small items */
+    int rows;       /* of a tile in registers; 0 */
+    int tile, side; /* of a tile and of a group in local memory; 0 */
+    char options[2][160]; /* of the compiler: for programs of floats, of halves */
+    cl_program programs[2][ORT_CL_PROGRAMS];
+} ort_cl_tile;
+
+/* What a product or a convolution is run with. */
+typedef struct ort_cl_choice {
+    int tiles;
+    int rows; /* that an item makes, whole tiles in registers; 0: the usual number */
+} ort_cl_choice;
+
+#define ORT_CL_MOST_ROWS 128 /* that an item makes: MOST_ROWS of common.cl */
+
+typedef struct ort_cl_tuned { /* a shape, and what was fastest for it */
+    char shape[ORT_CL_SHAPE];
+    ort_cl_choice choice;
+    double ns, usual_ns; /* of it, and of what runs without tuning */
+    double macs;
+} ort_cl_tuned;
+
+typedef struct ort_cl_measured { /* the least time of one choice for a shape */
+    char shape[ORT_CL_SHAPE];
+    ort_cl_choice choice;
+    bool usual;
+    double ns, macs;
+} ort_cl_measured;
+
 typedef struct ort_cl_rates { /* what costs are estimated from */
     const char *class;    /* of device */
     double products;      /* multiply-adds in a second */
     double other;         /* operations of another kind */
     double bytes, launch; /* of memory in a second; seconds of a kernel that does nothing */
     double copy_bytes, copy;
+    double share; /* of the device that the session's threads have */
     double doubt; /* guesses are multiplied by this */
 } ort_cl_rates;
 
@@ -68,9 +111,9 @@ typedef struct ort_cl_device {
     int index;              /* of all devices */
     pthread_mutex_t lock;   /* of what follows */
     uint64_t serial;        /* of memory for values */
-    cl_program programs[2][ORT_CL_PROGRAMS]; /* of floats, of halves */
     ORT_VEC(ort_cl_program *) generated;
     ORT_VEC(ort_cl_constant) constants;
+    ORT_VEC(ort_cl_measured) measured;
     double half_signal, half_noise; /* of weights as halves, and of what rounding took */
     int64_t half_beyond;            /* of them, beyond the largest half */
     const ort_log *log;
@@ -78,14 +121,18 @@ typedef struct ort_cl_device {
     cl_device_type type;
     size_t alignment, most_bytes, most_group; /* of sub-buffers; of one buffer; of a work group */
     unsigned units, clock_mhz;
-    int lanes; /* of a register, where an item is a thread of a CPU; 0: many small items */
-    int rows;  /* of a tile in registers */
+    ort_cl_tile tiles[ORT_CL_TILES];
+    int own;   /* that of its class: all kernels but tuned products are of it */
+    int lanes; /* of that */
     int span;  /* elements that an item walks over */
     int chain; /* the longest of elementwise operators */
     ort_cl_rates rates;
     int half;  /* what HALF is in programs of halves (cl/common.cl); 0: there are none */
+    bool measuring; /* every choice is run, and the times are kept */
+    bool written;   /* what was measured, with these rates */
+    ORT_VEC(ort_cl_tuned) tuned; /* from then on, or as read: unchanged while it doesn't measure */
+    char tuning_file[1000];      /* "": none */
     char name[200], driver[100];
-    char options[2][160]; /* of the compiler: for programs of floats, of halves */
 } ort_cl_device;
 
 /* opencl_device.c */
@@ -98,11 +145,24 @@ void ort_cl_guess_rates(ort_cl_device *device, int threads);
 double ort_cl_cost(void *device, const ort_node_work *work);
 double ort_cl_copy_cost(void *device, double bytes);
 
+/* opencl_tuning.c: what was measured of a device, in a file under ORT_CACHE. Reading: a file that
+ * isn't there is none; one that is torn, or was measured with another device, driver or kernels, is
+ * left alone with a warning. */
+void ort_cl_tuning_read(ort_cl_device *device, bool tell);
+bool ort_cl_tuning_path(ort_cl_device *device);
+ort_status ort_cl_tuning_write(ort_cl_device *device, ort_error *err);
+/* opencl_trials.c: how fast launches, copies and memory are. */
+ort_status ort_cl_measure_rates(ort_cl_device *device, ort_error *err);
+
 /* opencl_program.c: the texts, ended by one without a name; a kernel object of one. "common" stands
  * before each of the others. */
 extern const ort_cl_text ort_cl_texts[];
-ort_status ort_cl_kernel(ort_cl_device *device, const char *program, bool half,
-                         const char *kernel, cl_kernel *object, ort_error *err);
+ort_status ort_cl_kernel(ort_cl_device *device, int tiles, const char *program,
+                         bool half, const char *kernel, cl_kernel *object, ort_error *err);
+/* All bytes of a file, with their number; NULL: none are there to read. */
+unsigned char *ort_cl_read_file(const char *path, size_t *count);
+/* Of all texts. */
+uint64_t ort_cl_texts_digest(void);
 /* A text that a plan wrote, on the functions of cl/each.cl: the device's own copy, the same for
  * equal texts; and a kernel of one. */
 ort_status ort_cl_generated(ort_cl_device *device, const char *source, ort_cl_program **program,
@@ -129,6 +189,7 @@ typedef struct ort_cl_arg {
 typedef struct ort_cl_launch {
     const char *program, *kernel;
     bool half; /* of the program of halves */
+    int tiles; /* the form of the program */
     ort_cl_arg args[ORT_CL_ARGS];
     int arg_count;
     size_t global[3], local[3]; /* local[0] 0: the driver's choice */
@@ -144,6 +205,12 @@ typedef struct ort_cl_check { /* of indices, by the device: in [least, size) */
     int least, size; /* both 0: of several tables */
 } ort_cl_check;
 
+typedef struct ort_cl_trial { /* of a choice: its launches */
+    ort_cl_measured what;
+    int first, end;
+    bool warm; /* it has run before: the first time isn't kept */
+} ort_cl_trial;
+
 typedef struct ort_cl_plan {
     ort_cl_device *device;
     ORT_VEC(ort_cl_buffer) buffers;
@@ -151,6 +218,7 @@ typedef struct ort_cl_plan {
     ORT_VEC(int) ends; /* by part: one past its last launch */
     ORT_VEC(int) out_ends; /* by part: one past its last copy out */
     ORT_VEC(ort_cl_copy) in, out;
+    ORT_VEC(ort_cl_trial) trials; /* while the device is measured */
     ORT_VEC(ort_cl_check) checks; /* kernels tell of the first that fails by its place, from 1 */
     int fault;                    /* the buffer where they do; -1: nothing is checked */
     size_t memory_bytes;
@@ -171,7 +239,25 @@ typedef struct ort_cl_step { /* what a row sees of a node: types are settled */
     const ort_op *op;
     const ort_cl_row *row;
     bool half; /* float values are read and written as halves */
+    int tiles; /* of launches that are made now */
 } ort_cl_step;
+
+/* opencl_trials.c. What `shape` is run with: one choice, or all that are measured. rows: of the
+ * result, as far as items divide them. */
+#define ORT_CL_CHOICES 24
+typedef struct ort_cl_choices {
+    const char *shape;
+    double macs;
+    ort_cl_choice list[ORT_CL_CHOICES]; /* the usual one twice, before all that are measured */
+    int count;
+} ort_cl_choices;
+
+void ort_cl_choices_of(const ort_cl_step *s, const char *shape, int64_t rows, double macs,
+                       ort_cl_choices *choices);
+/* Around the launches of a choice: from ort_cl_choose on, which gives the number of the first, they
+ * are of its tiles. */
+int ort_cl_choose(ort_cl_step *s, const ort_cl_choice *choice);
+void ort_cl_chosen(ort_cl_step *s, const ort_cl_choices *choices, int index, int first);
 
 /* opencl_plan.c: what rows are made of. Shapes of inputs and outputs; NULL: absent. */
 const ort_fact *ort_cl_in(const ort_cl_step *s, int input);
@@ -252,6 +338,9 @@ struct ort_cl_row {
 ort_status ort_cl_plan_new(void *device, const ort_device_request *request, void **plan,
                            ort_error *err);
 void ort_cl_plan_free(void *plan);
+/* opencl_trials.c: after a run of a plan whose launches took these times (ns; below 0: not seen).
+ * Keeps the least, and writes the file. */
+ort_status ort_cl_trials_note(ort_cl_plan *plan, const double *times, ort_error *err);
 /* opencl_frame.c */
 ort_status ort_cl_frame_new(void *plan, void **frame, size_t *bytes, ort_error *err);
 void ort_cl_frame_free(void *frame);

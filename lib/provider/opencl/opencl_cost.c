@@ -64,6 +64,7 @@ void ort_cl_guess_rates(ort_cl_device *d, int threads)
         .launch = c->launch,
         .copy_bytes = c->copy_bytes,
         .copy = c->copy,
+        .share = cpu ? units / (d->units ? d->units : 1) : 1,
         .doubt = 1.25,
     };
 }

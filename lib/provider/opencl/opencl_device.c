@@ -105,6 +105,7 @@ typedef struct wishes { /* of the user */
     const char *tiles; /* where products make them: "registers", "local"; "": the device's class */
     bool chains;
     int half; /* 1: values of 16 bits; 2: products, too */
+    const char *tuning; /* "on": as a file of ORT_CACHE says; "off"; "measure" */
 } wishes;
 
 static bool find_half(const char *value, int *half)
@@ -120,7 +121,7 @@ static bool find_half(const char *value, int *half)
 
 static ort_status read_wishes(const ort_provider_setup *setup, wishes *w, ort_error *err)
 {
-    *w = (wishes){0, "", true, 0};
+    *w = (wishes){0, "", true, 0, "on"};
     for (int i = 0; i < setup->option_count; i++) {
         const ort_provider_option *o = &setup->options[i];
         char *end;
@@ -140,6 +141,12 @@ static ort_status read_wishes(const ort_provider_setup *setup, wishes *w, ort_er
                 return ort_error_set(err, ORT_ERROR_USAGE, "fp16=%s: values are floats (0), have "
                                      "16 bits (1), or are computed with in 16 bits, too (math)",
                                      o->value);
+        } else if (!strcmp(o->key, "tuning")) {
+            w->tuning = o->value;
+            if (strcmp(o->value, "on") && strcmp(o->value, "off") && strcmp(o->value, "measure"))
+                return ort_error_set(err, ORT_ERROR_USAGE, "tuning=%s: what was measured of the "
+                                     "device is used (on) or not (off), or is measured (measure)",
+                                     o->value);
         } else if (*end || number < 0 || number >= MOST_DEVICES) {
             return ort_error_set(err, ORT_ERROR_USAGE, "device=%s: a device is a number from 0 to "
                                  "%d", o->value, MOST_DEVICES - 1);
@@ -147,7 +154,35 @@ static ort_status read_wishes(const ort_provider_setup *setup, wishes *w, ort_er
             w->device = (int)number;
         }
     }
+    if (*w->tiles && !strcmp(w->tuning, "measure"))
+        return ort_error_set(err, ORT_ERROR_USAGE, "tiles=%s and tuning=measure: it is measured "
+                             "which tiles are fastest", w->tiles);
     return ORT_OK;
+}
+
+enum { REGISTERS_SPAN = 4096 };
+
+static void write_forms(ort_cl_device *d, int lanes, bool dots)
+{
+    static const ort_cl_tile forms[ORT_CL_TILES] = {
+        [ORT_CL_REGISTERS] = {.name = "registers"},
+        [ORT_CL_LOCAL] = {.name = "local", .tile = 32, .side = 8},
+        [ORT_CL_LOCAL16] = {.name = "local16", .tile = 16, .side = 8},
+        [ORT_CL_LOCAL64] = {.name = "local64", .tile = 64, .side = 16},
+    };
+    for (int i = 0; i < ORT_CL_TILES; i++) {
+        ort_cl_tile *t = &d->tiles[i];
+        *t = forms[i];
+        if (i == ORT_CL_REGISTERS) {
+            t->lanes = lanes;
+            t->rows = lanes == 16 ? 8 : lanes == 8 ? 6 : 4; /* twice as many sums in registers */
+        }
+        for (int half = 0; half < 2; half++)
+            snprintf(t->options[half], sizeof t->options[half],
+                     "-cl-std=CL1.2 -w -DLANES=%d -DROWS=%d -DTILE=%d -DSIDE=%d -DSPAN=%d "
+                     "-DHALF=%d%s", t->lanes, t->rows, t->tile, t->side,
+                     t->lanes ? REGISTERS_SPAN : 1, half ? d->half : 0, dots ? " -DDOTS" : "");
+    }
 }
 
 /* How kernels are written for this class of device. */
@@ -155,16 +190,11 @@ static void choose_class(ort_cl_device *d, const char *tiles, bool dots)
 {
     cl_uint lanes = 0;
     bool registers = *tiles ? !strcmp(tiles, "registers") : d->type & CL_DEVICE_TYPE_CPU;
-    if (registers)
-        d->api.clGetDeviceInfo(d->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof lanes, &lanes,
-                               NULL);
-    d->lanes = !registers ? 0 : lanes >= 16 ? 16 : lanes >= 8 ? 8 : 4;
-    d->rows = d->lanes == 16 ? 8 : d->lanes == 8 ? 6 : 4; /* twice as many sums fit in registers */
-    d->span = registers ? 4096 : 1;
-    for (int half = 0; half < 2; half++)
-        snprintf(d->options[half], sizeof d->options[half],
-                 "-cl-std=CL1.2 -w -DLANES=%d -DROWS=%d -DSPAN=%d -DHALF=%d%s", d->lanes,
-                 d->rows, d->span, half ? d->half : 0, dots ? " -DDOTS" : "");
+    d->api.clGetDeviceInfo(d->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof lanes, &lanes, NULL);
+    write_forms(d, lanes >= 16 ? 16 : lanes >= 8 ? 8 : 4, dots);
+    d->own = registers ? ORT_CL_REGISTERS : ORT_CL_LOCAL;
+    d->lanes = d->tiles[d->own].lanes;
+    d->span = registers ? REGISTERS_SPAN : 1;
 }
 
 /* Reading and writing halves is in every OpenCL; computing with them is an extension. */
@@ -211,6 +241,21 @@ static ort_status make_context(ort_cl_device *d, const ort_cl_device *beside, or
     return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "a queue", err);
 }
 
+/* A form that the user chose is no matter of measurements. */
+static ort_status start_tuning(ort_cl_device *d, const wishes *w, bool first, ort_error *err)
+{
+    d->measuring = !strcmp(w->tuning, "measure");
+    if (!strcmp(w->tuning, "off") || *w->tiles)
+        return ORT_OK;
+    if (!ort_cl_tuning_path(d))
+        return d->measuring ? ort_error_set(err, ORT_ERROR_USAGE, "tuning=measure: what is "
+                                            "measured is kept in the folder ORT_CACHE, which "
+                                            "isn't set")
+                            : ORT_OK;
+    ort_cl_tuning_read(d, first);
+    return d->measuring ? ort_cl_measure_rates(d, err) : ORT_OK;
+}
+
 static ort_status open_device(ort_cl_device *d, const wishes *w, const ort_provider_setup *setup,
                               ort_error *err)
 {
@@ -232,11 +277,10 @@ static ort_status open_device(ort_cl_device *d, const wishes *w, const ort_provi
     ort_cl_guess_rates(d, setup->threads);
     d->chain = w->chains ? INT_MAX : 1;
     ORT_TRY(make_context(d, beside, err));
-    if (beside)
-        return ORT_OK;
-    ort_log_write(d->log, ORT_LOG_INFO, "opencl: device %d, %s, driver %s", index, d->name,
-                  d->driver);
-    return ORT_OK;
+    if (!beside)
+        ort_log_write(d->log, ORT_LOG_INFO, "opencl: device %d, %s, driver %s", index, d->name,
+                      d->driver);
+    return start_tuning(d, w, !beside, err);
 }
 
 ort_status ort_cl_open(const ort_provider_setup *setup, void **device, ort_error *err)
@@ -269,6 +313,8 @@ void ort_cl_close(void *device)
     for (size_t i = 0; i < d->constants.count; i++)
         d->api.clReleaseMemObject(d->constants.data[i].memory);
     ort_vec_release(&d->constants);
+    ort_vec_release(&d->measured);
+    ort_vec_release(&d->tuned);
     ort_cl_programs_release(d);
     if (d->queue)
         d->api.clReleaseCommandQueue(d->queue);

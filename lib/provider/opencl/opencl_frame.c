@@ -11,6 +11,7 @@ typedef struct timed { /* while a profile watches */
     cl_event event;
     const char *kind, *name;
     uint64_t asked_ns; /* by the host's clock */
+    int launch;        /* -1: a copy */
 } timed;
 
 typedef struct ort_cl_frame {
@@ -18,6 +19,8 @@ typedef struct ort_cl_frame {
     cl_command_queue queue;
     cl_command_queue plain, timing; /* which of these it is; NULL: not made yet */
     ORT_VEC(timed) events;
+    bool watched;    /* by a profile */
+    double *seen_ns; /* while the device is measured: by launch, its time; below 0: not seen */
     cl_mem memory;
     cl_mem *own;        /* by buffer of the plan; of constants, theirs */
     cl_mem *buffers;    /* these, or what callers lend in their place */
@@ -74,8 +77,8 @@ static ort_status make_kernels(ort_cl_frame *f, ort_error *err)
             ORT_TRY(ort_cl_generated_kernel(p->device, p->generated, l->kernel, &f->kernels[i],
                                             err));
         else
-            ORT_TRY(ort_cl_kernel(p->device, l->program, l->half, l->kernel, &f->kernels[i],
-                                  err));
+            ORT_TRY(ort_cl_kernel(p->device, l->tiles, l->program, l->half, l->kernel,
+                                  &f->kernels[i], err));
         ORT_TRY(set_args(f, l, f->kernels[i], err));
     }
     return ORT_OK;
@@ -93,6 +96,30 @@ static ort_status clear_fault(ort_cl_frame *f, ort_error *err)
     return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "a copy to the device", err);
 }
 
+static ort_status choose_queue(ort_cl_frame *f, bool timing, ort_error *err)
+{
+    const ort_cl_device *d = f->plan->device;
+    cl_int code = CL_SUCCESS;
+    if (timing && !f->timing)
+        f->timing = d->api.clCreateCommandQueue(d->context, d->id, CL_QUEUE_PROFILING_ENABLE,
+                                                &code);
+    if (code != CL_SUCCESS) {
+        f->timing = NULL;
+        return ort_cl_fail(code, "a queue that tells times", err);
+    }
+    f->queue = timing ? f->timing : f->plain;
+    return ORT_OK;
+}
+
+static ort_status start_measuring(ort_cl_frame *f, ort_error *err)
+{
+    size_t count = f->plan->launches.count;
+    f->seen_ns = calloc(count + 1, sizeof *f->seen_ns);
+    if (!f->seen_ns)
+        return ort_error_memory(err, count * sizeof *f->seen_ns);
+    return choose_queue(f, true, err);
+}
+
 static ort_status make(ort_cl_frame *f, ort_error *err)
 {
     ort_cl_plan *p = f->plan;
@@ -108,6 +135,8 @@ static ort_status make(ort_cl_frame *f, ort_error *err)
     if (code != CL_SUCCESS)
         return ort_cl_fail(code, "a queue", err);
     f->plain = f->queue;
+    if (p->device->measuring)
+        ORT_TRY(start_measuring(f, err));
     ORT_TRY(make_buffers(f, err));
     ORT_TRY(clear_fault(f, err));
     return make_kernels(f, err);
@@ -156,6 +185,7 @@ void ort_cl_frame_free(void *frame)
     free(f->lent);
     free(f->sent);
     free(f->kernels);
+    free(f->seen_ns);
     free(f);
 }
 
@@ -164,23 +194,14 @@ void ort_cl_frame_free(void *frame)
 ort_status ort_cl_watch(void *frame, bool on, ort_error *err)
 {
     ort_cl_frame *f = frame;
-    const ort_cl_device *d = f->plan->device;
-    cl_int code = CL_SUCCESS;
-    if (on && !f->timing)
-        f->timing = d->api.clCreateCommandQueue(d->context, d->id, CL_QUEUE_PROFILING_ENABLE,
-                                                &code);
-    if (code != CL_SUCCESS) {
-        f->timing = NULL;
-        return ort_cl_fail(code, "a queue that tells times", err);
-    }
-    f->queue = on ? f->timing : f->plain;
-    return ORT_OK;
+    f->watched = on;
+    return choose_queue(f, on || f->seen_ns, err);
 }
 
 /* Room for what is enqueued next; NULL: nobody watches. */
-static timed *next_event(ort_cl_frame *f, const char *kind, const char *name)
+static timed *next_event(ort_cl_frame *f, const char *kind, const char *name, int launch)
 {
-    timed event = {NULL, kind, name, ort_clock_ns()};
+    timed event = {NULL, kind, name, ort_clock_ns(), launch};
     if (f->queue != f->timing || !ort_vec_push(&f->events, event))
         return NULL;
     return &f->events.data[f->events.count - 1];
@@ -225,6 +246,24 @@ ort_status ort_cl_times(void *frame, ort_device_time_fn *tell, void *arg, ort_er
     }
     f->events.count = 0;
     return ORT_OK;
+}
+
+/* What launches took, to who measures. Events stay for a profile, where one watches. */
+static ort_status note_times(ort_cl_frame *f, ort_error *err)
+{
+    for (size_t i = 0; i < f->plan->launches.count; i++)
+        f->seen_ns[i] = -1;
+    for (size_t i = 0; i < f->events.count; i++) {
+        const timed *t = &f->events.data[i];
+        if (t->launch >= 0)
+            f->seen_ns[t->launch] = (double)(time_of(f, t, CL_PROFILING_COMMAND_END) -
+                                             time_of(f, t, CL_PROFILING_COMMAND_START));
+        if (!f->watched)
+            f->plan->device->api.clReleaseEvent(t->event);
+    }
+    if (!f->watched)
+        f->events.count = 0;
+    return ort_cl_trials_note(f->plan, f->seen_ns, err);
 }
 
 /* ---- memory of callers */
@@ -303,7 +342,7 @@ ort_status ort_cl_copy_in(void *frame, int index, const void *data, ort_error *e
 {
     ort_cl_frame *f = frame;
     const ort_cl_copy *c = &f->plan->in.data[index];
-    timed *t = c->bytes ? next_event(f, "copy in", "") : NULL;
+    timed *t = c->bytes ? next_event(f, "copy in", "", -1) : NULL;
     cl_int code = CL_SUCCESS;
     if (c->bytes)
         code = f->plan->device->api.clEnqueueWriteBuffer(f->queue, f->buffers[c->buffer], CL_FALSE,
@@ -317,7 +356,7 @@ ort_status ort_cl_copy_out(void *frame, int index, void *data, ort_error *err)
 {
     ort_cl_frame *f = frame;
     const ort_cl_copy *c = &f->plan->out.data[index];
-    timed *t = c->bytes ? next_event(f, "copy out", "") : NULL;
+    timed *t = c->bytes ? next_event(f, "copy out", "", -1) : NULL;
     cl_int code = CL_SUCCESS;
     if (c->bytes)
         code = f->plan->device->api.clEnqueueReadBuffer(f->queue, f->buffers[c->buffer], CL_FALSE,
@@ -333,7 +372,7 @@ ort_status ort_cl_run(void *frame, int part, ort_error *err)
     const ort_cl_plan *p = f->plan;
     for (int i = part ? p->ends.data[part - 1] : 0; i < p->ends.data[part]; i++) {
         const ort_cl_launch *l = &p->launches.data[i];
-        timed *t = next_event(f, "kernel", l->kernel);
+        timed *t = next_event(f, "kernel", l->kernel, i);
         cl_int code = p->device->api.clEnqueueNDRangeKernel(
             f->queue, f->kernels[i], 3, NULL, l->global, l->local[0] ? l->local : NULL, 0, NULL,
             t ? &t->event : NULL);
@@ -371,5 +410,7 @@ ort_status ort_cl_sync(void *frame, ort_error *err)
     code = code != CL_SUCCESS ? code : finished;
     if (code != CL_SUCCESS)
         return ort_cl_fail(code, "the device", err);
+    if (f->seen_ns)
+        ORT_TRY(note_times(f, err));
     return f->fault[0] ? tell_fault(f, err) : ORT_OK;
 }

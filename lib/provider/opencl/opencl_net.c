@@ -1,4 +1,5 @@
 /* opencl_net.c - convolutions, pools, means of planes, BatchNormalization. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +66,7 @@ static int64_t rows_at_once(const ort_cl_step *s, int64_t rows, int64_t planes)
 }
 
 /* Windows of one tap each step, or without stride and padding, are read from the input itself. */
-static field input_field(ort_cl_step *s, const ort_window *w, bool slack)
+static field input_field(ort_cl_step *s, const ort_window *w, bool slack, int lanes)
 {
     field f = {.buffer = ort_cl_read(s, 0), .phases = {1, 1, 1}};
     bool plain = !slack;
@@ -85,7 +86,7 @@ static field input_field(ort_cl_step *s, const ort_window *w, bool slack)
     if (plain)
         return f;
     int64_t planes = ort_cl_dim(ort_cl_in(s, 0), 0) * ort_cl_dim(ort_cl_in(s, 0), 1);
-    int to = ort_cl_scratch(s, planes * f.channel_step + 2 * s->plan->device->lanes);
+    int to = ort_cl_scratch(s, planes * f.channel_step + 2 * lanes);
     int64_t rows = f.size[0] * f.size[1], out_planes = planes * product(f.phases);
     int64_t lines = rows_at_once(s, rows, out_planes);
     const int64_t grid[3] = {ort_cl_along(s, f.size[2]), lines ? (rows + lines - 1) / lines : 0,
@@ -122,7 +123,7 @@ static int tap_table(ort_cl_step *s, const field *f, const ort_window *w, ort_er
     return table;
 }
 
-enum { TILE = 32, SIDE = 8, SUBS = 2 }; /* conv.cl, common.cl */
+enum { SUBS = 2 }; /* common.cl */
 
 typedef struct work { /* of a convolution */
     int64_t items[3], rows;
@@ -137,62 +138,109 @@ typedef struct columns { /* of the matrix, conv.cl */
  * out. */
 static columns conv_columns(const ort_cl_step *s, const field *f, const ort_window *w)
 {
-    int64_t strip = 2 * s->plan->device->lanes, plane = product(w->out);
+    int64_t strip = 2 * ort_cl_tile_of(s)->lanes, plane = product(w->out);
     int64_t span = ((w->out[0] - 1) * f->size[1] + w->out[1] - 1) * f->size[2] + w->out[2];
     if (!strip || !plane || (span + strip - 1) / strip * 8 > (plane + strip - 1) / strip * 9)
         return (columns){plane, 0, plane - 1};
     return (columns){span, 1, f->slack ? span + strip : span - 1};
 }
 
-static work conv_work(const ort_cl_step *s, bool single, int64_t images, int64_t outs,
-                      int64_t plane, int64_t places)
+static work depthwise_work(const ort_cl_step *s, int64_t images, int64_t outs, int64_t plane)
 {
     int lanes = s->plan->device->lanes;
-    if (single)
-        return (work){{ort_cl_along(s, plane), images * outs, 1}, 1, {lanes ? 1 : 0, 1, 1}};
-    int64_t width = lanes ? 2 * SUBS * lanes : TILE, wide = (places + width - 1) / width;
-    int64_t rows = lanes ? ort_cl_rows_of_item(s, outs, wide * images) : TILE;
-    int64_t high = (outs + rows - 1) / rows;
-    if (lanes)
-        return (work){{wide, high, images}, rows, {1, 1, 1}};
-    return (work){{wide * SIDE, high * SIDE, images}, rows, {SIDE, SIDE, 1}};
+    return (work){{ort_cl_along(s, plane), images * outs, 1}, 1, {lanes ? 1 : 0, 1, 1}};
+}
+
+/* rows: that an item makes; 0: the usual number. */
+static work conv_work(const ort_cl_step *s, int64_t images, int64_t outs, int64_t places,
+                      int64_t rows)
+{
+    const ort_cl_tile *t = ort_cl_tile_of(s);
+    int64_t width = t->lanes ? 2 * SUBS * t->lanes : t->tile, wide = (places + width - 1) / width;
+    if (!rows)
+        rows = t->lanes ? ort_cl_rows_of_item(s, outs, wide * images) : t->tile;
+    int64_t high = (outs + rows - 1) / rows, side = t->lanes ? 1 : t->side;
+    return (work){{wide * side, high * side, images}, rows, {(size_t)side, (size_t)side, 1}};
 }
 
 static int filters(ort_cl_step *s, bool single, int64_t groups, int64_t outs, int64_t k)
 {
     const ort_cl_strips strips = {.batch_step = outs * k, .outer_step = k, .k_step = 1,
                                   .batch = groups, .outer = outs, .k = k,
-                                  .strip = s->plan->device->rows};
-    return single || !s->plan->device->lanes ? ort_cl_read(s, 1)
+                                  .strip = ort_cl_tile_of(s)->rows};
+    return single || !ort_cl_tile_of(s)->lanes ? ort_cl_read(s, 1)
                                              : ort_cl_read_strips(s, 1, &strips);
+}
+
+typedef struct conv { /* a convolution, as its launches are made of it */
+    ort_window w;
+    ort_cl_activation act;
+    int64_t groups, ins, outs, images, plane, taps;
+    bool single; /* one channel a filter */
+    int to;
+} conv;
+
+/* rows: that an item makes; 0: the usual number. */
+static void convolve(ort_cl_step *s, const conv *v, int64_t rows, ort_error *err)
+{
+    bool bias = ort_cl_has(s->node, 2), sum = ort_cl_has(s->node, 3);
+    int filter = filters(s, v->single, v->groups, v->outs, v->ins * v->taps), tiles = s->tiles;
+    int lanes = ort_cl_tile_of(s)->lanes;
+    s->tiles = s->plan->device->own;
+    const field f = input_field(s, &v->w, v->single, lanes);
+    s->tiles = tiles;
+    const columns c = conv_columns(s, &f, &v->w);
+    const work g = v->single ? depthwise_work(s, v->images, v->outs, v->plane)
+                             : conv_work(s, v->images, v->outs, c.count, rows);
+    ort_cl_launch_grid(s, "conv", v->single ? "depthwise" : "conv", g.items,
+                       g.local[0] ? g.local : NULL, "bbbbbbiiiiiiiiiiiiiffiiii", f.buffer, filter,
+                       bias ? ort_cl_read(s, 2) : filter, sum ? ort_cl_read(s, 3) : f.buffer,
+                       v->to, tap_table(s, &f, &v->w, err), (int64_t)bias, (int64_t)sum, v->groups,
+                       v->ins, v->outs, v->taps, f.channel_step, f.size[1] * f.size[2], f.size[2],
+                       v->w.out[1], v->w.out[2], v->plane, v->act.kind, v->act.a, v->act.b, g.rows,
+                       c.count, c.span, c.most);
+}
+
+static void describe(const conv *v, bool half, char *text, size_t size)
+{
+    const ort_window *w = &v->w;
+    snprintf(text, size, "conv %lldx%lldx%lldx%lld, %lld of %lldx%lldx%lld, group %lld of %lld, "
+             "to %lldx%lldx%lld%s", (long long)v->ins, (long long)w->in[0], (long long)w->in[1],
+             (long long)w->in[2], (long long)v->outs, (long long)w->kernel[0],
+             (long long)w->kernel[1], (long long)w->kernel[2], (long long)v->groups,
+             (long long)v->images, (long long)w->out[0], (long long)w->out[1],
+             (long long)w->out[2], half ? ", halves" : "");
 }
 
 static ort_status emit_conv(ort_cl_step *s, ort_error *err)
 {
     const ort_fact *x = ort_cl_in(s, 0), *y = ort_cl_out(s, 0);
     int64_t kernel[ORT_WINDOW_MAX], groups = ort_node_int(s->node, "group", 1);
-    int64_t channels = ort_cl_dim(x, 1), ins = channels / groups;
-    int64_t outs = ort_cl_dim(y, 1) / groups, images = ort_cl_dim(x, 0) * groups;
-    ort_cl_activation act;
-    ort_window w;
+    conv v = {.groups = groups, .ins = ort_cl_dim(x, 1) / groups,
+              .outs = ort_cl_dim(y, 1) / groups, .images = ort_cl_dim(x, 0) * groups};
+    ort_cl_choices choices;
+    char shape[ORT_CL_SHAPE];
     spatial(ort_cl_in(s, 1), kernel);
-    ORT_TRY(window_of(s, kernel, &w, err));
-    (void)ort_cl_find_activation(s->node, &act);
-    bool single = ins == 1, bias = ort_cl_has(s->node, 2), sum = ort_cl_has(s->node, 3);
-    int64_t plane = product(w.out), taps = product(w.kernel);
-    int to = ort_cl_write(s, 0);
+    ORT_TRY(window_of(s, kernel, &v.w, err));
+    (void)ort_cl_find_activation(s->node, &v.act);
+    v.single = v.ins == 1;
+    v.plane = product(v.w.out);
+    v.taps = product(v.w.kernel);
+    v.to = ort_cl_write(s, 0);
     if (!ort_cl_count(y))
         return ORT_OK;
-    int filter = filters(s, single, groups, outs, ins * taps);
-    const field f = input_field(s, &w, single);
-    const columns c = conv_columns(s, &f, &w);
-    const work g = conv_work(s, single, images, outs, plane, c.count);
-    ort_cl_launch_grid(s, "conv", single ? "depthwise" : "conv", g.items,
-                       g.local[0] ? g.local : NULL, "bbbbbbiiiiiiiiiiiiiffiiii", f.buffer, filter,
-                       bias ? ort_cl_read(s, 2) : filter, sum ? ort_cl_read(s, 3) : f.buffer, to,
-                       tap_table(s, &f, &w, err), (int64_t)bias, (int64_t)sum, groups, ins, outs,
-                       taps, f.channel_step, f.size[1] * f.size[2], f.size[2], w.out[1], w.out[2],
-                       plane, act.kind, act.a, act.b, g.rows, c.count, c.span, c.most);
+    if (v.single) {
+        convolve(s, &v, 0, err);
+        return ORT_OK;
+    }
+    describe(&v, s->half, shape, sizeof shape);
+    ort_cl_choices_of(s, shape, v.outs, (double)ort_cl_count(y) * (double)(v.ins * v.taps),
+                      &choices);
+    for (int i = 0; i < choices.count; i++) {
+        int first = ort_cl_choose(s, &choices.list[i]);
+        convolve(s, &v, choices.list[i].rows, err);
+        ort_cl_chosen(s, &choices, i, first);
+    }
     return ORT_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "provider/opencl/opencl_parts.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 bool ort_cl_find_activation(const ort_node *node, ort_cl_activation *activation)
@@ -33,18 +34,19 @@ bool ort_cl_find_activation(const ort_node *node, ort_cl_activation *activation)
 int64_t ort_cl_rows_of_item(const ort_cl_step *s, int64_t rows, int64_t others)
 {
     const ort_cl_device *d = s->plan->device;
-    int64_t enough = 4 * (d->units ? (int64_t)d->units : 1), count = 128 / d->rows * d->rows;
-    while (count > 2 * d->rows && (rows + count - 1) / count * others < enough)
-        count = (count / 2 + d->rows - 1) / d->rows * d->rows;
+    int64_t tile = ort_cl_tile_of(s)->rows;
+    int64_t enough = 4 * (d->units ? (int64_t)d->units : 1), count = ORT_CL_MOST_ROWS / tile * tile;
+    while (count > 2 * tile && (rows + count - 1) / count * others < enough)
+        count = (count / 2 + tile - 1) / tile * tile;
     return count;
 }
 
-enum { TILE = 32, SIDE = 8, SUBS = 2 }; /* gemm.cl, common.cl */
+enum { SUBS = 2 }; /* common.cl */
 
 /* B in strips where it is a weight: its start, then. */
 static ort_cl_matrix right_side(ort_cl_step *s, const ort_cl_product *p, int64_t *strip_step)
 {
-    int64_t strip = 2 * s->plan->device->lanes;
+    int64_t strip = 2 * ort_cl_tile_of(s)->lanes;
     ort_cl_matrix b = p->b;
     *strip_step = strip * b.column;
     if (!strip || p->b_input < 0 || b.batch1 || b.batch2 || !ort_cl_constant_input(s, p->b_input)) {
@@ -58,20 +60,21 @@ static ort_cl_matrix right_side(ort_cl_step *s, const ort_cl_product *p, int64_t
     return (ort_cl_matrix){ort_cl_read_strips(s, p->b_input, &strips), 0, 0, 0, strip, 1};
 }
 
-void ort_cl_multiply(ort_cl_step *s, const ort_cl_product *p)
+static void multiply(ort_cl_step *s, const ort_cl_product *p, int64_t rows)
 {
-    static const size_t alone[3] = {1, 1, 1}, square[3] = {SIDE, SIDE, 1};
-    int lanes = s->plan->device->lanes;
-    int64_t width = lanes ? 2 * SUBS * lanes : TILE, wide = (p->n + width - 1) / width;
+    const ort_cl_tile *t = ort_cl_tile_of(s);
+    const size_t side = t->lanes ? 1 : (size_t)t->side, group[3] = {side, side, 1};
+    int64_t width = t->lanes ? 2 * SUBS * t->lanes : t->tile, wide = (p->n + width - 1) / width;
     int64_t batch = p->batch1 * p->batch2, strip_step;
-    int64_t rows = lanes ? ort_cl_rows_of_item(s, p->m, wide * batch) : TILE;
+    if (!rows)
+        rows = t->lanes ? ort_cl_rows_of_item(s, p->m, wide * batch) : t->tile;
     int64_t high = (p->m + rows - 1) / rows;
-    const int64_t grid[3] = {lanes ? wide : wide * SIDE, lanes ? high : high * SIDE, batch};
+    const int64_t grid[3] = {wide * (int64_t)side, high * (int64_t)side, batch};
     bool has_c = p->c.buffer >= 0;
     const ort_cl_matrix none = {.buffer = p->a.buffer}, *c = has_c ? &p->c : &none;
     const ort_cl_matrix b = right_side(s, p, &strip_step);
     assert(p->y.column == 1);
-    ort_cl_launch_grid(s, "gemm", "gemm", grid, lanes ? alone : square,
+    ort_cl_launch_grid(s, "gemm", "gemm", grid, group,
                        "bbbbiiiiiiiiiiiiiiiiiiiiiiiiiiffiffi", p->a.buffer, b.buffer, c->buffer,
                        p->y.buffer, (int64_t)has_c, p->m, p->n, p->k, p->batch2, p->a.start,
                        p->a.batch1, p->a.batch2, p->a.row, p->a.column, b.start, b.batch1,
@@ -79,6 +82,25 @@ void ort_cl_multiply(ort_cl_step *s, const ort_cl_product *p)
                        c->row, c->column, p->y.start, p->y.batch1, p->y.batch2, p->y.row,
                        p->y.column, p->alpha, p->beta, p->activation.kind, p->activation.a,
                        p->activation.b, rows);
+}
+
+void ort_cl_multiply(ort_cl_step *s, const ort_cl_product *p)
+{
+    int64_t batch = p->batch1 * p->batch2;
+    bool weight = p->b_input >= 0 && ort_cl_constant_input(s, p->b_input);
+    char shape[ORT_CL_SHAPE];
+    ort_cl_choices choices;
+    snprintf(shape, sizeof shape, "gemm %lldx%lldx%lld, batch %lld%s%s%s", (long long)p->m,
+             (long long)p->k, (long long)p->n, (long long)batch,
+             p->a.column == 1 ? "" : ", turned", weight ? ", weight" : "",
+             s->half ? ", halves" : "");
+    ort_cl_choices_of(s, shape, p->m, (double)batch * (double)p->m * (double)p->n * (double)p->k,
+                      &choices);
+    for (int i = 0; i < choices.count; i++) {
+        int first = ort_cl_choose(s, &choices.list[i]);
+        multiply(s, p, choices.list[i].rows);
+        ort_cl_chosen(s, &choices, i, first);
+    }
 }
 
 void ort_cl_softmax_rows(ort_cl_step *s, int from, int to, int64_t rows, int64_t count,

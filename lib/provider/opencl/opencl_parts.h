@@ -34,9 +34,14 @@ typedef struct ort_cl_product { /* Y = activation(alpha A B + beta C), M x K by 
     ort_cl_activation activation;
 } ort_cl_product;
 
-/* How many of so many rows one item makes, where they are tiles in registers: enough to use a panel
- * often, few enough that all units have work. others: how many items there are for each. */
+/* How many of so many rows one item makes, where they are tiles in registers (of the step's form):
+ * enough to use a panel often, few enough that all units have work. others: how many items there
+ * are for each. */
 int64_t ort_cl_rows_of_item(const ort_cl_step *s, int64_t rows, int64_t others);
+static inline const ort_cl_tile *ort_cl_tile_of(const ort_cl_step *s)
+{
+    return &s->plan->device->tiles[s->tiles];
+}
 void ort_cl_multiply(ort_cl_step *s, const ort_cl_product *p);
 /* Gather of a constant list of indices. */
 ort_status ort_cl_gather_table(ort_cl_step *s, ort_error *err);

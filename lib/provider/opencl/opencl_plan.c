@@ -291,7 +291,7 @@ void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
                         const int64_t *grid, const size_t *local, const char *format, ...)
 {
     ort_cl_plan *p = s->plan;
-    ort_cl_launch l = {.program = program, .kernel = kernel, .half = s->half};
+    ort_cl_launch l = {.program = program, .kernel = kernel, .half = s->half, .tiles = s->tiles};
     va_list list;
     va_start(list, format);
     for (; *format; format++) {

@@ -29,7 +29,8 @@ enum { MOST_SOURCES = 3 };
 
 typedef struct wanted {
     const ort_cl_text *text;
-    bool generated, half; /* by a plan; of halves */
+    bool generated;      /* by a plan */
+    const char *options; /* of the compiler */
 } wanted;
 
 /* What the program is built of: the common text first; functions of elements before those that
@@ -44,6 +45,14 @@ static cl_uint sources_of(const wanted *w, const char **list)
     return count;
 }
 
+uint64_t ort_cl_texts_digest(void)
+{
+    uint64_t digest = 0xcbf29ce484222325u;
+    for (int i = 0; ort_cl_texts[i].name; i++)
+        digest = digest_more(digest_more(digest, ort_cl_texts[i].name), ort_cl_texts[i].source);
+    return digest;
+}
+
 static bool cache_path(const ort_cl_device *d, const wanted *w, char *path, size_t size)
 {
     const char *folder = getenv("ORT_CACHE"), *sources[MOST_SOURCES];
@@ -54,13 +63,13 @@ static bool cache_path(const ort_cl_device *d, const wanted *w, char *path, size
     for (cl_uint i = 0; i < count; i++)
         digest = digest_more(digest, sources[i]);
     digest = digest_more(digest, d->name);
-    digest = digest_more(digest_more(digest, d->driver), d->options[w->half]);
+    digest = digest_more(digest_more(digest, d->driver), w->options);
     int length = snprintf(path, size, "%s/opencl-%s-%016llx.bin", folder, w->text->name,
                           (unsigned long long)digest);
     return length > 0 && (size_t)length < size;
 }
 
-static unsigned char *read_file(const char *path, size_t *count)
+unsigned char *ort_cl_read_file(const char *path, size_t *count)
 {
     FILE *file = fopen(path, "rbe");
     unsigned char *bytes = NULL;
@@ -81,7 +90,7 @@ static cl_program load(ort_cl_device *d, const wanted *w, const char *path)
 {
     size_t count;
     cl_int code, status = CL_SUCCESS;
-    unsigned char *bytes = read_file(path, &count);
+    unsigned char *bytes = ort_cl_read_file(path, &count);
     if (!bytes)
         return NULL;
     const unsigned char *binary = bytes;
@@ -89,7 +98,7 @@ static cl_program load(ort_cl_device *d, const wanted *w, const char *path)
                                                           &status, &code);
     free(bytes);
     if (code == CL_SUCCESS && status == CL_SUCCESS &&
-        d->api.clBuildProgram(program, 1, &d->id, d->options[w->half], NULL, NULL) == CL_SUCCESS)
+        d->api.clBuildProgram(program, 1, &d->id, w->options, NULL, NULL) == CL_SUCCESS)
         return program;
     if (code == CL_SUCCESS)
         d->api.clReleaseProgram(program);
@@ -126,7 +135,7 @@ static ort_status build(ort_cl_device *d, const wanted *w, cl_program *program, 
     *program = d->api.clCreateProgramWithSource(d->context, count, sources, NULL, &code);
     if (code != CL_SUCCESS)
         return ort_cl_fail(code, w->text->name, err);
-    code = d->api.clBuildProgram(*program, 1, &d->id, d->options[w->half], NULL, NULL);
+    code = d->api.clBuildProgram(*program, 1, &d->id, w->options, NULL, NULL);
     if (code == CL_SUCCESS)
         return ORT_OK;
     d->api.clGetProgramBuildInfo(*program, d->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
@@ -164,15 +173,16 @@ static ort_status make_kernel(ort_cl_device *d, cl_program program, const char *
     return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, name, err);
 }
 
-ort_status ort_cl_kernel(ort_cl_device *device, const char *program, bool half,
+ort_status ort_cl_kernel(ort_cl_device *device, int tiles, const char *program, bool half,
                          const char *kernel, cl_kernel *object, ort_error *err)
 {
     cl_program built = NULL;
     int index = find_text(program);
+    ort_cl_tile *form = &device->tiles[tiles];
+    const wanted w = {&ort_cl_texts[index], false, form->options[half]};
     if (!ort_cl_texts[index].name)
         return ort_error_set(err, ORT_ERROR_DEVICE, "there is no program '%s'", program);
-    const wanted w = {&ort_cl_texts[index], false, half};
-    ORT_TRY(get_program(device, &w, &device->programs[half][index], &built, err));
+    ORT_TRY(get_program(device, &w, &form->programs[half][index], &built, err));
     return make_kernel(device, built, kernel, object, err);
 }
 
@@ -180,7 +190,7 @@ ort_status ort_cl_generated_kernel(ort_cl_device *device, ort_cl_program *progra
                                    const char *kernel, cl_kernel *object, ort_error *err)
 {
     cl_program built = NULL;
-    const wanted w = {&program->text, true, false};
+    const wanted w = {&program->text, true, device->tiles[device->own].options[0]};
     ORT_TRY(get_program(device, &w, &program->built, &built, err));
     return make_kernel(device, built, kernel, object, err);
 }
@@ -221,9 +231,12 @@ ort_status ort_cl_generated(ort_cl_device *d, const char *source, ort_cl_program
 
 void ort_cl_programs_release(ort_cl_device *d)
 {
-    for (int i = 0; i < 2 * ORT_CL_PROGRAMS; i++)
-        if (d->programs[i / ORT_CL_PROGRAMS][i % ORT_CL_PROGRAMS])
-            d->api.clReleaseProgram(d->programs[i / ORT_CL_PROGRAMS][i % ORT_CL_PROGRAMS]);
+    for (int i = 0; i < ORT_CL_TILES * 2 * ORT_CL_PROGRAMS; i++) {
+        ort_cl_tile *t = &d->tiles[i / ORT_CL_PROGRAMS / 2];
+        cl_program program = t->programs[i / ORT_CL_PROGRAMS % 2][i % ORT_CL_PROGRAMS];
+        if (program)
+            d->api.clReleaseProgram(program);
+    }
     for (size_t i = 0; i < d->generated.count; i++) {
         if (d->generated.data[i]->built)
             d->api.clReleaseProgram(d->generated.data[i]->built);

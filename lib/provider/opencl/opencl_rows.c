@@ -63,7 +63,7 @@ static bool supports(const ort_provider_api *api, const ort_op *op)
 }
 
 static const char *const options[] = {"device=N", "tiles=local|registers", "chains=on|off",
-                                      "fp16=0|1|math", NULL};
+                                      "fp16=0|1|math", "tuning=on|off|measure", NULL};
 
 const ort_provider ort_provider_opencl = {
     .size = sizeof(ort_provider),

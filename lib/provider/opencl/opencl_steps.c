@@ -15,7 +15,8 @@
 
 static ort_status add_step(ort_cl_plan *p, const ort_device_step *step, ort_error *err)
 {
-    ort_cl_step s = {p, step->node, step->op, p->device->row_of(step->op), false};
+    ort_cl_step s = {p, step->node, step->op, p->device->row_of(step->op), false,
+                     p->device->own};
     bool taken = false;
     assert(s.row); /* it was claimed */
     s.half = p->device->half && s.row->half;
@@ -179,6 +180,7 @@ void ort_cl_plan_free(void *plan)
     ort_vec_release(&p->out_ends);
     ort_vec_release(&p->in);
     ort_vec_release(&p->out);
+    ort_vec_release(&p->trials);
     ort_vec_release(&p->checks);
     ort_cl_chains_free(p);
     free(p);

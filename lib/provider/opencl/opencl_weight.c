@@ -111,7 +111,7 @@ static ort_status pack(ort_cl_device *d, cl_mem from, const ort_cl_strips *x, cl
     cl_int code;
     int64_t strips = x->batch * ((x->outer + x->strip - 1) / x->strip);
     size_t bytes = (size_t)(strips * x->strip * x->k) * (x->half ? 2 : 4);
-    ORT_TRY(ort_cl_kernel(d, "gemm", x->half, "pack", &kernel, err));
+    ORT_TRY(ort_cl_kernel(d, d->own, "gemm", x->half, "pack", &kernel, err));
     *to = d->api.clCreateBuffer(d->context, CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &code);
     if (code == CL_SUCCESS && bytes) {
         code = launch_pack(d, kernel, from, *to, x);

@@ -4,8 +4,8 @@
  * are any: a tap of a window is an offset from the window's first element then (taps), the same at
  * every pixel, and nothing is asked about borders. The rest is a product of filters by a matrix
  * [channels * taps, pixels] that is never written: a CPU fills a panel of it in local memory for
- * every DEEP rows, and multiplies it in registers as gemm.cl does; elsewhere a group of 8 x 8 items
- * makes a tile of 32 x 32. */
+ * every DEEP rows, and multiplies it in registers as gemm.cl does; elsewhere a group of
+ * SIDE x SIDE items makes a tile of TILE x TILE. */
 
 /* out: [planes][nd][ny][nx][qd][qh][qw]; an item makes `lines` rows of a plane, or a
  * part of each. */
@@ -263,10 +263,8 @@ ALONE void depthwise(__global const real *x, __global const real *w, __global co
 
 #else
 
-#define TILE 32
 #define STEP 16
-#define PART 4
-#define SIDE 8
+#define PART (TILE / SIDE)
 #define BLOCK (HALF == 2 ? STEP : 128) /* sums of so many products are added up apart */
 
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1)))

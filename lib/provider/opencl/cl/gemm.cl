@@ -4,8 +4,8 @@
  * DEEP products, and tiles of it are made in registers. B may be packed (strips of STRIP columns
  * behind each other, b_strip apart), which a copy into the panel reads fastest.
  *
- * Elsewhere a group makes a tile of 32 x 32: strips of both operands, 16 deep, lie in local memory,
- * and each of 8 x 8 items makes 4 x 4 sums. */
+ * Elsewhere a group makes a tile of TILE x TILE (given, 32 as a rule): strips of both operands, 16
+ * deep, lie in local memory, and each of SIDE x SIDE items makes PART x PART sums. */
 
 #if LANES
 
@@ -147,10 +147,8 @@ ALONE void gemm(__global const real *A, __global const real *B, __global const r
 
 #else
 
-#define TILE 32
 #define STEP 16
-#define PART 4
-#define SIDE 8
+#define PART (TILE / SIDE)
 #define BLOCK (HALF == 2 ? STEP : 128) /* sums of so many products are added up apart */
 
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1)))
