@@ -53,7 +53,11 @@ static int open_quantizer(quantizing *q, const ort_quantize_options *options,
 static int apply(const quantizing *q, ort_quantizer *quantizer, ort_model **model)
 {
     ort_error err = {0};
-    return ort_quantizer_apply(quantizer, model, &err) == ORT_OK ? 0 : tool_fail_in(q->path, &err);
+    progress p;
+    progress_wait(&p, "quantizing", is_quiet(q));
+    ort_status status = ort_quantizer_apply(quantizer, model, &err);
+    progress_end(&p);
+    return status == ORT_OK ? 0 : tool_fail_in(q->path, &err);
 }
 
 static int make(quantizing *q, const ort_quantize_options *options, const ort_ranges *ranges,

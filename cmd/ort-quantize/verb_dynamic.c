@@ -118,8 +118,13 @@ static int make(quantizing *q, choice *c, ort_quantize_notes *notes)
 {
     ort_dynamic_options options;
     ort_error err = {0};
+    progress p;
     dynamic_options(q, c, &options);
-    if (ort_model_quantize_dynamic(q->env, q->original, &options, &q->made, notes, &err) != ORT_OK)
+    progress_wait(&p, "quantizing", is_quiet(q));
+    ort_status made = ort_model_quantize_dynamic(q->env, q->original, &options, &q->made, notes,
+                                                 &err);
+    progress_end(&p);
+    if (made != ORT_OK)
         return tool_fail_in(q->path, &err);
     if (q->options.settings.verbose)
         tell(notes, stderr);

@@ -43,6 +43,16 @@ static void quantizer_options(const quantizing *q, const chosen *c, ort_quantize
     options->folder = q->folder;
 }
 
+static ort_status apply(const quantizing *q, ort_quantizer *quantizer, ort_model **made,
+                        ort_error *err)
+{
+    progress p;
+    progress_wait(&p, "quantizing", is_quiet(q));
+    ort_status status = ort_quantizer_apply(quantizer, made, err);
+    progress_end(&p);
+    return status;
+}
+
 /* The found assignment with the ranges that were seen makes the model, as the file of it would. */
 static int quantize_found(quantizing *q, ort_quantize_options *options, const ort_ranges *ranges,
                           const char *overrides)
@@ -54,7 +64,7 @@ static int quantize_found(quantizing *q, ort_quantize_options *options, const or
     if (status == ORT_OK)
         status = ort_quantizer_use_ranges(quantizer, ranges, NULL, &err);
     if (status == ORT_OK)
-        status = ort_quantizer_apply(quantizer, &q->made, &err);
+        status = apply(q, quantizer, &q->made, &err);
     ort_quantizer_free(quantizer);
     return status == ORT_OK ? 0 : tool_fail_in(q->path, &err);
 }
@@ -155,7 +165,7 @@ static int make(quantizing *q, ort_quantize_options *options, const ort_ranges *
         status = sensitivity(q, quantizer, q->samples.at);
     else if (status == 0 && q->options.automatic)
         status = search(q, options, quantizer);
-    else if (status == 0 && ort_quantizer_apply(quantizer, &q->made, &err) != ORT_OK)
+    else if (status == 0 && apply(q, quantizer, &q->made, &err) != ORT_OK)
         status = tool_fail_in(q->path, &err);
     if (status == 0 && q->made)
         tell(q, quantizer);

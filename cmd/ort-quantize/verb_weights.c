@@ -126,6 +126,16 @@ static int see_samples(quantizing *q, ort_weights *w)
     return status;
 }
 
+static int apply(quantizing *q, ort_weights *w)
+{
+    ort_error err = {0};
+    progress p;
+    progress_wait(&p, "quantizing", is_quiet(q));
+    ort_status status = ort_weights_apply(w, &q->made, &err);
+    progress_end(&p);
+    return status == ORT_OK ? 0 : tool_fail_in(q->path, &err);
+}
+
 static int quantize(quantizing *q, const chosen *c)
 {
     ort_weights_options options;
@@ -135,8 +145,7 @@ static int quantize(quantizing *q, const chosen *c)
     if (ort_weights_new(q->env, q->original, &options, &w, &err) != ORT_OK)
         return tool_fail_in(q->path, &err);
     int status = takes_samples(&q->options) ? see_samples(q, w) : 0;
-    if (status == 0 && ort_weights_apply(w, &q->made, &err) != ORT_OK)
-        status = tool_fail_in(q->path, &err);
+    status = status == 0 ? apply(q, w) : status;
     if (status == 0) {
         tell(q, w);
         warn_of_shapes(q, options.block_size);
