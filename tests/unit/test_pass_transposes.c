@@ -129,6 +129,11 @@ static void products(test_state *test)
          "y = (Transpose q perm=0,2,1); y", "MatMul Add"},
         {"x:2,5,4; b = (Transpose x perm=0,2,1); #w:3,4; p = (MatMul w b); "
          "y = (Transpose p perm=0,2,1); y", "MatMul"},
+        /* a matrix of 1 MB still turns, on either side */
+        {"x:2,4,3; b = (Transpose x perm=0,2,1); #w:4,65536; p = (MatMul b w); q = (Relu p); "
+         "y = (Transpose q perm=0,2,1); y", "MatMul Relu"},
+        {"x:2,3,4; b = (Transpose x perm=0,2,1); #w:65536,4; p = (MatMul w b); q = (Relu p); "
+         "y = (Transpose q perm=0,2,1); y", "MatMul Relu"},
         /* of two dimensions Gemm takes them, its result's as well */
         {"x:4,5; #w:4,3; #k:3; a = (Transpose x); g = (Gemm a w k); y = (Transpose g); y",
          "Gemm"},
@@ -145,6 +150,11 @@ static void products_that_stay(test_state *test)
     static const net_case cases[] = {
         /* the other side isn't constant; the channels are summed; C is an input; an ellipsis */
         {"x:2,5,4; w:5,3; b = (Transpose x perm=0,2,1); p = (MatMul b w); q = (Relu p); "
+         "y = (Transpose q perm=0,2,1); y", "Transpose MatMul Relu Transpose"},
+        /* a larger matrix keeps its order, in which the file has it */
+        {"x:2,4,3; b = (Transpose x perm=0,2,1); #w:4,65537; p = (MatMul b w); q = (Relu p); "
+         "y = (Transpose q perm=0,2,1); y", "Transpose MatMul Relu Transpose"},
+        {"x:2,3,4; b = (Transpose x perm=0,2,1); #w:65537,4; p = (MatMul w b); q = (Relu p); "
          "y = (Transpose q perm=0,2,1); y", "Transpose MatMul Relu Transpose"},
         {NHWC "#w:4,5; p = (MatMul b w); y = (Transpose p" INTO "y",
          "Transpose MatMul Transpose"},
