@@ -1,5 +1,6 @@
 # What the cost model places, by class of device: decisions, not times. The device is that of the tests
 # (tests/providers/fake_opencl.c), which says what a GPU says and computes nothing: --partition runs nothing.
+# Nodes of bodies count, too.
 load helper
 
 setup_file() {
@@ -53,9 +54,9 @@ cpu        left_early 0 8 0
 discrete   unclaimed  8 1 2
 integrated unclaimed  8 1 2
 cpu        unclaimed  0 9 0
-discrete   body       8 2 3
-integrated body       8 2 3
-cpu        body       0 10 0
+discrete   body       8 4 3
+integrated body       8 4 3
+cpu        body       0 12 0
 END
     # With cost=off everything that has a kernel goes.
     [ "$(placed discrete small :cost=off)" = "12 0 2" ]
