@@ -201,29 +201,34 @@ static int try_float_nodes(race *r, const ort_quantize_options *options, const o
 
 /* ---- clear answers */
 
+/* Nodes that stay float, each with those before it. */
+enum { AS_CHOSEN, APART, HARMFUL, KEPT_LISTS };
+
 /* What a classifier's clear answers may need besides, the cheapest in runs first. */
 static const struct {
     const char *name;
-    bool rounded, apart;
-} harder[] = {{"as chosen", false, false},
-              {"codes of weights by samples", true, false},
-              {"filters of single channels in float", false, true},
-              {"both", true, true}};
-static const double least_clear = 0.99; /* of them that have to stay */
+    bool rounded;
+    int kept;
+} harder[] = {{"as chosen", false, AS_CHOSEN},
+              {"codes of weights by samples", true, AS_CHOSEN},
+              {"filters of single channels in float", false, APART},
+              {"both", true, APART},
+              {"both, and other nodes in float", true, HARMFUL}};
+/* Of them that have to stay on samples: a few less do on others. */
+static const double least_clear = 0.995;
+static const double harmful_percent = 16; /* of the multiply-adds */
 
-static void copy_kept(const kept_nodes *from, kept_nodes *to)
-{
-    for (size_t i = 0; i < from->count; i++)
-        kept_nodes_add(to, from->index[i]);
-}
-
-static int with_depthwise(quantizing *q, const ort_quantize_options *options,
-                          const ort_ranges *ranges, kept_nodes *kept)
+static int extend(race *r, const ort_quantize_options *options, const ort_ranges *ranges, int which,
+                  kept_nodes *lists)
 {
     ort_quantizer *quantizer = NULL;
-    int status = open_quantizer(q, options, ranges, &quantizer);
+    kept_nodes *list = &lists[which];
+    for (size_t i = 0; i < lists[which - 1].count; i++)
+        kept_nodes_add(list, lists[which - 1].index[i]);
+    int status = open_quantizer(r->q, options, ranges, &quantizer);
     if (status == 0)
-        status = guard_depthwise(q, quantizer, kept);
+        status = which == APART ? guard_depthwise(r->q, quantizer, list)
+                                : guard_more(&r->t, quantizer, harmful_percent, list);
     ort_quantizer_free(quantizer);
     return status;
 }
@@ -246,31 +251,30 @@ static int clear_of(race *r, const ort_quantize_options *options, const ort_rang
 static int try_answers(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
                        choice *c)
 {
-    kept_nodes more = {0};
+    kept_nodes lists[KEPT_LISTS] = {c->kept};
     double best = 0, clear = 0;
     size_t at = 0;
-    copy_kept(&c->kept, &more);
-    int status = with_depthwise(r->q, options, ranges, &more);
+    int made = AS_CHOSEN, status = 0;
     for (size_t i = 0; i < sizeof harder / sizeof *harder && status == 0 && best < least_clear;
          i++) {
+        const int kept = harder[i].kept;
         ort_quantize_options own = *options;
         own.adaptive_rounding = harder[i].rounded;
-        if (harder[i].apart && more.count == c->kept.count)
+        if (kept > made)
+            status = extend(r, options, ranges, made = kept, lists);
+        if (status != 0 || (kept > 0 && lists[kept].count == lists[kept - 1].count))
             continue;
-        status = clear_of(r, &own, harder[i].rounded ? NULL : ranges,
-                          harder[i].apart ? &more : &c->kept, &clear);
+        status = clear_of(r, &own, harder[i].rounded ? NULL : ranges, &lists[kept], &clear);
         at = clear > best ? i : at;
         best = fmax(best, clear);
         if (r->q->options.settings.verbose)
             fprintf(stderr, "%s: %.2f %% of clear answers\n", harder[i].name, 100 * clear);
     }
     c->round = harder[at].rounded;
-    if (harder[at].apart) {
-        free(c->kept.index);
-        c->kept = more;
-    } else {
-        free(more.index);
-    }
+    c->kept = lists[harder[at].kept];
+    for (int k = 0; k < KEPT_LISTS; k++)
+        if (k != harder[at].kept)
+            free(lists[k].index);
     return status;
 }
 

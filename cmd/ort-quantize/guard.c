@@ -34,6 +34,14 @@ void kept_nodes_add(kept_nodes *kept, size_t index)
     kept->index = longer;
 }
 
+static bool is_kept(const kept_nodes *kept, size_t index)
+{
+    for (size_t i = 0; i < kept->count; i++)
+        if (kept->index[i] == index)
+            return true;
+    return false;
+}
+
 typedef struct suspect {
     size_t index;
     double work, noise; /* noise: of what it reads; then what it makes of outputs alone */
@@ -53,8 +61,9 @@ static int by_noise(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Those that --keep-sensitive has room for, the noisiest first. */
-static void find_suspects(const quantizing *q, const ort_quantizer *quantizer, suspects *s)
+/* All but those that are kept; the noisiest first, as far as models of one are worth their time. */
+static void find_suspects(const ort_quantizer *quantizer, double percent, const kept_nodes *kept,
+                          suspects *s)
 {
     ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
     double total = 0;
@@ -66,13 +75,14 @@ static void find_suspects(const quantizing *q, const ort_quantizer *quantizer, s
         suspect row = {.index = i};
         const bool product = ort_quantizer_node(quantizer, i, &info) &&
                              !strcmp(info.part, "product"); /* else a step */
-        if (!ort_quantizer_node_harm(quantizer, i, &row.work, &row.noise) || row.work <= 0)
+        if (is_kept(kept, i) ||
+            !ort_quantizer_node_harm(quantizer, i, &row.work, &row.noise) || row.work <= 0)
             continue;
         row.work *= product ? 1 : STEP_WORK;
         total += product ? row.work : 0;
         s->rows[s->count++] = row;
     }
-    s->room = total * keep_sensitive(q) / 100;
+    s->room = total * percent / 100;
     qsort(s->rows, s->count, sizeof *s->rows, by_noise);
     if (s->count > MOST_ALONE)
         s->count = MOST_ALONE;
@@ -152,7 +162,7 @@ int guard_choose(const trial *t, ort_quantizer *quantizer, bool near, kept_nodes
 {
     suspects s = {0};
     size_t needed = 0;
-    find_suspects(t->q, quantizer, &s);
+    find_suspects(quantizer, keep_sensitive(t->q), chosen, &s);
     int status = measure_alone(t, quantizer, &s);
     if (status == 0 && !near)
         needed = count_needed(&s, s.room, least_gain_db);
@@ -165,12 +175,17 @@ int guard_choose(const trial *t, ort_quantizer *quantizer, bool near, kept_nodes
     return status;
 }
 
-static bool is_kept(const kept_nodes *kept, size_t index)
+int guard_more(const trial *t, ort_quantizer *quantizer, double percent, kept_nodes *chosen)
 {
-    for (size_t i = 0; i < kept->count; i++)
-        if (kept->index[i] == index)
-            return true;
-    return false;
+    suspects s = {0};
+    find_suspects(quantizer, percent, chosen, &s);
+    int status = measure_alone(t, quantizer, &s);
+    const size_t needed = status == 0 ? count_needed(&s, s.room, 0) : 0;
+    tell_picked(t, quantizer, &s, needed);
+    for (size_t i = 0; i < needed; i++)
+        kept_nodes_add(chosen, s.rows[i].index);
+    free(s.rows);
+    return status;
 }
 
 /* Several groups, and a weight like float[480,1,5,5]. */

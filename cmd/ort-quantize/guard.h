@@ -18,6 +18,8 @@ void kept_nodes_add(kept_nodes *kept, size_t index);
 /* Convolutions with a filter for each channel, besides: one scale for all channels cuts those that
  * reach less far than others, and no sum over channels makes up for it. */
 int guard_depthwise(const quantizing *q, const ort_quantizer *quantizer, kept_nodes *chosen);
+/* Others that harm most, which take no more than so many percent of the multiply-adds. */
+int guard_more(const trial *t, ort_quantizer *quantizer, double percent, kept_nodes *chosen);
 /* q->kept stay float in another quantizer of the same model. */
 int guard_keep(const quantizing *q, ort_quantizer *quantizer);
 /* q->kept_float of q->kept, before they are kept. */
