@@ -40,9 +40,10 @@ static void note_call(watching *w, const char *kind)
 
 /* ---- what lies on the device already */
 
+/* A value of the host lies on no device, and so do those of a provider without memory for values. */
 static bool is_here(const watching *w, const ort_value *value)
 {
-    return value && ort_value_device(value) == w->memory;
+    return w->memory && value && ort_value_device(value) == w->memory;
 }
 
 /* What lies behind an input of the part on the part's device: the caller's value, or one that a
