@@ -40,7 +40,7 @@ static void note_call(watching *w, const char *kind)
 
 /* ---- what lies on the device already */
 
-/* A value of the host lies on no device, and so do those of a provider without memory for values. */
+/* A value of the host lies on no device, as those of a provider that has no memory for values. */
 static bool is_here(const watching *w, const ort_value *value)
 {
     return w->memory && value && ort_value_device(value) == w->memory;

@@ -75,8 +75,10 @@ def sqnr(a, b):
 
 def as_older_processors(path, x):
     """The one product of the file as vpmaddubsw has it: sums of two products cut at 16 bits."""
-    c = {t.name: numpy_helper.to_array(t) for t in onnx.load(path).graph.initializer}
-    scale, zero = (next(v for k, v in c.items() if k.startswith("x0_" + what)) for what in ("scale", "zero_point"))
+    graph = onnx.load(path).graph
+    c = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+    quantize = next(n for n in graph.node if n.op_type == "QuantizeLinear" and n.input[0] == "x0")
+    scale, zero = (c[name] for name in quantize.input[1:3])
     codes = next(v for k, v in c.items() if k.endswith("_codes") and v.ndim == 2).astype(np.int64)
     weight_scale = next(v for k, v in c.items() if k.startswith("c0_scale"))
     a = np.clip(np.rint(x / scale) + zero, 0, 255).astype(np.int64)
