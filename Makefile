@@ -124,9 +124,9 @@ endif
 endif
 
 # A room may have rooms inside (lib/op/net/); the folders of kernels are tiers, those of the machine alone.
-LIB_SRC := $(filter-out lib/kernel/% $(if $(filter 0,$(OPENCL)),lib/provider/opencl/%),$(wildcard lib/*.c lib/*/*.c lib/*/*/*.c)) \
+LIB_SRC := $(filter-out lib/kernel/% $(if $(filter 0,$(OPENCL)),lib/provider/opencl/%),$(wildcard lib/*.c lib/*/*.c lib/*/*/*.c lib/*/*/*/*.c)) \
            $(wildcard lib/kernel/*.c $(foreach d,$(KERNEL_DIRS),lib/kernel/$(d)/*.c))
-LIB_TEXT := $(sort $(foreach d,lib lib/* lib/*/*,$(wildcard $(d)/*.[ch] $(d)/*.inc $(d)/*.def \
+LIB_TEXT := $(sort $(foreach d,lib lib/* lib/*/* lib/*/*/*,$(wildcard $(d)/*.[ch] $(d)/*.inc $(d)/*.def \
              $(d)/*.proto $(d)/*.cl)))
 LIB_OBJ := $(LIB_SRC:%.c=$(OBJ)/%.o) $(OBJ)/gen/onnx.pb-c.o
 COMMON_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard cmd/common/*.c))
@@ -652,4 +652,4 @@ include packaging/install.mk
 clean:
 	rm -rf build/[0-9]* build/bin build/lib build/gen
 
--include $(wildcard $(OBJ)/abi/*.d $(OBJ)/lib/*.d $(OBJ)/lib/*/*.d $(OBJ)/lib/*/*/*.d $(OBJ)/cmd/*/*.d $(OBJ)/tests/*/*.d)
+-include $(wildcard $(OBJ)/abi/*.d $(OBJ)/lib/*.d $(OBJ)/lib/*/*.d $(OBJ)/lib/*/*/*.d $(OBJ)/lib/*/*/*/*.d $(OBJ)/cmd/*/*.d $(OBJ)/tests/*/*.d)

@@ -62,7 +62,7 @@ def include_table():
     table = {}
     for line in (ROOT / "lib/README.md").read_text().splitlines():
         cells = [c.strip() for c in line.strip().strip("|").split("|")]
-        if len(cells) == 3 and re.fullmatch(r"`[a-z_]+(?:/[a-z_]+)?/`", cells[0]):
+        if len(cells) == 3 and re.fullmatch(r"`[a-z_]+(?:/[a-z_]+){0,2}/`", cells[0]):
             room = cells[0].strip("`/")
             table[room] = set() if cells[2] == "none" else set(cells[2].split())
     return table
@@ -143,7 +143,8 @@ def lint_sizes(table):
 
 # Tables name their rows, wherever these live: (file, names of rows).
 TABLES = {"io/format.c": r"ort_format_row_\w+", "op/registry.c": r"ort_ops_\w+", "pass/pass.c": r"ort_pass_\w+",
-          "provider/partition.c": r"ort_provider_\w+", "gradient/gradient_rules.c": r"ort_grad_\w+"}
+          "provider/partition.c": r"ort_provider_\w+", "provider/opencl/opencl_rows.c": r"ort_cl_\w+_rows",
+          "gradient/gradient_rules.c": r"ort_grad_\w+"}
 
 
 def symbols(path):

@@ -13,6 +13,7 @@ import sys
 
 import numpy as np
 import onnx
+import onnx.reference
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
@@ -69,6 +70,35 @@ def keep(source, out):
     return True
 
 
+CONTRIB = pathlib.Path(__file__).parents[1] / "onnx/contrib"
+CONTRIB_OPS = ("Attention", "MultiHeadAttention", "DecoderMaskedMultiHeadAttention", "GroupQueryAttention")
+
+
+def borrow(source, out):
+    """A test of com.microsoft; the number of all tokens (total_sequence_length) as a constant, as models compute it of
+    shapes."""
+    meta = json.loads((source / "meta.json").read_text())
+    if meta["op"] not in CONTRIB_OPS or meta["domain"] != MS:
+        return False
+    folder = out / source.name
+    shutil.copytree(source, folder)
+    if meta["op"] != "GroupQueryAttention":
+        return True
+    model = onnx.load(folder / "model.onnx")
+    name = model.graph.node[0].input[6]
+    place = [i.name for i in model.graph.input].index(name)
+    for path in sorted(folder.glob("test_data_set_*")):
+        total = onnx.load_tensor(path / f"input_{place}.pb")
+        (path / f"input_{place}.pb").unlink()
+        for i in range(place + 1, len(model.graph.input)):
+            (path / f"input_{i}.pb").rename(path / f"input_{i - 1}.pb")
+    total.name = name
+    model.graph.initializer.append(total)
+    del model.graph.input[place]
+    onnx.save(model, folder / "model.onnx")
+    return True
+
+
 random = np.random.default_rng(21)
 
 
@@ -76,7 +106,7 @@ def floats(*shape):
     return random.standard_normal(shape).astype(np.float32)
 
 
-CASES = [  # name, domain, operator, inputs (constants behind |), attributes, outputs
+CASES = [  # name, domain, operator, inputs (constants between |), attributes
     ("fused_conv_relu", MS, "FusedConv", [floats(1, 5, 9, 37), "|", floats(7, 5, 3, 3), floats(7)],
      dict(activation="Relu", pads=[1, 1, 1, 1])),
     ("fused_conv_sum", MS, "FusedConv", [floats(2, 4, 6, 6), "|", floats(8, 4, 1, 1), floats(8), floats(2, 8, 6, 6)],
@@ -120,9 +150,16 @@ CASES = [  # name, domain, operator, inputs (constants behind |), attributes, ou
 ]
 
 
-def write_expected(folder, model, op, domain, values):
+def results_of(model, values):
+    if model.opset_import[0].version > 18:  # that opset is younger than onnxruntime's kernels
+        feeds = {i.name: v for i, v in zip(model.graph.input, values)}
+        return onnx.reference.ReferenceEvaluator(model).run(None, feeds)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    outputs = session.run(None, {i.name: v for i, v in zip(session.get_inputs(), values)})
+    return session.run(None, {i.name: v for i, v in zip(session.get_inputs(), values)})
+
+
+def write_expected(folder, model, op, domain, values, like=None, like_values=None):
+    outputs = results_of(like or model, like_values or values)
     meta = dict(op=op, domain=domain or "ai.onnx", kind="node", folder="", rtol=1e-3, atol=1e-5)
     write(folder, meta, model, values, outputs)
 
@@ -174,6 +211,59 @@ MORE = [
 ]
 
 
+def ints(*numbers, kind=np.int32):
+    return np.array(numbers, kind)
+
+
+def grouped(tokens, total, lengths, past=0, turned_by=None, packed=False, more=(), size=16, **attributes):
+    """GroupQueryAttention of four heads on two, over a cache of `past` rows; `more`: inputs behind the
+    tables."""
+    batch, heads, kv_heads = len(lengths), 4, 2
+    width = (heads + 2 * kv_heads if packed else heads) * size
+    keys = [None, None] if packed else [floats(batch, tokens, kv_heads * size) for _ in range(2)]
+    cache = [floats(batch, kv_heads, past, size) for _ in range(2)] if past else [None, None]
+    tables = list(turned_by) if turned_by else [None, None]
+    return ([floats(batch, tokens, width), *keys, *cache, ints(*(n - 1 for n in lengths)), "|", one(total, np.int32),
+             *tables, *more],
+            dict(num_heads=heads, kv_num_heads=kv_heads, do_rotary=int(turned_by is not None), outputs=3, **attributes))
+
+
+def attention_cases():
+    joined, keys = floats(2, 6, 4, 3, 8), floats(2, 7, 4, 2, 8)
+    query, apart = floats(2, 6, 32), [keys[:, :, :, i].reshape(2, 7, 32) for i in range(2)]
+    return [
+        ("packed_past", MS, "Attention", [floats(2, 5, 24), "|", floats(24, 72), floats(72), "|", None, floats(2, 2, 3, 4, 8)],
+         dict(num_heads=3, unidirectional=1, outputs=2)),
+        ("packed_sizes", MS, "Attention", [floats(2, 5, 24), "|", floats(24, 18 + 18 + 30) * np.float32(0.3), floats(66)],
+         dict(num_heads=3, qkv_hidden_sizes=[18, 18, 30])),
+        ("multi_past", MS, "MultiHeadAttention", [floats(2, 3, 32), floats(2, 3, 32), floats(2, 3, 32), None, None, None,
+                                                  floats(2, 4, 5, 8), floats(2, 4, 5, 8)], dict(num_heads=4, outputs=3)),
+        ("multi_bias_past_causal", MS, "MultiHeadAttention",
+         [floats(1, 3, 32), floats(1, 3, 32), floats(1, 3, 32), floats(96), None, None, floats(1, 4, 5, 8),
+          floats(1, 4, 5, 8)], dict(num_heads=4, unidirectional=1, outputs=3)),
+        ("multi_one_input", MS, "MultiHeadAttention", [joined],
+         dict(num_heads=4, like=[joined[:, :, :, i].reshape(2, 6, 32) for i in range(3)])),
+        ("multi_keys_and_values", MS, "MultiHeadAttention", [query, keys],
+         dict(num_heads=4, like=[query, *apart])),
+        ("multi_lengths", MS, "MultiHeadAttention", [floats(2, 6, 32), floats(2, 7, 32), floats(2, 7, 32), None, ints(4, 7)],
+         dict(num_heads=4)),
+        ("multi_ends_and_bias", MS, "MultiHeadAttention",
+         [floats(2, 6, 32), floats(2, 7, 32), floats(2, 7, 32), floats(96),
+          np.array([[1, 1, 0, 1, 1, 1, 0], [1, 1, 1, 1, 0, 0, 0]], np.int32), floats(1, 4, 6, 7)], dict(num_heads=4)),
+        ("group_prompt", MS, "GroupQueryAttention", *grouped(5, 5, [5, 5])),
+        ("group_prompt_packed_turned", MS, "GroupQueryAttention", *grouped(5, 5, [5, 5], packed=True, turned_by=turned(9, 8))),
+        ("group_step", MS, "GroupQueryAttention", *grouped(1, 8, [8, 6], past=7, turned_by=turned(9, 8),
+                                                           rotary_interleaved=1)),
+        ("group_steps_of_a_buffer", MS, "GroupQueryAttention", *grouped(3, 8, [8], past=16, turned_by=turned(20, 8),
+                                                                         local_window_size=4)),
+        ("group_part_turned", MS, "GroupQueryAttention", *grouped(1, 8, [8, 8], past=7, turned_by=turned(9, 8), size=32)),
+        ("group_places", MS, "GroupQueryAttention",
+         *grouped(2, 8, [8], past=6, turned_by=turned(20, 8), more=[np.array([[11, 2]], np.int64)])),
+        ("group_added", MS, "GroupQueryAttention",
+         *grouped(2, 8, [8], past=6, more=[None, floats(1, 4, 2, 8)], softcap=3.0, scale=0.7)),
+    ]
+
+
 def codes(kind, *shape):
     return random.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, shape).astype(kind)
 
@@ -222,6 +312,11 @@ BYTES = [  # products and sums of codes: the results have the type of the last, 
 ]
 
 
+# Beside onnx's own, which have no mask that is shorter than the keys by all but one.
+KEYS = [("attention_mask_of_one_key", "", "Attention", [floats(1, 2, 3, 8), floats(1, 2, 4, 8), floats(1, 2, 4, 8),
+                                                       floats(3, 1)], dict(opset=23))]
+
+
 def result_kind(op, inputs, attributes):
     if op == "Cast":
         return attributes["to"]
@@ -230,11 +325,12 @@ def result_kind(op, inputs, attributes):
     return helper.np_dtype_to_tensor_dtype(inputs[0].dtype) if op[0] == "Q" and op != "QuickGelu" else TensorProto.FLOAT
 
 
-def make_case(out, name, domain, op, inputs, attributes):
+def make_model(name, domain, op, inputs, outputs=1, opset=18, **attributes):
+    """The model of one node, and the values of its inputs."""
     names, graph_inputs, constants, values, fixed = [], [], [], [], False
     for i, value in enumerate(inputs):
         if isinstance(value, str):
-            fixed = True
+            fixed = not fixed
             continue
         names.append("" if value is None else f"x{i}")
         if value is None:
@@ -245,12 +341,21 @@ def make_case(out, name, domain, op, inputs, attributes):
             values.append(value)
             graph_inputs.append(helper.make_tensor_value_info(
                 names[-1], helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
-    outputs = ["y", ""] if op == "EmbedLayerNormalization" else ["y"]
-    node = helper.make_node(op, names, outputs, domain=domain, **attributes)
     kind = result_kind(op, inputs, attributes)
-    graph = helper.make_graph([node], name, graph_inputs, [helper.make_tensor_value_info("y", kind, None)], constants)
-    model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid(MS, 1)])
-    write_expected(out / name, model, op, domain, values)
+    results = [helper.make_tensor_value_info(f"y{i or ''}", kind, None) for i in range(outputs)]
+    extra = [""] if op == "EmbedLayerNormalization" else []
+    node = helper.make_node(op, names, [r.name for r in results] + extra, domain=domain, **attributes)
+    graph = helper.make_graph([node], name, graph_inputs, results, constants)
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid(MS, 1)]
+    return helper.make_model(graph, ir_version=9, opset_imports=opsets), values
+
+
+def make_case(out, name, domain, op, inputs, attributes):
+    """attributes may tell `like`: inputs of the same meaning in a form that onnxruntime has a kernel for."""
+    attributes = dict(attributes)
+    like = attributes.pop("like", inputs)
+    model, values = make_model(name, domain, op, inputs, **attributes)
+    write_expected(out / name, model, op, domain, values, *make_model(name, domain, op, like, **attributes))
 
 
 def main():
@@ -259,10 +364,12 @@ def main():
     out.mkdir(parents=True)
     fixed = sum(fix(source, out) for source in sorted(conformance.glob("test_*")) if (source / "meta.json").exists())
     kept = sum(keep(source, out) for source in sorted(conformance.glob("test_*")) if (source / "meta.json").exists())
-    for case in CASES + MORE + BYTES:
+    borrowed = sum(borrow(source, out) for source in sorted(CONTRIB.iterdir()) if (source / "meta.json").exists())
+    cases = CASES + MORE + BYTES + attention_cases() + KEYS
+    for case in cases:
         make_case(out, *case)
     chain_model(out)
-    print(f"make_provider_cases: {fixed} tests with constants, {kept} as they are, {len(CASES + MORE + BYTES) + 1} cases in {out}")
+    print(f"make_provider_cases: {fixed} tests with constants, {kept} and {borrowed} as they are, {len(cases) + 1} cases in {out}")
 
 
 if __name__ == "__main__":

@@ -379,7 +379,9 @@ ort_status ort_cl_upload(ort_cl_device *device, const void *data, size_t bytes, 
 
 /* Rows of each file opencl_NAME.c, ended by one without a name. */
 extern const ort_cl_row ort_cl_net_rows[], ort_cl_math_rows[], ort_cl_moves_rows[],
-    ort_cl_norm_rows[], ort_cl_attention_rows[], ort_cl_take_rows[], ort_cl_reduce_rows[],
+    ort_cl_norm_rows[], ort_cl_attention_rows[], ort_cl_attention_fused_rows[],
+    ort_cl_attention_group_rows[],
+    ort_cl_take_rows[], ort_cl_reduce_rows[],
     ort_cl_transpose_rows[], ort_cl_tokens_rows[], ort_cl_codes_rows[], ort_cl_bytes_rows[],
     ort_cl_rnn_rows[];
 

@@ -5,6 +5,8 @@
 
 static const ort_cl_row *const tables[] = {ort_cl_net_rows, ort_cl_math_rows, ort_cl_moves_rows,
                                            ort_cl_norm_rows, ort_cl_attention_rows,
+                                           ort_cl_attention_fused_rows,
+                                           ort_cl_attention_group_rows,
                                            ort_cl_take_rows, ort_cl_reduce_rows,
                                            ort_cl_transpose_rows, ort_cl_tokens_rows,
                                            ort_cl_codes_rows, ort_cl_bytes_rows,

@@ -56,6 +56,19 @@ typedef float cell;
 /* Of a row that items may share. */
 #define ALONG(i, count) for (int i = get_global_id(0); i < (count); i += get_global_size(0))
 
+/* An index that is out of range is told in `fault` (the first one: which step, where, which), and
+ * element 0 stands for it. */
+static int within(long index, int least, int size, __global int *fault, int code, int place)
+{
+    if (index >= least && index < size)
+        return index < 0 ? (int)index + size : (int)index;
+    if (atomic_cmpxchg((volatile __global int *)fault, 0, code) == 0) {
+        fault[1] = place;
+        fault[2] = index < INT_MIN ? INT_MIN : index > INT_MAX ? INT_MAX : (int)index;
+    }
+    return 0;
+}
+
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 

@@ -65,23 +65,29 @@ __kernel void mean(__global const real *x, __global real *out, int count)
     PUT(out, row, sum / count);
 }
 
+/* exp(x - most) of a row, over their sum and `rest`. */
+static void weigh_row(__global const real *x, __global real *out, int count, float most, float rest)
+{
+    float sum;
+    EACH_OF(count, STORER(exp(LOADR(x + i) - most), out + i),
+            PUT(out, i, exp(AT(x, i) - most)));
+    SUM(sum, count, LOADR(out + i), AT(out, i));
+    sum = 1.0f / (sum + rest);
+    EACH_OF(count, STORER(LOADR(out + i) * sum, out + i), PUT(out, i, AT(out, i) * sum));
+}
+
 static void softmax_row(__global const real *x, __global real *out, int count, int as_log)
 {
     float most = -INFINITY, sum;
     for (int i = 0; i < count; i++)
         most = fmax(most, AT(x, i));
-    if (as_log) {
-        SUM(sum, count, exp(LOADR(x + i) - most), exp(AT(x, i) - most));
-        sum = log(sum);
-        EACH_OF(count, STORER(LOADR(x + i) - most - sum, out + i),
-                PUT(out, i, AT(x, i) - most - sum));
+    if (!as_log) {
+        weigh_row(x, out, count, most, 0.0f);
         return;
     }
-    EACH_OF(count, STORER(exp(LOADR(x + i) - most), out + i),
-            PUT(out, i, exp(AT(x, i) - most)));
-    SUM(sum, count, LOADR(out + i), AT(out, i));
-    sum = 1.0f / sum;
-    EACH_OF(count, STORER(LOADR(out + i) * sum, out + i), PUT(out, i, AT(out, i) * sum));
+    SUM(sum, count, exp(LOADR(x + i) - most), exp(AT(x, i) - most));
+    sum = log(sum);
+    EACH_OF(count, STORER(LOADR(x + i) - most - sum, out + i), PUT(out, i, AT(x, i) - most - sum));
 }
 
 /* Elements of a row lie `step` apart. */
@@ -143,38 +149,59 @@ __kernel void layer_norm(__global const real *x, __global const real *skip,
 
 /* Softmax of scores [batch, heads, rows, count] under a mask: kind 1 floats are added, kind 2 bytes
  * tell what counts, kind 3 integers for what `filler` is added where they are 0. Keys from
- * mask_keys on, and those behind a row's own position where causal, don't count. A row of which
- * nothing counts is 0. */
-__kernel void attend(__global real *x, __global const void *mask, int kind, int rows, int heads,
-                     int count, int m_batch, int m_head, int m_row, int m_key, int mask_keys,
-                     int causal, int past, float cap, float filler)
+ * mask_keys on don't count, nor do those behind a row's own position where causal, or more than
+ * `left` in front of it, `right` behind it (below 0: any number). Row 0 is at `past`, or with
+ * has_places at places[0] of its sequence, of which places[1] keys count. has_sinks: one more score
+ * for each head (2: 0), whose share nobody gets. A row of which nothing counts is 0. `stop`: the
+ * scores under their mask are the result. */
+__kernel void attend(__global real *x, __global const void *mask, __global const int *places,
+                     __global const real *sinks, int kind, int rows, int heads, int count,
+                     int m_batch, int m_head, int m_row, int m_key, int mask_keys, int causal,
+                     int past, int has_places, int left, int right, int has_sinks, int stop,
+                     float cap, float filler)
 {
     size_t row = get_global_id(0);
-    int i = row % rows, b = row / rows / heads;
-    int m = b * m_batch + (int)(row / rows % heads) * m_head + i * m_row;
-    int end = causal ? min(count, past + i + 1) : count;
+    int i = row % rows, b = row / rows / heads, head = row / rows % heads;
+    int m = b * m_batch + head * m_head + i * m_row;
+    int at = i + (has_places ? places[2 * b] : past);
+    int end = has_places ? min(count, places[2 * b + 1]) : count, begin = 0;
     float most = -INFINITY;
     x += row * count;
-    if (kind && mask_keys > 1)
-        end = min(end, mask_keys);
     if (cap > 0.0f)
-        for (int k = 0; k < end; k++)
+        for (int k = 0; k < count; k++)
             PUT(x, k, cap * tanh(AT(x, k) / cap));
+    if (causal)
+        end = min(end, at + 1);
+    if (right >= 0)
+        end = min(end, at + right + 1);
+    if (kind)
+        end = min(end, mask_keys);
+    end = max(end, 0);
+    if (left >= 0)
+        begin = min(max(at - left, 0), end);
     if (kind == 1)
-        for (int k = 0; k < end; k++)
+        for (int k = begin; k < end; k++)
             PUT(x, k, AT(x, k) + AT(((__global const real *)mask), m + k * m_key));
     else if (kind == 2)
-        for (int k = 0; k < end; k++)
+        for (int k = begin; k < end; k++)
             PUT(x, k, ((__global const uchar *)mask)[m + k * m_key] ? AT(x, k) : -INFINITY);
     else if (kind == 3)
-        for (int k = 0; k < end; k++)
+        for (int k = begin; k < end; k++)
             PUT(x, k, AT(x, k) + (((__global const int *)mask)[m + k * m_key] ? 0.0f : filler));
-    for (int k = 0; k < end; k++)
+    for (int k = begin; k < end; k++)
         most = fmax(most, AT(x, k));
-    if (most > -INFINITY)
-        softmax_row(x, x, end, 0);
-    for (int k = most > -INFINITY ? end : 0; k < count; k++)
-        PUT(x, k, 0.0f);
+    if (!stop && !(most > -INFINITY)) {
+        begin = end;
+    } else if (!stop && has_sinks) {
+        float sink = has_sinks == 1 ? AT(sinks, head) : 0.0f, top = fmax(most, sink);
+        weigh_row(x + begin, x + begin, end - begin, top, exp(sink - top));
+    } else if (!stop) {
+        weigh_row(x + begin, x + begin, end - begin, most, 0.0f);
+    }
+    for (int k = 0; k < begin; k++)
+        PUT(x, k, stop ? -INFINITY : 0.0f);
+    for (int k = end; k < count; k++)
+        PUT(x, k, stop ? -INFINITY : 0.0f);
 }
 
 /* Elements of x from where row `row` of the kept axes begins, over the reduced axes: `value` of an

@@ -1,16 +1,4 @@
-/* tokens.cl - what indices choose, and what turns by positions. An index that is out of range is
- * told in `fault` (the first one: which step, where, which), and element 0 stands for it. */
-
-static int within(long index, int least, int size, __global int *fault, int code, int place)
-{
-    if (index >= least && index < size)
-        return index < 0 ? (int)index + size : (int)index;
-    if (atomic_cmpxchg((volatile __global int *)fault, 0, code) == 0) {
-        fault[1] = place;
-        fault[2] = index < INT_MIN ? INT_MIN : index > INT_MAX ? INT_MAX : (int)index;
-    }
-    return 0;
-}
+/* tokens.cl - what indices choose, and what turns by positions. */
 
 #define INDEX_AT(i) (wide ? ((__global const long *)index)[i] : ((__global const int *)index)[i])
 
