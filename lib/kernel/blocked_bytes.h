@@ -16,8 +16,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { ORT_BYTES_BLOCK = 16, ORT_BYTES_AHEAD = 3 }; /* columns of taps that a depthwise
-                         window may read behind its last one, for nothing */
+enum {
+    ORT_BYTES_BLOCK = 16,
+    ORT_BYTES_AHEAD = 3, /* columns of taps that a depthwise window may read behind its last one,
+                            for nothing */
+    ORT_BYTES_WORDS = 8, /* words whose peaks or limits are read at once */
+};
 
 /* y = clamp(round_even((sum + bias) * scale) + zero, 0, 255): gemm.h's ort_requant. */
 typedef struct ort_bytes_out {
@@ -46,6 +50,11 @@ typedef struct ort_bytes_conv {
     int64_t first_vector, vectors; /* first_vector is even */
     const int32_t *next;     /* weights that are multiplied after this, brought near meanwhile; */
     int64_t next_bytes;      /* none: 0 */
+    /* of `fours`, which takes one panel and no `next` */
+    int64_t words;           /* of all runs, which lie in the blocks of the layout */
+    const int64_t *place;    /* of each word, bytes from x */
+    const uint8_t *peaks, *limits; /* four a word, of ORT_BYTES_WORDS rounded up */
+    void *space;             /* fours_space(words) bytes */
     ort_bytes_out out;
 } ort_bytes_conv;
 
@@ -112,6 +121,13 @@ typedef struct ort_bytes_kernels {
     int wide;   /* bytes of an element of the input */
     int vector; /* output channels in a vector */
     void (*conv)(const ort_bytes_conv *conv);
+    /* Where `wide` is 2, `conv` on words of four bytes, or NULL: what the codes under the pixels of
+     * a call reach is compared with what the weights of a panel allow. Of `out` fours_peaks reads
+     * the count alone. */
+    void (*fours)(const ort_bytes_conv *conv);
+    int64_t (*fours_space)(int64_t words);
+    void (*fours_peaks)(const ort_bytes_conv *conv, uint8_t *peaks);
+    void (*fours_limits)(const int32_t *panel, int64_t words, int64_t vectors, uint8_t *limits);
     void (*depthwise)(const ort_bytes_band *band);
     /* What is faster than `conv` where there are many channels and pixels, else NULL; and pixels
      * for it: out[pixel * out_step + b / 4 * out_next + b % 4 * 16 + i] =

@@ -28,9 +28,9 @@
  * the next multiply-add would wait for its own. */
 #define BK_SINGLE_PIXELS 14
 #define BK_UP_TO_6(M, wide) M(1, wide) M(2, wide) M(3, wide) M(4, wide) M(5, wide) M(6, wide)
-#define BK_UP_TO_14(M, wide)                                                                       \
-    BK_UP_TO_6(M, wide) M(7, wide) M(8, wide) M(9, wide) M(10, wide) M(11, wide) M(12, wide)       \
-    M(13, wide) M(14, wide)
+#define BK_UP_TO_12(M, wide)                                                                       \
+    BK_UP_TO_6(M, wide) M(7, wide) M(8, wide) M(9, wide) M(10, wide) M(11, wide) M(12, wide)
+#define BK_UP_TO_14(M, wide) BK_UP_TO_12(M, wide) M(13, wide) M(14, wide)
 
 /* Pixels cut into tiles: so many of `pixels`, then of one pixel less. */
 typedef struct ort_tile_cut {

@@ -10,8 +10,9 @@ typedef struct conv_case {
     int64_t channels, maps, height, width, group;
     int64_t kernel[2], stride[2], dilation[2], pads[4];
     float scale; /* of the output: small ones saturate */
-    enum { ANY, ENDS, LAST } codes; /* of inputs and weights; the ends of their range; the products'
-                                       largest magnitude alone */
+    enum { ANY, ENDS, LAST, EDGE } codes; /* of inputs and weights; the ends of their range; the
+                                products' largest magnitude alone; those whose products of pairs
+                                just fit in 16 bits, and just don't */
     int far;     /* every so many weights one may be anything, the others fit in int8; 0: all may */
 } conv_case;
 
@@ -63,6 +64,10 @@ static const conv_case cases[] = {
     {S, S, U, 9, 0, 12, 72, 100, 50, 51, 1, {1, 1}, {1, 1}, {1, 1}, {0}, 100},
     {S, S, U, 9, 0, 12, 136, 40, 29, 31, 1, {1, 1}, {2, 3}, {1, 1}, {0}, 100},
     {U, S, U, 9, 0, 12, 512, 200, 20, 21, 1, {1, 1}, {1, 1}, {1, 1}, {0}, 400},
+    /* pairs that 16 bits hold or not: panels of one vector and of two, windows, groups */
+    {U, S, U, 255, 0, 9, 64, 72, 9, 11, 1, {1, 1}, {1, 1}, {1, 1}, {0}, 900, EDGE},
+    {U, S, U, 129, 0, 9, 40, 24, 9, 11, 1, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, 900, EDGE},
+    {U, U, U, 0, 128, 9, 48, 40, 9, 15, 2, {1, 1}, {1, 2}, {1, 1}, {0}, 900, EDGE},
     /* one channel: a word of neighbouring pixels, unless they are dilated */
     {S, S, S, 83, 0, -128, 1, 64, 49, 10, 1, {10, 4}, {2, 2}, {1, 1}, {4, 1, 5, 1}, 20},
     {U, S, U, 3, 0, 9, 1, 17, 13, 11, 1, {3, 3}, {1, 1}, {2, 1}, {1, 1, 1, 1}, 20},
@@ -118,9 +123,13 @@ static ort_value *codes_of(const conv_case *c, ort_dtype dtype, const int64_t *d
 {
     const int low = lowest(dtype);
     ort_value *value = codes(dtype, 4, dims, seed, low, low + 255);
+    static const int edges[2][8] = {{0, 127, 128, 129, 131, 254, 255, 255}, /* weights with 128 */
+                                    {192, 193, 64, 63, 191, 255, 0, 254}};
     for (int64_t i = 0; value && c->codes != ANY && i < ort_value_count(value); i++) {
         seed = seed * 1664525u + 1013904223u;
-        ort_value_set_double(value, i, c->codes == LAST ? last : low + (int)(seed >> 30 & 1) * 255);
+        int edge = low + edges[last == low][seed >> 29];
+        int end = c->codes == LAST ? last : low + (int)(seed >> 30 & 1) * 255;
+        ort_value_set_double(value, i, c->codes == EDGE ? edge : end);
     }
     return value;
 }

@@ -1,5 +1,5 @@
 /* bytes_avx2.c - kernels of the blocked layout of bytes of the AVX2 tier: words of two int16, since
- * vpmaddubsw saturates. */
+ * vpmaddubsw saturates, and of four bytes where these are seen not to. */
 #include "kernel/blocked_bytes.h"
 
 #include <math.h>
@@ -17,6 +17,7 @@ static inline vi bytes_multiply(vi sum, vi x, vi w)
 
 #include "kernel/avx2/bytes_store.h"
 #include "kernel/blocked_bytes.inc"
+#include "kernel/avx2/bytes_fours.inc"
 
 /* ---- depthwise: two taps of a row in a word */
 
@@ -159,6 +160,10 @@ void ort_bytes_plug_avx2(ort_bytes_kernels *table)
     *table = (ort_bytes_kernels){.wide = 2,
                                  .vector = VF_LANES,
                                  .conv = bytes_conv,
+                                 .fours = fours,
+                                 .fours_space = fours_space,
+                                 .fours_peaks = fours_peaks,
+                                 .fours_limits = fours_limits,
                                  .depthwise = depthwise,
                                  .depthwise_words = all_depthwise_words,
                                  .pack_depthwise = pack_all_depthwise,

@@ -47,6 +47,7 @@ void ort_bytes_plug_avxvnni(ort_bytes_kernels *table)
 {
     table->wide = 1;
     table->conv = bytes_conv;
+    table->fours = NULL;
     table->depthwise = depthwise;
     table->depthwise_words = depthwise_words;
     table->pack_depthwise = pack_depthwise;

@@ -41,7 +41,10 @@ enum {
     NEAR_BYTES = 12 << 10,     /* of its rows, arranged at a time */
     TASK_PRODUCTS = 1000000,   /* some microseconds: worth handing to another thread */
     TASKS_WANTED = 16,
-    PIECE_PIXELS = 56,         /* of a plane that is one row */
+    PIECE_PIXELS = 56,         /* of a plane that is one row, */
+    PIECE_MOST = 224,          /* and where a pixel's words are few, whose steps are found for each
+                                  piece: */
+    PIECE_WORDS = 1800,
 };
 
 typedef struct bytes_plan {
@@ -53,6 +56,8 @@ typedef struct bytes_plan {
     int64_t pixel, x_row, x_block; /* bytes of a pixel, a row and a block as products read them */
     int64_t copy_row;              /* pixels of a copied row */
     ort_bytes_runs part[2];
+    const int64_t *place;          /* of `fours`: of each word, bytes from the first tap */
+    int64_t peaks, space;          /* places in a thread's scratch */
     ort_bytes_tiling *tiling;      /* instead of all that; or NULL */
     int64_t sums;                  /* place of sums that become floats in a thread's scratch */
 } bytes_plan;
@@ -83,14 +88,17 @@ static void plan_product(bytes_plan *p, const bytes_state *s)
     ort_window *w = &p->w;
     int64_t least = ort_max_i64(2, ORT_BYTES_BLOCK / s->k->vector);
     bool padded = w->begin[0] || w->begin[1] || w->end[0] || w->end[1];
-    p->copies = s->plain || s->k->wide > 1 || padded;
+    p->copies = s->plain || s->wide > 1 || padded;
     if (!s->plain && taps_of(s) == 1 && w->stride[0] == 1 && w->stride[1] == 1 && !padded) {
-        int64_t pieces = ort_max_i64(1, p->in.plane / PIECE_PIXELS);
+        int64_t pixels = PIECE_PIXELS;
+        if (s->limits)
+            pixels = ort_max_i64(pixels, ort_min_i64(PIECE_MOST, PIECE_WORDS / s->panel_words));
+        int64_t pieces = ort_max_i64(1, p->in.plane / pixels);
         w->in[1] = w->out[1] = (p->in.plane + pieces - 1) / pieces;
         w->in[0] = w->out[0] = (p->in.plane + w->in[1] - 1) / w->in[1];
     }
     p->copy_row = (w->out[1] - 1) * w->stride[1] + ort_blocked_reach(w, 1);
-    p->pixel = (s->plain ? plain_channels(s) : ORT_BYTES_BLOCK) * s->k->wide;
+    p->pixel = (s->plain ? plain_channels(s) : ORT_BYTES_BLOCK) * s->wide;
     p->x_row = p->pixel * (p->copies ? p->copy_row : w->in[1]);
     int64_t blocks = s->plain ? 1 : blocks_of(s->channels);
     int64_t vector_bytes = s->panel_words * s->k->vector * 4;
@@ -148,12 +156,12 @@ static int64_t offset_of_tap(const bytes_plan *p, int64_t tap)
 static ort_status plan_runs(bytes_plan *p, const bytes_state *s, ort_arena *arena, ort_error *err)
 {
     const int64_t taps = taps_of(s), whole = whole_channels(s) / ORT_BYTES_BLOCK;
-    const int64_t part = part_channels(s) * s->k->wide / 4, stretch = rest_stretch(s);
+    const int64_t part = part_channels(s) * s->wide / 4, stretch = rest_stretch(s);
     const int64_t most = taps * (whole + 1) + s->rests.count[0] + s->rests.count[1] * stretch;
     int64_t *offset = ort_arena_array(arena, (size_t)most, sizeof *offset);
     if (!offset)
         return ort_error_memory(err, (size_t)most * sizeof *offset);
-    p->part[0] = (ort_bytes_runs){offset, taps * whole + s->rests.count[0], 4 * s->k->wide};
+    p->part[0] = (ort_bytes_runs){offset, taps * whole + s->rests.count[0], 4 * s->wide};
     for (int64_t t = 0; t < taps; t++)
         for (int64_t b = 0; b < whole; b++)
             *offset++ = offset_of_tap(p, t) + b * p->x_block;
@@ -171,6 +179,23 @@ static ort_status plan_runs(bytes_plan *p, const bytes_state *s, ort_arena *aren
     for (int64_t i = 0; i < again; i += step)
         *offset++ = offset_of_tap(p, s->rests.run[1][i / stretch] * stretch + i % stretch) +
                     whole * p->x_block;
+    return ORT_OK;
+}
+
+/* Where each word lies, and room for what is found of them in a task. */
+static ort_status plan_fours(ort_shaping *sh, bytes_plan *p, const bytes_state *s, ort_error *err)
+{
+    int64_t *place = ort_arena_array(sh->arena, (size_t)s->panel_words, sizeof *place);
+    p->place = place;
+    if (!place)
+        return ort_error_memory(err, (size_t)s->panel_words * sizeof *place);
+    for (int part = 0; part < 2; part++)
+        for (int64_t r = 0; r < p->part[part].runs; r++)
+            for (int64_t i = 0; i < p->part[part].words; i++)
+                *place++ = p->part[part].offset[r] + 4 * i;
+    p->peaks = (int64_t)ort_round_up(sh->thread_bytes, 64);
+    p->space = p->peaks + (int64_t)ort_round_up((size_t)(p->cut.rows * 4 * limit_words(s)), 64);
+    sh->thread_bytes = (size_t)(p->space + s->k->fours_space(s->panel_words));
     return ORT_OK;
 }
 
@@ -249,7 +274,10 @@ static ort_status bytes_shape(ort_shaping *sh, ort_error *err)
         sh->thread_bytes += (size_t)sums_bytes(p, s);
         sh->workspace_bytes = (size_t)lanes_of(s) * (sizeof *s->bias + sizeof *s->scale);
     }
-    return s->depthwise ? ORT_OK : plan_runs(p, s, sh->arena, err);
+    if (s->depthwise)
+        return ORT_OK;
+    ORT_TRY(plan_runs(p, s, sh->arena, err));
+    return s->limits ? plan_fours(sh, p, s, err) : ORT_OK;
 }
 
 /* ---- run */
@@ -323,7 +351,7 @@ static void give_floats(const bytes_job *j, const ort_bytes_out *o, int64_t firs
 static void fill_zero(const bytes_job *j, int64_t pixels, char *to)
 {
     const int64_t count = pixels * j->p->pixel;
-    if (j->s->k->wide == 1) {
+    if (j->s->wide == 1) {
         memset(to, j->x_zero, (size_t)count);
         return;
     }
@@ -338,9 +366,9 @@ static void copy_pixels(const bytes_job *j, const uint8_t *x, int64_t at, int64_
 {
     const bytes_state *s = j->s;
     const uint8_t *from = x + at * ORT_BYTES_BLOCK;
-    int64_t bytes = count * j->p->pixel / s->k->wide;
+    int64_t bytes = count * j->p->pixel / s->wide;
     if (s->plain) {
-        uint8_t *direct = s->k->wide == 1 ? (uint8_t *)to : words;
+        uint8_t *direct = s->wide == 1 ? (uint8_t *)to : words;
         if (s->line)
             for (int64_t i = 0; i < count; i++)
                 direct[i] = x[at + i] ^ j->flip;
@@ -348,7 +376,7 @@ static void copy_pixels(const bytes_job *j, const uint8_t *x, int64_t at, int64_
             s->k->gather4(x + at, j->p->in.plane, s->channels, count, j->flip, direct);
         from = direct;
     }
-    if (s->k->wide > 1)
+    if (s->wide > 1)
         j->call->k->gemm.widen_s16(bytes, from, false, 0, (int16_t *)(void *)to);
     else if (!s->plain)
         memcpy(to, from, (size_t)bytes);
@@ -381,6 +409,43 @@ static int64_t pixels_of_row(const bytes_plan *p, int64_t oy)
     return ort_min_i64(p->w.out[1], p->out.plane - oy * p->w.out[1]);
 }
 
+/* Under the first tap of row `r` of a task whose first is `first`. */
+static const char *under_row(const bytes_plan *p, const uint8_t *x, const char *copy, int64_t first,
+                             int64_t r)
+{
+    return p->copies ? copy + r * p->w.stride[0] * p->x_row
+                     : (const char *)x + (first + r) * p->w.stride[0] * p->x_row;
+}
+
+/* What the codes under each row reach. */
+static void find_peaks(const bytes_job *j, ort_bytes_conv *c, const uint8_t *x, char *scratch,
+                       int64_t first, int64_t rows)
+{
+    const bytes_plan *p = j->p;
+    uint8_t *peaks = (uint8_t *)scratch + p->peaks;
+    for (int64_t r = 0; r < rows; r++, peaks += 4 * limit_words(j->s)) {
+        c->x = under_row(p, x, scratch, first, r);
+        c->out.count = pixels_of_row(p, first + r);
+        j->s->k->fours_peaks(c, peaks);
+    }
+    c->words = j->s->panel_words;
+    c->place = p->place;
+    c->space = scratch + p->space;
+}
+
+/* One panel of a group by row `r` of a task. */
+static void multiply(const bytes_state *s, const bytes_plan *p, ort_bytes_conv *c,
+                     const char *scratch, int64_t group, int64_t panel, int64_t r)
+{
+    if (!s->limits) {
+        s->k->conv(c);
+        return;
+    }
+    c->peaks = (const uint8_t *)scratch + p->peaks + r * 4 * limit_words(s);
+    c->limits = s->limits + (group * panels_of(s) + panel) * 4 * limit_words(s);
+    s->k->fours(c);
+}
+
 static void task_product(void *arg, size_t task, int thread)
 {
     const bytes_job *j = arg;
@@ -404,12 +469,13 @@ static void task_product(void *arg, size_t task, int thread)
     if (s->line) /* the last word may hold pixels behind the last row */
         memset(copy + rows_under(&p->w, rows) * p->x_row, 0, 4);
     ort_bytes_conv c = {.step = p->w.stride[1] * p->pixel, .part = {p->part[0], p->part[1]}};
+    if (s->limits)
+        find_peaks(j, &c, x, copy, first, rows);
     /* a panel at a time, so that all rows find it in the nearest cache */
     for (int64_t v = 0, done = 0; v < vectors; v += 2) {
         for (int64_t r = 0; r < rows; r++) {
             int64_t oy = first + r, out = vector + v;
-            c.x = p->copies ? copy + r * p->w.stride[0] * p->x_row
-                            : (const char *)x + oy * p->w.stride[0] * p->x_row;
+            c.x = under_row(p, x, copy, first, r);
             c.w = s->w + (place + out * lanes) * s->panel_words;
             c.vectors = ort_min_i64(2, vectors - v);
             const int64_t left = r + 1 < rows ? 0 : ort_min_i64(2, vectors - v - 2);
@@ -422,7 +488,7 @@ static void task_product(void *arg, size_t task, int thread)
             c.out.y += at % ORT_BYTES_BLOCK;
             if (s->floats)
                 c.out.sums += at % ORT_BYTES_BLOCK;
-            s->k->conv(&c);
+            multiply(s, p, &c, copy, group, (vector + v) / 2, r);
             if (s->floats) {
                 c.out.sums -= at % ORT_BYTES_BLOCK;
                 give_floats(j, &c.out, at, c.vectors * lanes, image, oy * p->w.out[1]);

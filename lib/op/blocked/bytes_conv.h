@@ -4,6 +4,7 @@
 #ifndef ORT_OP_BLOCKED_BYTES_CONV_H
 #define ORT_OP_BLOCKED_BYTES_CONV_H
 
+#include "base/checked.h"
 #include "op/blocked/bytes_after.h"
 #include "op/blocked/bytes_op.h"
 #include "op/blocked/bytes_winograd.h"
@@ -25,6 +26,8 @@ typedef struct bytes_state {
     const ort_bytes_kernels *k;
     int64_t group, maps, channels, kernel[2]; /* channels of one group; maps: of all groups */
     bool plain, depthwise;
+    int wide;                                 /* bytes of an element that products read */
+    const uint8_t *limits;                    /* of `fours`, [group][panel][word][4]; or NULL */
     bool line;                                /* plain, of one channel, undilated along rows */
     int64_t group_blocks, panel_words;        /* blocks of a group's outputs; of one vector */
     const int32_t *w;                         /* [group][panel].. */
@@ -83,7 +86,7 @@ static inline int64_t whole_channels(const bytes_state *s)
 
 static inline int64_t part_channels(const bytes_state *s)
 {
-    int64_t word = 4 / s->k->wide, left = s->channels - whole_channels(s);
+    int64_t word = 4 / s->wide, left = s->channels - whole_channels(s);
     return s->plain ? PLAIN_CHANNELS : (left + word - 1) / word * word;
 }
 
@@ -96,7 +99,7 @@ static inline int64_t plain_channels(const bytes_state *s)
 /* Words of a row of a line's window. */
 static inline int64_t line_words(const bytes_state *s)
 {
-    const int64_t word = 4 / s->k->wide;
+    const int64_t word = 4 / s->wide;
     return (s->kernel[1] + word - 1) / word;
 }
 
@@ -107,11 +110,25 @@ static inline int64_t rest_stretch(const bytes_state *s)
     return !s->plain ? 1 : s->kernel[1] > 1 ? s->kernel[1] : s->kernel[0];
 }
 
+/* Words of a panel's limits, and of the peaks beside them. */
+static inline int64_t limit_words(const bytes_state *s)
+{
+    return (int64_t)ort_round_up((size_t)s->panel_words, ORT_BYTES_WORDS);
+}
+
+/* Panels of a group's outputs. */
+static inline int64_t panels_of(const bytes_state *s)
+{
+    return (vectors_of(s) + 1) / 2;
+}
+
 /* s->rested and s->rests: what is multiplied again; nothing where the weights are int8 already. */
 ort_status ort_bytes_find_rests(ort_prep *p, bytes_state *s, const ort_tensor *w, ort_error *err);
 /* The filters as s->w, and the sums of their weights, of whole blocks. */
 ort_status ort_bytes_pack_filters(ort_prep *p, const bytes_state *s, const ort_tensor *w,
                                   int32_t *out, int32_t *sums, ort_error *err);
+/* Of packed filters, as s->limits. */
+void ort_bytes_limit_filters(const bytes_state *s, const int32_t *filters, uint8_t *limits);
 /* bytes_prepare.c: fills the state of BytesConv and BytesConvFloat. */
 ort_status ort_bytes_conv_prepare(ort_prep *p, ort_error *err);
 

@@ -41,7 +41,7 @@ static int32_t word_of(const bytes_state *s, const int8_t *filter, int64_t chann
     int32_t v[4];
     for (int64_t i = 0; i < 4; i++)
         v[i] = i < channels ? filter[i * taps_of(s)] : 0;
-    return s->k->wide == 1
+    return s->wide == 1
                ? (int32_t)((uint32_t)(uint8_t)v[0] | (uint32_t)(uint8_t)v[1] << 8 |
                            (uint32_t)(uint8_t)v[2] << 16 | (uint32_t)(uint8_t)v[3] << 24)
                : (int32_t)((uint32_t)(uint16_t)v[0] | (uint32_t)(uint16_t)v[1] << 16);
@@ -53,10 +53,10 @@ static void fill_words(const bytes_state *s, const int8_t *filter, int64_t chann
 {
     const int64_t taps = taps_of(s);
     const uint8_t *f = (const uint8_t *)filter;
-    for (int64_t t = 0; t < taps && channels >= 4 && s->k->wide == 1; t++, to += step)
+    for (int64_t t = 0; t < taps && channels >= 4 && s->wide == 1; t++, to += step)
         *to = (int32_t)((uint32_t)f[t] | (uint32_t)f[taps + t] << 8 |
                         (uint32_t)f[2 * taps + t] << 16 | (uint32_t)f[3 * taps + t] << 24);
-    for (int64_t t = 0; t < taps && (channels < 4 || s->k->wide > 1); t++, to += step)
+    for (int64_t t = 0; t < taps && (channels < 4 || s->wide > 1); t++, to += step)
         *to = word_of(s, filter + t, channels);
 }
 
@@ -64,7 +64,7 @@ static void fill_words(const bytes_state *s, const int8_t *filter, int64_t chann
 static int32_t *fill_tap(const bytes_state *s, const int8_t *filter, int64_t tap, int64_t first,
                          int64_t count, int32_t *words)
 {
-    const int64_t word = 4 / s->k->wide;
+    const int64_t word = 4 / s->wide;
     for (int64_t c = first; c < first + count; c += word)
         *words++ = word_of(s, filter + c * taps_of(s) + tap, ort_min_i64(word, s->channels - c));
     return words;
@@ -73,13 +73,13 @@ static int32_t *fill_tap(const bytes_state *s, const int8_t *filter, int64_t tap
 /* Those of a line: taps of a row side by side. */
 static void fill_line(const bytes_state *s, const int8_t *filter, int32_t *to)
 {
-    const int64_t word = 4 / s->k->wide;
+    const int64_t word = 4 / s->wide;
     for (int64_t row = 0; row < s->kernel[0]; row++, filter += s->kernel[1])
         for (int64_t t = 0; t < s->kernel[1]; t += word) {
             uint32_t bits = 0;
             for (int64_t i = 0; i < word && t + i < s->kernel[1]; i++)
-                bits |= ((uint32_t)filter[t + i] & (s->k->wide == 1 ? 0xff : 0xffff))
-                        << (8 * s->k->wide * i);
+                bits |= ((uint32_t)filter[t + i] & (s->wide == 1 ? 0xff : 0xffff))
+                        << (8 * s->wide * i);
             *to++ = (int32_t)bits;
         }
 }
@@ -89,14 +89,14 @@ static void fill_line(const bytes_state *s, const int8_t *filter, int32_t *to)
 static void order_filter(const bytes_state *s, const int8_t *filter, const int8_t *rest,
                          int32_t *words)
 {
-    const int64_t taps = taps_of(s), word = 4 / s->k->wide;
+    const int64_t taps = taps_of(s), word = 4 / s->wide;
     const int64_t whole = whole_channels(s), part = part_channels(s);
     const int64_t blocks = whole / ORT_BYTES_BLOCK, stretch = rest_stretch(s);
     if (s->line) {
         fill_line(s, filter, words);
         return;
     }
-    if (taps == 1 && s->k->wide == 1 && !rest) {
+    if (taps == 1 && s->wide == 1 && !rest) {
         words[s->panel_words - 1] = 0; /* its last channels may be missing */
         memcpy(words, filter, (size_t)s->channels);
         return;
@@ -257,7 +257,7 @@ static ort_status list_rests(ort_prep *p, bytes_state *s, const int32_t *marks, 
         s->rests.count[part] = runs - s->rests.run[part];
     }
     s->rested = s->rests.count[0] + s->rests.count[1] ? marks : NULL;
-    s->summed = s->rested && s->k->wide > 1;
+    s->summed = s->rested && s->wide > 1;
     if (s->summed) {
         s->rested = NULL;
         s->rests = (bytes_rests){0};
@@ -317,4 +317,17 @@ ort_status ort_bytes_pack_filters(ort_prep *p, const bytes_state *s, const ort_t
                        sums + g * s->group_blocks * ORT_BYTES_BLOCK);
     ort_arena_release(&arena);
     return ORT_OK;
+}
+
+void ort_bytes_limit_filters(const bytes_state *s, const int32_t *filters, uint8_t *limits)
+{
+    const int64_t lanes = s->k->vector;
+    for (int64_t g = 0; g < s->group; g++) {
+        const int32_t *from = filters + g * s->group_blocks * ORT_BYTES_BLOCK * s->panel_words;
+        for (int64_t v = 0; v < vectors_of(s); v += 2, limits += 4 * limit_words(s)) {
+            memset(limits, UINT8_MAX, (size_t)(4 * limit_words(s)));
+            s->k->fours_limits(from + v * lanes * s->panel_words, s->panel_words,
+                               ort_min_i64(2, vectors_of(s) - v), limits);
+        }
+    }
 }

@@ -125,7 +125,7 @@ static int64_t words_of_panel(const bytes_state *s)
     int64_t channels = taps_of(s) * (whole_channels(s) + part_channels(s)) +
                        s->rests.count[0] * ORT_BYTES_BLOCK +
                        s->rests.count[1] * rest_stretch(s) * part_channels(s);
-    return channels * s->k->wide / 4;
+    return channels * s->wide / 4;
 }
 
 ort_status ort_bytes_conv_prepare(ort_prep *p, ort_error *err)
@@ -150,15 +150,18 @@ ort_status ort_bytes_conv_prepare(ort_prep *p, ort_error *err)
     s->x_zero = ort_bytes_zero(ort_prep_constant(p, X_ZERO), ORT_DTYPE_UINT8);
     s->y_zero = ort_bytes_zero(ort_prep_constant(p, Y_ZERO), ORT_DTYPE_UINT8);
     s->group_blocks = blocks_of(s->depthwise ? s->maps : s->maps / s->group);
+    s->wide = s->k->fours && !s->plain && !s->depthwise ? 1 : s->k->wide;
     ORT_TRY(ort_bytes_find_rests(p, s, w, err));
     s->line = !s->rested && is_line(s);
     s->panel_words = words_of_panel(s);
     ORT_TRY(choose_winograd(p, s, err));
     size_t lanes = (size_t)lanes_of(s);
     size_t words = (size_t)filter_words(p, s);
+    const bool fours = s->wide < s->k->wide && !s->winograd;
+    const size_t limits = fours ? (size_t)(s->group * panels_of(s) * limit_words(s)) : 0;
     bool fill;
     int32_t *packed = ort_prep_pack(p, s->winograd ? "tiles" : "filter", 1u << W | 1u << W_ZERO,
-                                    (words + lanes) * sizeof *packed, &fill);
+                                    (words + lanes + limits) * sizeof *packed, &fill);
     if (!packed)
         return ort_error_memory(err, words * sizeof *packed);
     s->w = packed;
@@ -166,6 +169,12 @@ ort_status ort_bytes_conv_prepare(ort_prep *p, ort_error *err)
     if (fill)
         ORT_TRY(ort_bytes_pack_filters(p, s, w, packed, packed + words, err));
     s->sums = packed + words;
+    if (fours) {
+        uint8_t *bounds = (uint8_t *)(packed + words + lanes);
+        if (fill)
+            ort_bytes_limit_filters(s, packed, bounds);
+        s->limits = bounds;
+    }
     if (!s->floats)
         ORT_TRY(ort_bytes_after_prepare(p, s->turned != 0, &s->after, err));
     return s->floats ? fill_shift(p, s, err) : fill_numbers(p, s, packed + words, err);
