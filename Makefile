@@ -17,6 +17,7 @@
 #   make bench-calibrate  time and memory of calibration beside onnxruntime.quantization
 #   make bench-agreement  how often quantized classifiers answer as their float models do
 #   make bench-weights  4-bit weights of a language model beside onnxruntime's
+#   make bench-weights-large  how long they take on 1.1 billion parameters, and how much memory
 #   make bench-pack  start-up with and without pack files beside onnxruntime's own files
 #   make bench-shared  two threads against one where processors are shared
 #   make bench-kernels  kernels beside the machine's peak, goals and OpenBLAS
@@ -482,6 +483,10 @@ bench-optimize: all $(OBJ)/tests/bench/bench
 .PHONY: bench-weights
 bench-weights: all
 	@sh tests/tools/run_bench_weights.sh $(MODELS)
+# Time and memory of 4-bit weights on 1.1 billion parameters: BENCH_LARGE="--folder DIR --only hqq --layers 2"
+.PHONY: bench-weights-large
+bench-weights-large: all
+	@build/venv/bin/python tests/tools/bench_weights_large.py $(BENCH_LARGE) build/bin
 # SQNR of ort-quantize static beside onnxruntime.quantization: BENCH_QUANT="--only GLOB --effort --nncf"
 .PHONY: bench-quant
 bench-quant: all
@@ -497,6 +502,8 @@ quantize-memory: all
 # Sizes of the files of ort-quantize against their limits, or QUANTIZE_SIZES="--times FACTOR"
 .PHONY: quantize-sizes
 quantize-sizes: all
+	@ONLY="mobilenet_v2 resnet50 bert_base minilm_l6_v2" sh tests/tools/fill_topologies.sh $(MODELS) \
+	    build/venv/bin/python >/dev/null
 	@build/venv/bin/python tests/tools/check_quantize_sizes.py --models $(MODELS) $(QUANTIZE_SIZES) build/bin
 # Quantized classifiers beside their float models: BENCH_AGREEMENT="--only GLOB --options ..."
 .PHONY: bench-agreement

@@ -296,6 +296,10 @@ typedef enum ort_observer {
 /* "min-max" and so on; NULL: there is no such one. *doc (may be NULL): what it does, in a line. */
 const char *ort_observer_name(ort_observer observer, const char **doc);
 
+/* For progress, by the caller's thread: so much of a stage of the work is done, 0 to 1. Stages
+ * follow each other; their names live as long as the call. */
+typedef void ort_share_fn(void *arg, const char *stage, double share);
+
 /* A float model becomes one whose products, and what lies between them, compute on codes of
  * integers: QuantizeLinear and DequantizeLinear around them (ONNX, opset 13). */
 typedef struct ort_quantizer ort_quantizer;
@@ -326,11 +330,13 @@ typedef struct ort_quantize_options {
     bool equalize;                  /* between products, by their weights (Nagel et al. 2019) */
     double smooth;                  /* before products of matrices, by samples: the exponent alpha
                                      * of SmoothQuant, 0 to 1; 0: not. See ort_quantizer_smooth. */
+    ort_share_fn *on_share;         /* of ort_quantizer_apply, or NULL */
+    void *share_arg;
 } ort_quantize_options;
 #define ORT_QUANTIZE_OPTIONS_INIT \
     {sizeof(ort_quantize_options), ORT_DTYPE_UINT8, ORT_DTYPE_INT8, false, false, false, false, \
      false, ORT_OBSERVE_MSE, 99.999, 0, NULL, NULL, NULL, false, false, false, false, false,    \
-     false, NULL, false, 0}
+     false, NULL, false, 0, NULL, NULL}
 ORT_INIT_(ort_quantize_options, ORT_QUANTIZE_OPTIONS_INIT)
 
 /* The model is borrowed for the call; it is not changed. */
@@ -451,10 +457,12 @@ typedef struct ort_dynamic_options {
     void *arg;
     const char *folder; /* where results too large for memory are kept meanwhile; NULL: memory */
     const char *choice; /* what `stays` is made of, for the stamp; NULL: that there is one */
+    ort_share_fn *on_share; /* or NULL */
+    void *share_arg;
 } ort_dynamic_options;
 #define ORT_DYNAMIC_OPTIONS_INIT \
     {sizeof(ort_dynamic_options), ORT_DTYPE_INT8, false, false, false, false, false, false, false, \
-     false, NULL, NULL, NULL, NULL}
+     false, NULL, NULL, NULL, NULL, NULL, NULL}
 ORT_INIT_(ort_dynamic_options, ORT_DYNAMIC_OPTIONS_INIT)
 
 /* The model is borrowed for the call; the result, which the caller frees, shares the weights that
@@ -528,10 +536,12 @@ typedef struct ort_weights_options {
     bool ordered;        /* GPTQ: rows by falling moments, not as they lie */
     int threads;         /* of samples' runs and GPTQ; 0: as an environment's */
     const char *choice;  /* what include and exclude say, for the stamp; NULL: that there is one */
+    ort_share_fn *on_share; /* of ort_weights_apply, or NULL */
+    void *share_arg;
 } ort_weights_options;
 #define ORT_WEIGHTS_OPTIONS_INIT \
     {sizeof(ort_weights_options), 4, 32, false, ORT_WEIGHTS_NEAREST, ORT_WEIGHTS_NBITS, 0, false, \
-     NULL, NULL, NULL, 0.01, false, 0, NULL}
+     NULL, NULL, NULL, 0.01, false, 0, NULL, NULL, NULL}
 ORT_INIT_(ort_weights_options, ORT_WEIGHTS_OPTIONS_INIT)
 
 /* The model is borrowed as long as the object and what it makes; it is not changed. */

@@ -8,7 +8,31 @@
 #include <time.h>
 #include <unistd.h>
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the terminal, and of all below */
+static pthread_once_t prepared = PTHREAD_ONCE_INIT;
 static progress *current; /* the one on the terminal */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* The thread that ticks is the parent's. */
+static void in_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    current = NULL;
+}
+
+static void prepare_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, in_child);
+}
 
 static uint64_t now_ns(void)
 {
@@ -23,15 +47,26 @@ static bool shows(bool off)
     return !off && isatty(STDERR_FILENO) && (term == NULL || strcmp(term, "dumb"));
 }
 
+/* Under the lock. */
+static void hide(void)
+{
+    if (current != NULL && current->visible)
+        fputs("\r\033[K", stderr);
+    if (current != NULL)
+        current->visible = false;
+}
+
 void progress_begin(progress *p, const char *what, bool off)
 {
     memset(p, 0, sizeof *p);
     p->what = what;
     p->begin_ns = now_ns();
     p->enabled = shows(off);
+    pthread_mutex_lock(&lock);
     p->outer = current;
-    progress_hide();
+    hide();
     current = p->enabled ? p : current;
+    pthread_mutex_unlock(&lock);
 }
 
 /* After a second, and at most ten times in each. */
@@ -60,44 +95,66 @@ static void say_left(const progress *p, double share)
 
 void progress_step(progress *p, uint64_t done, uint64_t total)
 {
-    if (!due(p))
-        return;
-    if (total > 0) {
-        fprintf(stderr, "\r%s %3.0f %% (%" PRIu64 " of %" PRIu64 ")", p->what,
-                100.0 * (double)done / (double)total, done, total);
-        say_left(p, (double)done / (double)total);
-    } else {
-        fprintf(stderr, "\r%s %" PRIu64 " ", p->what, done);
+    pthread_mutex_lock(&lock);
+    if (due(p)) {
+        fprintf(stderr, "\r%s", p->what);
+        if (total > 0)
+            fprintf(stderr, " %3.0f %% (%" PRIu64 " of %" PRIu64 ")",
+                    100.0 * (double)done / (double)total, done, total);
+        else
+            fprintf(stderr, " %" PRIu64, done);
+        say_left(p, total > 0 ? (double)done / (double)total : 0);
+        fflush(stderr);
     }
-    fflush(stderr);
+    pthread_mutex_unlock(&lock);
 }
 
 void progress_share(progress *p, uint64_t done, double share)
 {
-    if (!due(p))
-        return;
+    pthread_mutex_lock(&lock);
     share = share < 1 ? share : 1;
-    fprintf(stderr, "\r%s %3.0f %% (%" PRIu64 ")", p->what, 100 * share, done);
-    say_left(p, share);
-    fflush(stderr);
+    if (due(p)) {
+        fprintf(stderr, "\r%s %3.0f %% (%" PRIu64 ")", p->what, 100 * share, done);
+        say_left(p, share);
+        fflush(stderr);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void progress_stage(void *arg, const char *what, double share)
+{
+    progress *p = arg;
+    pthread_mutex_lock(&lock);
+    const bool shown = p == current;
+    if (shown && strcmp(p->what, what)) {
+        p->what = what;
+        p->begin_ns = now_ns();
+        p->shown_ns = 0;
+    }
+    if (shown && due(p)) {
+        fprintf(stderr, "\r%s %3.0f %%", p->what, 100 * share);
+        say_left(p, share);
+        fflush(stderr);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 static void *tick(void *arg)
 {
     progress *p = arg;
-    pthread_mutex_lock(&p->lock);
+    pthread_mutex_lock(&lock);
     for (uint64_t seconds = 1; !p->done; seconds++) {
         uint64_t at = p->begin_ns + seconds * 1000000000u;
         struct timespec when = {(time_t)(at / 1000000000u), (long)(at % 1000000000u)};
         while (!p->done && now_ns() < at)
-            pthread_cond_timedwait(&p->ended, &p->lock, &when);
-        if (p->done)
-            break;
+            pthread_cond_timedwait(&p->ended, &lock, &when);
+        if (p->done || p != current || p->shown_ns != 0)
+            continue;
         p->visible = true;
-        fprintf(stderr, "\r%s %" PRIu64 " s ", p->what, seconds);
+        fprintf(stderr, "\r%s %" PRIu64 " s \033[K", p->what, seconds);
         fflush(stderr);
     }
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&lock);
     return NULL;
 }
 
@@ -107,9 +164,9 @@ void progress_wait(progress *p, const char *what, bool off)
     progress_begin(p, what, off);
     if (!p->enabled)
         return;
+    pthread_once(&prepared, prepare_forks);
     pthread_condattr_init(&steady);
     pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
-    pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->ended, &steady);
     pthread_condattr_destroy(&steady);
     p->waiting = pthread_create(&p->thread, NULL, tick, p) == 0;
@@ -118,27 +175,22 @@ void progress_wait(progress *p, const char *what, bool off)
 void progress_end(progress *p)
 {
     if (p->waiting) {
-        pthread_mutex_lock(&p->lock);
+        pthread_mutex_lock(&lock);
         p->done = true;
         pthread_cond_signal(&p->ended);
-        pthread_mutex_unlock(&p->lock);
+        pthread_mutex_unlock(&lock);
         pthread_join(p->thread, NULL);
         p->waiting = false;
     }
-    progress_hide();
+    pthread_mutex_lock(&lock);
+    hide();
     current = p->outer;
+    pthread_mutex_unlock(&lock);
 }
 
 void progress_hide(void)
 {
-    progress *p = current;
-    if (p == NULL)
-        return;
-    if (p->waiting)
-        pthread_mutex_lock(&p->lock);
-    if (p->visible)
-        fputs("\r\033[K", stderr);
-    p->visible = false;
-    if (p->waiting)
-        pthread_mutex_unlock(&p->lock);
+    pthread_mutex_lock(&lock);
+    hide();
+    pthread_mutex_unlock(&lock);
 }

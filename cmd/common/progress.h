@@ -12,10 +12,9 @@ typedef struct progress {
     uint64_t begin_ns, shown_ns;
     bool enabled, visible;
     struct progress *outer; /* of the work that this is a part of */
-    /* of work that says nothing until it is done */
+    /* of work that may say nothing until it is done */
     bool waiting, done;
     pthread_t thread;
-    pthread_mutex_t lock;
     pthread_cond_t ended;
 } progress;
 
@@ -25,7 +24,11 @@ void progress_begin(progress *p, const char *what, bool off);
 void progress_step(progress *p, uint64_t done, uint64_t total);
 /* The same of a share, 0 to 1: "runs 37 % (1234)". */
 void progress_share(progress *p, uint64_t done, double share);
-/* Seconds that pass while one call works: "reading net.onnx 3 s", by a thread of its own. */
+/* ... of a stage of the work, an ort_share_fn whose arg is a progress: "quantizing 37 %". Another
+ * stage begins anew. Nothing happens while other work is shown. */
+void progress_stage(void *p, const char *what, double share);
+/* Seconds that pass until the first step or the end: "reading net.onnx 3 s", by a thread of its
+ * own. */
 void progress_wait(progress *p, const char *what, bool off);
 void progress_end(progress *p);
 /* Take the line away before something else is said; the next step shows it again. */

@@ -50,13 +50,12 @@ static int open_quantizer(quantizing *q, const ort_quantize_options *options,
     return status == 0 ? guard_keep(q, *quantizer) : status;
 }
 
-static int apply(const quantizing *q, ort_quantizer *quantizer, ort_model **model)
+static int apply(quantizing *q, ort_quantizer *quantizer, ort_model **model)
 {
     ort_error err = {0};
-    progress p;
-    progress_wait(&p, "quantizing", is_quiet(q));
+    progress_wait(&q->progress, "quantizing", is_quiet(q));
     ort_status status = ort_quantizer_apply(quantizer, model, &err);
-    progress_end(&p);
+    progress_end(&q->progress);
     return status == ORT_OK ? 0 : tool_fail_in(q->path, &err);
 }
 

@@ -41,8 +41,10 @@ int closing_save(quantizing *q)
         status = scratch_open(&place, output ? output : "-");
     if (status != 0)
         return status;
+    progress_wait(&q->progress, "writing", is_quiet(q));
     if (ort_model_save(q->made, place.model, NULL, &err) != ORT_OK)
         status = tool_fail(&err);
+    progress_end(&q->progress);
     ort_model_free(q->made);
     q->made = NULL;
     if (status == 0)

@@ -24,16 +24,18 @@ int next_sample(quantizing *q, bool *end)
     return status != 0 ? status : samples_next(&q->samples, end);
 }
 
-int spool_samples(const quantizing *q)
+int spool_samples(quantizing *q)
 {
     const string_list *inputs = &q->options.inputs;
     int status = 0;
+    progress_wait(&q->progress, "reading samples", is_quiet(q));
     for (size_t i = 0; i < inputs->count && status == 0; i++) {
         const char *copy, *equals = strchr(inputs->items[i], '=');
         const char *path = equals != NULL ? equals + 1 : inputs->items[i];
         if (spool_is_needed(path))
             status = spool_file(path, &copy);
     }
+    progress_end(&q->progress);
     return status;
 }
 
@@ -44,7 +46,7 @@ int each_sample(quantizing *q, const char *what, sample_fn *fn, void *arg)
     int status = 0;
     if (q->samples.session == NULL)
         status = open_samples(q);
-    progress_begin(&q->progress, what, is_quiet(q));
+    progress_wait(&q->progress, what, is_quiet(q));
     while (status == 0 && (status = samples_next(&q->samples, &end)) == 0 && !end) {
         if (fn(arg, q->samples.given, q->samples.given_count, &err) != ORT_OK)
             status = samples_fail(&q->samples, q->path, &err);

@@ -186,20 +186,35 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+enum { LEAST = 7, MOST_MS = 2000 }; /* runs, time for them */
+
+/* Of the time that time_both may take, or of its runs. */
+static double timed_share(const evaluation *e, double ms)
+{
+    const double by_time = ms / MOST_MS, by_least = (double)e->timed / LEAST;
+    const double share = by_time < by_least ? by_time : by_least;
+    const double by_count = (double)e->timed / TIMED_RUNS;
+    return share > by_count ? share : by_count;
+}
+
 /* In turns, so that what the machine does meanwhile meets both alike. */
 static ort_status time_both(evaluation *e, ort_error *err)
 {
-    enum { LEAST = 7, MOST_MS = 2000 };
     side *f = &e->sides[FLOAT_SIDE], *s = &e->sides[INTEGER_SIDE];
     double begin = tool_now_ms();
-    while (e->timed < TIMED_RUNS && (e->timed < LEAST || tool_now_ms() - begin < MOST_MS)) {
-        ort_status status = say_which(f, reference_time(&e->reference, &f->ms[e->timed], err), err);
+    progress p;
+    ort_status status = ORT_OK;
+    progress_wait(&p, "timing", is_quiet(e->q));
+    while (status == ORT_OK && timed_share(e, tool_now_ms() - begin) < 1) {
+        status = say_which(f, reference_time(&e->reference, &f->ms[e->timed], err), err);
         if (status == ORT_OK)
             status = run_side(s, &s->ms[e->timed], err);
-        if (status != ORT_OK)
-            return status;
-        e->timed++;
+        e->timed += status == ORT_OK;
+        progress_share(&p, (uint64_t)e->timed, timed_share(e, tool_now_ms() - begin));
     }
+    progress_end(&p);
+    if (status != ORT_OK)
+        return status;
     for (int k = 0; k < SIDES; k++) {
         qsort(e->sides[k].ms, (size_t)e->timed, sizeof(double), by_number);
         e->sides[k].median_ms = e->sides[k].ms[e->timed / 2];
@@ -321,10 +336,12 @@ static int open_all(evaluation *e, const char *path)
         status = settings_load_model(own, e->q->env, path, LOAD_AS_STORED, &s->model);
     else if (ort_model_load(e->q->env, path, &load, &s->model, &err) != ORT_OK)
         status = tool_fail_in(s->path, &err);
+    progress_wait(&e->q->progress, "preparing", is_quiet(e->q));
     if (status == 0)
         status = reference_open(&e->reference, e->q);
     if (status == 0)
         status = open_session(e, s);
+    progress_end(&e->q->progress);
     take_names(f, &e->reference);
     if (status == 0)
         status = open_side(f, f->path);

@@ -81,7 +81,7 @@ int make_up_samples(quantizing *q);
 /* With --carry: each step of the float model's runs over the samples becomes a sample. */
 int unroll_samples(quantizing *q);
 /* What -i reads of streams becomes files that several processes can read. */
-int spool_samples(const quantizing *q);
+int spool_samples(quantizing *q);
 /* The next of q->samples. */
 int next_sample(quantizing *q, bool *end);
 

@@ -92,7 +92,7 @@ static void warn_of_none(const quantizing *q, const ort_quantize_notes *notes)
     tool_warn("%s: nothing in it was quantized; -v says why each node stays", q->path);
 }
 
-static void dynamic_options(const quantizing *q, choice *c, ort_dynamic_options *options)
+static void dynamic_options(quantizing *q, choice *c, ort_dynamic_options *options)
 {
     const quantize_options *o = &q->options;
     ort_dynamic_options_init(options);
@@ -108,6 +108,8 @@ static void dynamic_options(const quantizing *q, choice *c, ort_dynamic_options 
     options->convs = o->convolutions;
     options->folder = q->folder;
     options->choice = q->choice;
+    options->on_share = progress_stage;
+    options->share_arg = &q->progress;
     if (c->include->count + c->exclude->count > 0) {
         options->stays = stays;
         options->arg = c;
@@ -118,12 +120,11 @@ static int make(quantizing *q, choice *c, ort_quantize_notes *notes)
 {
     ort_dynamic_options options;
     ort_error err = {0};
-    progress p;
     dynamic_options(q, c, &options);
-    progress_wait(&p, "quantizing", is_quiet(q));
+    progress_wait(&q->progress, "quantizing", is_quiet(q));
     ort_status made = ort_model_quantize_dynamic(q->env, q->original, &options, &q->made, notes,
                                                  &err);
-    progress_end(&p);
+    progress_end(&q->progress);
     if (made != ORT_OK)
         return tool_fail_in(q->path, &err);
     if (q->options.settings.verbose)

@@ -11,7 +11,7 @@
 #include "guard.h"
 #include "sensitivity.h"
 
-static void quantizer_options(const quantizing *q, const chosen *c, ort_quantize_options *options)
+static void quantizer_options(quantizing *q, const chosen *c, ort_quantize_options *options)
 {
     const quantize_options *o = &q->options;
     ort_quantize_options_init(options);
@@ -41,15 +41,16 @@ static void quantizer_options(const quantizing *q, const chosen *c, ort_quantize
         options->smooth = o->alpha > 0 ? o->alpha : 0.5;
     options->threads = o->settings.thread_count;
     options->folder = q->folder;
+    options->on_share = progress_stage;
+    options->share_arg = &q->progress;
 }
 
-static ort_status apply(const quantizing *q, ort_quantizer *quantizer, ort_model **made,
+static ort_status apply(quantizing *q, ort_quantizer *quantizer, ort_model **made,
                         ort_error *err)
 {
-    progress p;
-    progress_wait(&p, "quantizing", is_quiet(q));
+    progress_wait(&q->progress, "quantizing", is_quiet(q));
     ort_status status = ort_quantizer_apply(quantizer, made, err);
-    progress_end(&p);
+    progress_end(&q->progress);
     return status;
 }
 

@@ -17,7 +17,7 @@ static bool takes_samples(const quantize_options *o)
     return is(o->method, "gptq") || is(o->method, "awq");
 }
 
-static void weights_options(const quantizing *q, const chosen *c, ort_weights_options *options)
+static void weights_options(quantizing *q, const chosen *c, ort_weights_options *options)
 {
     const quantize_options *o = &q->options;
     ort_weights_options_init(options);
@@ -41,6 +41,8 @@ static void weights_options(const quantizing *q, const chosen *c, ort_weights_op
         options->damping = o->damping;
     options->ordered = o->ordered;
     options->threads = o->settings.thread_count;
+    options->on_share = progress_stage;
+    options->share_arg = &q->progress;
 }
 
 static ort_status observe_one(void *arg, ort_value *const *inputs, size_t count, ort_error *err)
@@ -129,10 +131,9 @@ static int see_samples(quantizing *q, ort_weights *w)
 static int apply(quantizing *q, ort_weights *w)
 {
     ort_error err = {0};
-    progress p;
-    progress_wait(&p, "quantizing", is_quiet(q));
+    progress_wait(&q->progress, "quantizing", is_quiet(q));
     ort_status status = ort_weights_apply(w, &q->made, &err);
-    progress_end(&p);
+    progress_end(&q->progress);
     return status == ORT_OK ? 0 : tool_fail_in(q->path, &err);
 }
 

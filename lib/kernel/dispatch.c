@@ -53,23 +53,26 @@ static void no_blocked(ort_blocked_kernels *of8, ort_blocked_kernels *of16)
 static void no_bytes(ort_bytes_kernels *table)
 {
 }
+static void no_grids(ort_grid_kernels *table)
+{
+}
 #endif
 
 static const ort_kernel_tier tiers[] = {
     {"scalar", has_scalar, ort_gemm_plug_scalar, ort_vmath_plug_scalar, ort_code_plug_scalar,
-     ort_blocked_plug_scalar, ort_bytes_plug_scalar, 8},
+     ort_blocked_plug_scalar, ort_bytes_plug_scalar, ort_grid_plug_scalar, 8},
 #if defined(__x86_64__)
     {"avx2", has_avx2, ort_gemm_plug_avx2, ort_vmath_plug_avx2, ort_code_plug_avx2,
-     ort_blocked_plug_avx2, ort_bytes_plug_avx2, 8},
+     ort_blocked_plug_avx2, ort_bytes_plug_avx2, ort_grid_plug_avx2, 8},
     {"avxvnni", has_avxvnni, ort_gemm_plug_avxvnni, no_math, no_codes, no_blocked,
-     ort_bytes_plug_avxvnni, 8},
+     ort_bytes_plug_avxvnni, no_grids, 8},
     {"avx512", has_avx512, ort_gemm_plug_avx512, ort_vmath_plug_avx512, ort_code_plug_avx512,
-     ort_blocked_plug_avx512, no_bytes, 16, .over = "avx2"},
+     ort_blocked_plug_avx512, no_bytes, ort_grid_plug_avx512, 16, .over = "avx2"},
     {"vnni", has_vnni, ort_gemm_plug_vnni, no_math, no_codes, no_blocked, ort_bytes_plug_vnni,
-     16},
+     no_grids, 16},
 #ifdef ORT_KERNEL_AMX /* the assembler knows its instructions */
     {"amx", has_amx, ort_gemm_plug_amx, no_math, no_codes, ort_blocked_plug_amx,
-     ort_bytes_plug_amx, 16},
+     ort_bytes_plug_amx, no_grids, 16},
 #endif
 #endif
 };
@@ -98,6 +101,7 @@ static void build_table(int i)
     tier->plug_codes(&tables[i].codes);
     tier->plug_blocked(&tables[i].blocked8, &tables[i].blocked16);
     tier->plug_bytes(&tables[i].bytes);
+    tier->plug_grids(&tables[i].grids);
     tables[i].block = tier->block;
     assert(tables[i].blocked8.block == 8 && tables[i].blocked16.block == 16);
     assert(tables[i].gemm.nr % 2 == 0 && tables[i].gemm.mr > 0 && tables[i].gemm.kc % 8 == 0);

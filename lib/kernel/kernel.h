@@ -4,8 +4,8 @@
  * error. The scalar tier fills the whole table; each better tier overrides what it has. Groups:
  * gemm.h (matrix products, convolution, depthwise, pooling, integer products), vmath.h (elementwise
  * functions, reductions, softmax, normalization, conversions), codes.h (8-bit codes), blocked.h
- * (convolution and pooling in the blocked channel layout) and blocked_bytes.h (quantized
- * convolution in that of bytes).
+ * (convolution and pooling in the blocked channel layout), blocked_bytes.h (quantized convolution
+ * in that of bytes) and grids.h (weights of a few bits).
  */
 #ifndef ORT_KERNEL_KERNEL_H
 #define ORT_KERNEL_KERNEL_H
@@ -18,6 +18,7 @@
 #include "kernel/blocked_bytes.h"
 #include "kernel/codes.h"
 #include "kernel/gemm.h"
+#include "kernel/grids.h"
 #include "kernel/vmath.h"
 
 typedef struct ort_kernels {
@@ -27,6 +28,7 @@ typedef struct ort_kernels {
     ort_code_kernels codes;
     ort_blocked_kernels blocked8, blocked16;
     ort_bytes_kernels bytes;
+    ort_grid_kernels grids;
     int block; /* 8 or 16: the block of channels that this tier is best at */
 } ort_kernels;
 
@@ -38,6 +40,7 @@ typedef struct ort_kernel_tier {
     void (*plug_codes)(ort_code_kernels *table);
     void (*plug_blocked)(ort_blocked_kernels *of8, ort_blocked_kernels *of16);
     void (*plug_bytes)(ort_bytes_kernels *table);
+    void (*plug_grids)(ort_grid_kernels *table);
     int block;
     const char *over; /* the tier below; NULL: the one before in the list */
     bool untried;     /* no machine at hand has run it: only by its name */

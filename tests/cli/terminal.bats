@@ -58,6 +58,33 @@ fits() { # fits COLUMNS: the lines of $output, without colours
     works ort-run "$MODELS_DIR/digits.onnx" --random 1 --seconds 1.2
 }
 
+slowly() { # slowly FIFO FILE: records that come one by one
+    (cat "$2"; sleep 1.5; cat "$2") >"$1" &
+}
+
+@test "ort-quantize shows what it waits for on a terminal, and nowhere else" {
+    mkfifo slow.fifo
+    seq -s, 1 64 >record.csv
+    slowly slow.fifo record.csv
+    run env TERM=xterm python3 "$ROOT/tests/tools/on_terminal.py" 80 \
+        ort-quantize calibrate "$MODELS_DIR/digits.onnx" -i slow.fifo --from csv --reshape -1x1x8x8 -o seen.json
+    [ "$status" -eq 0 ]
+    has "reading samples 1 s"
+    slowly slow.fifo record.csv
+    run env TERM=xterm python3 "$ROOT/tests/tools/on_terminal.py" 80 ort-quantize calibrate \
+        "$MODELS_DIR/digits.onnx" -i slow.fifo --from csv --reshape -1x1x8x8 -o seen.json --force --no-progress
+    [ "$status" -eq 0 ]
+    [[ $output != *"reading samples"* ]]
+    slowly slow.fifo record.csv
+    works ort-quantize calibrate "$MODELS_DIR/digits.onnx" -i slow.fifo --from csv --reshape -1x1x8x8 -o seen.json --force
+    [ -z "$output$stderr" ]
+    run env TERM=xterm python3 "$ROOT/tests/tools/on_terminal.py" 80 ort-quantize static \
+        "$MODELS_DIR/digits.onnx" --random 1 --samples 60000 --observer mse -o q.onnx
+    [ "$status" -eq 0 ]
+    [[ $output =~ calibrating\ +[0-9]+\ %\ \([0-9]+\),\ [0-9]+\ s\ left ]]
+    [[ $output =~ comparing\ +[0-9]+\ % ]]
+}
+
 @test "times are said in the unit that fits" {
     works ort-run "$MODELS_DIR/digits.onnx" --random 1 --repeat 20
     [[ $output =~ min\ [0-9.]+\ (us|ms)\ \ p50\ [0-9.]+\ (us|ms) ]]

@@ -231,6 +231,24 @@ static const char *leave_b(void *arg, const char *path, const char *op_type)
     return strcmp(path, arg) ? NULL : "left out";
 }
 
+static void on_share(void *arg, const char *stage, double share)
+{
+    double *last = arg;
+    *last = !strcmp(stage, "quantizing") && share >= *last ? share : NAN;
+}
+
+static void progress(test_state *test)
+{
+    made m;
+    double last = 0;
+    ort_dynamic_options options = ORT_DYNAMIC_OPTIONS_INIT;
+    options.on_share = on_share;
+    options.share_arg = &last;
+    CHECK(make(&m, build_products, &options, 35));
+    CHECK(last == 1);
+    release(&m);
+}
+
 static void exclusion(test_state *test)
 {
     made m;
@@ -441,6 +459,7 @@ int main(void)
     RUN(&test, products);
     RUN(&test, forms);
     RUN(&test, exclusion);
+    RUN(&test, progress);
     RUN(&test, threads);
     RUN(&test, tied);
     RUN(&test, convolutions);

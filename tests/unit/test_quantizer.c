@@ -362,6 +362,42 @@ static void outlier(test_state *test)
     CHECK(gains(build_outlier, &options, NULL, 6, 80));
 }
 
+/* Stages follow each other; the shares of each rise to all of it. */
+typedef struct stages {
+    char names[200];
+    double last;
+    int falls;
+} stages;
+
+static void on_share(void *arg, const char *stage, double share)
+{
+    stages *s = arg;
+    const size_t length = strlen(s->names);
+    if (length < strlen(stage) || strcmp(s->names + length - strlen(stage), stage)) {
+        s->falls += length > 0 && s->last != 1;
+        snprintf(s->names + length, sizeof s->names - length, "%s%s", length ? ", " : "", stage);
+    } else {
+        s->falls += share < s->last || share > 1;
+    }
+    s->last = share;
+}
+
+static void progress(test_state *test)
+{
+    ort_quantize_options options = ORT_QUANTIZE_OPTIONS_INIT;
+    stages s = {""};
+    net n;
+    options.on_share = on_share;
+    options.share_arg = &s;
+    options.correct_biases = options.adaptive_rounding = true;
+    ort_model *m = made_of(&n, build_residual, &options, -20);
+    CHECK(m && s.falls == 0 && s.last == 1);
+    s.names[strlen("quantizing, rounding layers, correcting biases")] = 0; /* it is made twice */
+    CHECK_TEXT(s.names, "quantizing, rounding layers, correcting biases");
+    ort_model_free(m);
+    net_free(&n);
+}
+
 static void effort(test_state *test)
 {
     ort_quantize_options options = ORT_QUANTIZE_OPTIONS_INIT, others;
@@ -384,5 +420,6 @@ int main(void)
     RUN(&test, depthwise);
     RUN(&test, outlier);
     RUN(&test, effort);
+    RUN(&test, progress);
     return test.failures != 0;
 }

@@ -3,10 +3,11 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "graph/graph.h"
 #include "levels.h"
-#include "quantize/weights/blocks.h"
+#include "kernel/kernel.h"
 #include "test.h"
 
 enum { BLOCK = 32, LANES = ORT_BLOCK_LANES };
@@ -22,6 +23,11 @@ static float draw(uint32_t *state)
 }
 
 /* ---- grids */
+
+static const ort_grid_kernels *grids(void)
+{
+    return &ort_kernels_get(NULL)->grids;
+}
 
 static double error_of(const float *x, int l, float scale, float zero, int most)
 {
@@ -64,8 +70,8 @@ static void fit(test_state *test)
         for (int round = 0; round < 8; round++) {
             for (int i = 0; i < BLOCK * LANES; i++)
                 x[i] = draw(&state) * 0.03f + (i % LANES == 3 ? 0.02f : 0);
-            ort_block_fit(&form, x, NULL, BLOCK, &g);
-            ort_block_errors(&form, &g, x, BLOCK, errors);
+            grids()->fit(&form, x, NULL, BLOCK, &g);
+            grids()->errors(&form, &g, x, BLOCK, errors);
             for (int l = 0; l < LANES; l++) {
                 double own = error_of(x, l, g.scale[l], g.zero[l], most);
                 CHECK(fabs(own - (double)errors[l]) <= 1e-4 * own + 1e-12);
@@ -90,9 +96,9 @@ static void odd_blocks(test_state *test)
     }
     for (int symmetric = 0; symmetric < 2; symmetric++) {
         const ort_block_form form = {4, symmetric, ORT_DTYPE_FLOAT};
-        ort_block_fit(&form, x, NULL, BLOCK, &g);
-        ort_block_refine(&form, x, BLOCK, &g);
-        ort_block_codes(&form, &g, x, BLOCK, codes);
+        grids()->fit(&form, x, NULL, BLOCK, &g);
+        grids()->refine(&form, x, BLOCK, &g);
+        grids()->codes(&form, &g, x, BLOCK, codes);
         for (int i = 0; i < BLOCK * LANES; i++) {
             const int l = i % LANES;
             const float y = ((float)codes[i] - g.zero[l]) * g.scale[l];
@@ -111,9 +117,94 @@ static void half_scales(test_state *test)
     const ort_block_form form = {4, true, ORT_DTYPE_FLOAT16};
     for (int i = 0; i < BLOCK * LANES; i++)
         x[i] = draw(&state);
-    ort_block_fit(&form, x, NULL, BLOCK, &g);
+    grids()->fit(&form, x, NULL, BLOCK, &g);
     for (int l = 0; l < LANES; l++)
         CHECK(g.scale[l] == (float)(_Float16)g.scale[l]);
+}
+
+/* ---- every tier */
+
+typedef struct found {
+    ort_block_grid fitted, weighed, refined;
+    uint8_t codes[BLOCK * LANES], paid_codes[BLOCK * LANES];
+    float errors[LANES], owed[BLOCK * LANES], targets[BLOCK * LANES], left[BLOCK * LANES];
+} found;
+
+enum { BEFORE = 37 };
+
+static void find_all(const ort_grid_kernels *k, const ort_block_form *form, const float *x,
+                     const float *factor, found *f)
+{
+    const int rows = BLOCK - 5; /* no whole number of tiles */
+    float turned[BLOCK * BLOCK], back[BLOCK], owed[BLOCK * LANES];
+    const ort_block_grid *grids[BLOCK];
+    memset(f, 0, sizeof *f);
+    k->fit(form, x, NULL, BLOCK, &f->fitted);
+    k->fit(form, x, factor, rows, &f->weighed);
+    f->refined = f->fitted;
+    k->refine(form, x, BLOCK, &f->refined);
+    k->codes(form, &f->refined, x, BLOCK, f->codes);
+    k->errors(form, &f->fitted, x, BLOCK, f->errors);
+    k->owe(factor, BEFORE, rows, x, BLOCK - 1, f->owed);
+    for (int i = 0; i < rows; i++) {
+        back[i] = 1 / (1 + factor[i]);
+        grids[i] = i % 2 ? &f->fitted : &f->weighed;
+        for (int j = 0; j < rows; j++)
+            turned[j * rows + i] = factor[i * BEFORE + j];
+    }
+    const ort_block_debt debt = {rows, turned, back, owed};
+    memcpy(owed, f->owed, sizeof owed);
+    memcpy(f->targets, x, sizeof f->targets);
+    k->pay(&debt, f->targets);
+    memcpy(owed, f->owed, sizeof owed);
+    memcpy(f->left, x, sizeof f->left);
+    k->pay_codes(form, grids, &debt, f->left, f->paid_codes);
+}
+
+/* Sums of `owe` and steps of `pay` as they are defined, in double. */
+static bool is_paid(const found *f, const float *x, const float *factor)
+{
+    const int rows = BLOCK - 5;
+    double worst = 0, error[BLOCK];
+    for (int l = 0; l < LANES; l++)
+        for (int r = 0; r < rows; r++) {
+            double owed = 0, sum = 0;
+            for (int j = 0; j < BLOCK - 1; j++)
+                owed += (double)factor[r * BEFORE + j] * (double)x[j * LANES + l];
+            worst = fmax(worst, fabs(owed - (double)f->owed[r * LANES + l]));
+            for (int j = 0; j < r; j++)
+                sum += (double)factor[r * BEFORE + j] * error[j];
+            sum = (owed + sum) / (1 + (double)factor[r]);
+            error[r] = -sum;
+            worst = fmax(worst, fabs((double)x[r * LANES + l] + sum -
+                                     (double)f->targets[r * LANES + l]));
+        }
+    return worst < 1e-5;
+}
+
+static void tiers(test_state *test)
+{
+    uint32_t state = 11;
+    for (int kind = 0; kind < 8; kind++) {
+        const ort_dtype scales[] = {ORT_DTYPE_FLOAT, ORT_DTYPE_FLOAT, ORT_DTYPE_FLOAT16,
+                                    ORT_DTYPE_BFLOAT16};
+        const ort_block_form form = {kind < 4 ? 4 : kind < 6 ? 8 : 2, kind % 2, scales[kind / 2]};
+        float x[BLOCK * LANES], factor[BLOCK * BEFORE];
+        found one, other;
+        for (int i = 0; i < BLOCK * LANES; i++)
+            x[i] = i % LANES == 5 ? 0 : draw(&state) * (i % LANES == 7 ? 1e-32f : 1);
+        for (int i = 0; i < BLOCK * BEFORE; i++)
+            factor[i] = fabsf(draw(&state)) * 0.1f;
+        find_all(&ort_kernels_get("scalar")->grids, &form, x, factor, &one);
+        CHECK(is_paid(&one, x, factor));
+        for (int i = 1; ort_kernel_tier_at(i); i++) {
+            const ort_kernels *k = ort_kernels_get(ort_kernel_tier_at(i)->name);
+            if (!k)
+                continue;
+            find_all(&k->grids, &form, x, factor, &other);
+            CHECK(!memcmp(&one, &other, sizeof one));
+        }
+    }
 }
 
 /* ---- nets */
@@ -371,14 +462,56 @@ static void gptq(test_state *test)
     }
 }
 
+/* Shares of a stage rise to all of it. */
+typedef struct shares {
+    double last;
+    int told, falls;
+} shares;
+
+static void on_share(void *arg, const char *stage, double share)
+{
+    shares *s = arg;
+    s->falls += strcmp(stage, "quantizing") || share < s->last || share > 1;
+    s->told++;
+    s->last = share;
+}
+
+static void progress(test_state *test)
+{
+    for (int gptq = 0; gptq < 2; gptq++) {
+        net n;
+        shares s = {0};
+        ort_weights_options o = ORT_WEIGHTS_OPTIONS_INIT;
+        ort_weights *plain = NULL;
+        CHECK(net_init(&n, NULL));
+        net_input(&n, "x", ORT_DTYPE_FLOAT, 2, DIMS(48, 96));
+        add_matrix(&n, "w", 96, 96, false);
+        add_matrix(&n, "v", 96, 40, false);
+        net_node(&n, "MatMul", "x w", "y");
+        net_node(&n, "MatMul", "x v", "z");
+        net_output(&n, "y");
+        net_output(&n, "z");
+        o.method = gptq ? ORT_WEIGHTS_GPTQ : ORT_WEIGHTS_HQQ;
+        o.on_share = on_share;
+        o.share_arg = &s;
+        ort_model *m = gptq ? with_samples(&n, &o) : made(&n, &o, &plain);
+        CHECK(m && s.told >= 3 + gptq && s.falls == 0 && fabs(s.last - 1) < 1e-9);
+        ort_weights_free(plain);
+        ort_model_free(m);
+        net_free(&n);
+    }
+}
+
 int main(void)
 {
     test_state test = {0};
     RUN(&test, fit);
     RUN(&test, odd_blocks);
     RUN(&test, half_scales);
+    RUN(&test, tiers);
     RUN(&test, forms);
     RUN(&test, choices);
     RUN(&test, gptq);
+    RUN(&test, progress);
     return test.failures != 0;
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "quantize/dynamic/dynamic_parts.h"
+#include "quantize/shares.h"
 #include "quantize/strips.h"
 
 /* ---- finding */
@@ -222,6 +223,30 @@ static ort_status write_weight(ort_dynamic *d, ort_dynamic_weight *w, ort_error 
     return ORT_OK;
 }
 
+static double count_of(const ort_dynamic_weight *w)
+{
+    return w->plain + w->turned
+               ? (double)w->outer * (double)w->channels * (double)w->inner
+               : 0;
+}
+
+static ort_status write_all(ort_dynamic *d, ort_error *err)
+{
+    ort_shares shares = {d->options->on_share, d->options->share_arg};
+    double total = 0;
+    for (size_t k = 0; k < d->weights.count; k++)
+        total += count_of(&d->weights.data[k]);
+    ort_shares_begin(&shares, "quantizing", total);
+    for (size_t k = 0; k < d->weights.count; k++) {
+        ort_dynamic_weight *w = &d->weights.data[k];
+        w->codes = w->codes_turned = w->scales = w->zeros = ORT_ID_NONE;
+        if (w->plain + w->turned)
+            ORT_TRY(write_weight(d, w, err));
+        ort_shares_add(&shares, count_of(w));
+    }
+    return ORT_OK;
+}
+
 ort_status ort_dynamic_write_weights(ort_dynamic *d, ort_error *err)
 {
     for (size_t k = 0; k < d->units.count; k++)
@@ -229,13 +254,7 @@ ort_status ort_dynamic_write_weights(ort_dynamic *d, ort_error *err)
             ort_dynamic_weight *w = &d->weights.data[d->units.data[k].weights[i]];
             ++*(d->units.data[k].turned ? &w->turned : &w->plain);
         }
-    for (size_t k = 0; k < d->weights.count; k++) {
-        ort_dynamic_weight *w = &d->weights.data[k];
-        w->codes = w->codes_turned = w->scales = w->zeros = ORT_ID_NONE;
-        if (w->plain + w->turned)
-            ORT_TRY(write_weight(d, w, err));
-    }
-    return ORT_OK;
+    return write_all(d, err);
 }
 
 /* ---- for a node */

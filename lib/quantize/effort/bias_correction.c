@@ -109,10 +109,10 @@ static void see(void *arg, const char *name, const ort_value *value)
                       r->list[i].means[r->side] + r->at * r->list[i].channels);
 }
 
-static ort_status read_means(ort_env *env, const ort_model *model,
-                             const ort_kept_samples *samples, int most, reading *r,
-                             ort_error *err)
+static ort_status read_means(const ort_refining *refining, const ort_model *model, int most,
+                             reading *r, ort_error *err)
 {
+    const ort_kept_samples *samples = refining->samples;
     ort_session_options options = ORT_SESSION_OPTIONS_INIT;
     ort_session *session = NULL;
     const char **watched = calloc(r->count + 1, sizeof *watched);
@@ -124,11 +124,13 @@ static ort_status read_means(ort_env *env, const ort_model *model,
         options.watched = watched;
     else
         options.extra_outputs = watched;
-    ort_status status = ort_exec_session_new(env, model, &options, &session, err);
-    for (r->at = 0; r->at < most && status == ORT_OK; r->at++)
+    ort_status status = ort_exec_session_new(refining->env, model, &options, &session, err);
+    for (r->at = 0; r->at < most && status == ORT_OK; r->at++) {
         status = options.watched
                      ? ort_kept_run(samples, r->at, session, see, r, err)
                      : ort_kept_outputs(samples, r->at, session, watched, r->count, see, r, err);
+        ort_shares_add(refining->shares, 1);
+    }
     ort_exec_session_release(session);
     free(watched);
     return status;
@@ -183,21 +185,23 @@ static size_t find(const ort_graph *floats, const ort_graph *codes, biased *list
     return count;
 }
 
-ort_status ort_correct_biases(ort_env *env, const ort_model *floats, ort_model *codes,
-                              const ort_kept_samples *samples, ort_error *err)
+ort_status ort_correct_biases(const ort_refining *refining, ort_model *codes, ort_error *err)
 {
-    biased *list = calloc(floats->graph->nodes.count + 1, sizeof *list);
+    const ort_graph *floats = refining->floats->graph;
+    biased *list = calloc(floats->nodes.count + 1, sizeof *list);
     if (!list)
-        return ort_error_memory(err, floats->graph->nodes.count * sizeof *list);
-    const int most = ort_kept_within(samples, SAMPLES_BYTES, LEAST_ROWS);
-    const size_t count = find(floats->graph, codes->graph, list);
+        return ort_error_memory(err, floats->nodes.count * sizeof *list);
+    const int most = ort_kept_within(refining->samples, SAMPLES_BYTES, LEAST_ROWS);
+    const size_t count = find(floats, codes->graph, list);
     const size_t group = (count + MOST_SESSIONS - 1) / MOST_SESSIONS;
+    const size_t sessions = count > 0 ? 1 + (count + group - 1) / group : 0;
     ort_status status = begin(list, count, most, err);
+    ort_shares_begin(refining->shares, "correcting biases", (double)sessions * most);
     if (status == ORT_OK && count > 0)
-        status = read_means(env, floats, samples, most, &(reading){list, count, 0, 0}, err);
+        status = read_means(refining, refining->floats, most, &(reading){list, count, 0, 0}, err);
     for (size_t from = 0; from < count && status == ORT_OK; from += group) {
         reading r = {list + from, count - from < group ? count - from : group, 0, 1};
-        status = read_means(env, codes, samples, most, &r, err);
+        status = read_means(refining, codes, most, &r, err);
         for (size_t i = 0; i < r.count && status == ORT_OK; i++)
             correct(&r.list[i], most);
     }

@@ -9,15 +9,13 @@
 #ifndef ORT_QUANTIZE_BIAS_CORRECTION_H
 #define ORT_QUANTIZE_BIAS_CORRECTION_H
 
-#include "exec/env.h"
 #include "graph/graph.h"
-#include "quantize/effort/kept_samples.h"
+#include "quantize/effort/refine.h"
 
 /* Can the bias of a product, its input `slot`, take a correction? It does if it is on codes of its
  * own. */
 bool ort_bias_takes(const ort_graph *graph, const ort_node *node, int slot);
-/* codes: what became of `floats`; nodes and results have their numbers and names. */
-ort_status ort_correct_biases(ort_env *env, const ort_model *floats, ort_model *codes,
-                              const ort_kept_samples *samples, ort_error *err);
+/* codes: what became of r->floats; nodes and results have their numbers and names. */
+ort_status ort_correct_biases(const ort_refining *r, ort_model *codes, ort_error *err);
 
 #endif

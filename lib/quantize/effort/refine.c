@@ -76,6 +76,7 @@ static ort_status refine_group(pass *p, ort_error *err)
         ort_layer *l = &p->layers[i];
         status = ort_adapt_rounding(l, r->correct && ort_bias_takes(l->graph, l->node, l->bias),
                                     r->env->pool, err);
+        ort_shares_add(r->shares, 1);
     }
     for (size_t i = 0; i < p->count; i++)
         ort_layer_end(&p->layers[i]);
@@ -90,6 +91,7 @@ static ort_status adapt(const ort_refining *r, ort_model *codes, ort_error *err)
     size_t count = 0;
     for (size_t i = 0; i < floats->nodes.count && status == ORT_OK; i++)
         count += ort_layer_of(floats, codes->graph, (ort_id)i, &layers[count]);
+    ort_shares_begin(r->shares, "rounding layers", (double)count);
     for (size_t from = 0, to; from < count && status == ORT_OK; from = to) {
         size_t bytes = 0;
         for (to = from; to < count && (to == from || bytes < group_bytes); to++)
@@ -105,5 +107,5 @@ ort_status ort_refine(const ort_refining *r, ort_model *codes, ort_error *err)
 {
     if (r->round)
         ORT_TRY(adapt(r, codes, err));
-    return r->correct ? ort_correct_biases(r->env, r->floats, codes, r->samples, err) : ORT_OK;
+    return r->correct ? ort_correct_biases(r, codes, err) : ORT_OK;
 }

@@ -7,12 +7,14 @@
 #include "exec/env.h"
 #include "graph/graph.h"
 #include "quantize/effort/kept_samples.h"
+#include "quantize/shares.h"
 
 typedef struct ort_refining {
     ort_env *env;                   /* of the calibration tier */
     const ort_model *floats;        /* the model that was quantized; nodes keep their numbers */
     const ort_kept_samples *samples;
     bool round, correct; /* adaptive rounding, bias correction */
+    ort_shares *shares;
 } ort_refining;
 
 ort_status ort_refine(const ort_refining *refining, ort_model *codes, ort_error *err);

@@ -7,6 +7,7 @@
 #include "base/pool.h"
 #include "quantize/place/code_plan.h"
 #include "quantize/place/place.h"
+#include "quantize/shares.h"
 
 /* The grid of a value in this form; asked once for each value that others share one with. */
 typedef ort_grid ort_qdq_grid(void *arg, ort_id value, const ort_code_form *form);
@@ -16,6 +17,7 @@ typedef struct ort_qdq_options {
     ort_qdq_grid *grid;
     void *arg;
     ort_pool *pool; /* shares the channels of weights; or NULL */
+    ort_shares *shares;
     bool contrib; /* QuantizeLinear and DequantizeLinear of com.microsoft where the model's opset
                    * has none of a type */
 } ort_qdq_options;

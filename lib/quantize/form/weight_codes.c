@@ -294,6 +294,27 @@ static ort_status write_recurrent(ort_qdq_writer *w, ort_node *node, ort_error *
 
 /* ---- all of them */
 
+static double count_of(const ort_qdq_writer *w, size_t weight)
+{
+    const ort_id id = w->weights.data[weight].id;
+    return (double)ort_tensor_count(w->graph->values.data[id]->fact.value);
+}
+
+static ort_status fill_all(ort_qdq_writer *w, ort_error *err)
+{
+    ort_shares *shares = w->options->shares;
+    double total = 0;
+    for (size_t i = 0; i < w->weights.count; i++)
+        total += count_of(w, i);
+    ort_shares_begin(shares, "quantizing", total);
+    for (size_t i = 0; i < w->weights.count; i++) {
+        const double count = count_of(w, i);
+        ORT_TRY(ort_weight_fill(w, &w->weights.data[i], err));
+        ort_shares_add(shares, count);
+    }
+    return ORT_OK;
+}
+
 ort_status ort_weights_write(ort_qdq_writer *w, ort_error *err)
 {
     const size_t nodes = w->graph->order.count;
@@ -310,8 +331,7 @@ ort_status ort_weights_write(ort_qdq_writer *w, ort_error *err)
         else if (read_product(w, node, &p))
             ORT_TRY(note_product(w, &p, err));
     }
-    for (size_t i = 0; i < w->weights.count; i++)
-        ORT_TRY(ort_weight_fill(w, &w->weights.data[i], err));
+    ORT_TRY(fill_all(w, err));
     for (size_t i = 0; i < nodes; i++) {
         ort_node *node = w->graph->nodes.data[w->graph->order.data[i]];
         if (is_table(w, node))

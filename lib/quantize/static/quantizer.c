@@ -50,6 +50,7 @@ struct ort_quantizer {
     ort_smoothing smoothing; /* what samples say of channels, until ort_quantizer_even */
     const char **smoothed;   /* names of what it watches; in the model's arena */
     bool smooths;
+    ort_shares shares; /* of ort_quantizer_write */
 };
 
 /* ---- values to observe */
@@ -341,7 +342,7 @@ static ort_status settle_ranges(ort_quantizer *q, ort_error *err)
 static ort_status refine(ort_quantizer *q, ort_model *model, ort_error *err)
 {
     const ort_refining r = {q->env, q->model, &q->kept, q->options.adaptive_rounding,
-                            q->options.correct_biases};
+                            q->options.correct_biases, &q->shares};
     if (!r.round && !r.correct)
         return ORT_OK;
     if (q->kept.count == 0)
@@ -395,7 +396,8 @@ static ort_status write_site(ort_quantizer *q, const ort_site *site, const ort_p
 {
     seen_site seen = {q, site};
     const ort_qdq_options options = {.plan = &site->plan, .grid = grid_of, .arg = &seen,
-                                     .pool = q->pool, .contrib = q->options.contrib};
+                                     .pool = q->pool, .shares = &q->shares,
+                                     .contrib = q->options.contrib};
     return ort_qdq_write(ort_design_graph(&q->design, site, copy), place, &options, err);
 }
 
@@ -421,8 +423,10 @@ ort_status ort_quantizer_write(ort_quantizer *q, ort_model **model, ort_error *e
     ORT_TRY(settle_ranges(q, err));
     ORT_TRY(ort_model_clone(q->model, &copy, err));
     ort_status status = ort_model_spool(copy, q->options.folder, err);
+    q->shares = (ort_shares){q->options.on_share, q->options.share_arg};
     if (status == ORT_OK)
         status = write_sites(q, copy, err);
+    q->shares = (ort_shares){0};
     if (status == ORT_OK)
         *model = copy;
     else

@@ -52,6 +52,7 @@ static void column_errors(const scaling *s, int64_t column, float *x, float *y, 
     const ort_block_matrix *m = &s->weight->shape;
     const ort_block_form form = {.bits = s->w->options.bits,
                                  .symmetric = !s->w->options.asymmetric, .scale = m->from->dtype};
+    const ort_grid_kernels *grids = &s->w->env->k->grids;
     const int64_t groups = (m->n + LANES - 1) / LANES, taken = s->columns / LANES;
     if (!ort_block_columns(m, column / LANES * groups / taken * LANES, x))
         memset(x, 0, (size_t)(m->k * LANES) * sizeof *x); /* it will be left */
@@ -61,8 +62,8 @@ static void column_errors(const scaling *s, int64_t column, float *x, float *y, 
         const int64_t at = b * m->block, left = m->k - at;
         const int64_t count = left < m->block ? left : m->block;
         ort_block_grid grid;
-        ort_block_fit(&form, y + at * LANES, s->importance + at, count, &grid);
-        ort_block_codes(&form, &grid, y + at * LANES, count, codes);
+        grids->fit(&form, y + at * LANES, s->importance + at, count, &grid);
+        grids->codes(&form, &grid, y + at * LANES, count, codes);
         for (int64_t i = 0; i < count * LANES; i++) {
             const float number = ((float)codes[i] - grid.zero[i % LANES]) * grid.scale[i % LANES];
             const int64_t k = at + i / LANES;
@@ -235,8 +236,11 @@ ort_status ort_awq_scale(ort_weights *w, ort_error *err)
     ort_channel_ids made = {0};
     size_t moved = 0, muls = 0;
     ort_status status = ORT_OK;
-    for (size_t i = 0; i < w->moments.list.count && status == ORT_OK; i++)
+    ort_shares_begin(&w->shares, "finding factors", (double)w->moments.list.count);
+    for (size_t i = 0; i < w->moments.list.count && status == ORT_OK; i++) {
         status = scale_moment(w, i, &made, &moved, &muls, err);
+        ort_shares_add(&w->shares, 1);
+    }
     ort_vec_release(&made);
     ort_log_write(&w->env->log, ORT_LOG_INFO, "awq: %zu of %zu values got factors, %zu of them by "
                   "a Mul", moved, w->moments.list.count, muls);

@@ -51,16 +51,19 @@ static void read_turned(const ort_block_matrix *w, int64_t n, int64_t count, flo
 bool ort_block_columns(const ort_block_matrix *w, int64_t n, float *out)
 {
     const int64_t count = w->n - n < LANES ? w->n - n : LANES;
-    float none = 0; /* stays 0 as long as numbers are finite */
+    float none[LANES] = {0}, sum = 0; /* stay 0 as long as numbers are finite */
     if (count < LANES)
         memset(out, 0, (size_t)(w->k * LANES) * sizeof *out);
     if (w->turned)
         read_turned(w, n, count, out);
     for (int64_t k = 0; k < w->k && !w->turned; k++)
         read_floats(w->from, k * w->n + n, count, out + k * LANES);
-    for (int64_t i = 0; i < w->k * LANES; i++)
-        none += out[i] * 0.0f;
-    return none == 0;
+    for (int64_t k = 0; k < w->k; k++)
+        for (int l = 0; l < LANES; l++)
+            none[l] += out[k * LANES + l] * 0.0f;
+    for (int l = 0; l < LANES; l++)
+        sum += none[l];
+    return sum == 0;
 }
 
 /* ---- storing */

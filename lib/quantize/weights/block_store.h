@@ -12,7 +12,7 @@
 #ifndef ORT_QUANTIZE_BLOCK_STORE_H
 #define ORT_QUANTIZE_BLOCK_STORE_H
 
-#include "quantize/weights/blocks.h"
+#include "kernel/grids.h"
 #include "tensor/tensor.h"
 
 typedef struct ort_block_matrix {

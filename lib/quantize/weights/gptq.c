@@ -1,12 +1,12 @@
 /* gptq.c - rows by panels: what earlier panels owe a panel is a product by the environment's
- * kernels; within the panel, tasks have columns of their own.
+ * kernels; within the panel, tasks have columns of their own, and go by groups of rows: what
+ * earlier groups owe a group is a small product, too.
  *
  * `work` holds rows of the matrix in the order in which they go. A row that was rounded leaves its
  * errors there, which is what later rows need of it. Where rows go as they lie, a block's grid is
  * fitted to what its rows would be if nothing in the block had been rounded; else, and for blocks
  * longer than a panel, to the weights, before anything is rounded.
  */
-#pragma GCC optimize("O3") /* vectorize the lanes */
 #include "quantize/weights/gptq.h"
 
 #include <math.h>
@@ -15,10 +15,11 @@
 
 #include "base/error.h"
 
-enum { PANEL = 256, LANES = ORT_BLOCK_LANES };
+enum { PANEL = 256, SHORT_PANEL = 128, GROUP = 32, LANES = ORT_BLOCK_LANES };
 
 typedef struct rounding {
-    ort_env *env;
+    ort_env *env; /* of the products */
+    const ort_grid_kernels *kernels;
     const ort_moment *moment;
     ort_block_store *store;
     const ort_block_matrix *m; /* columns that are rounded, and where they are stored */
@@ -28,7 +29,10 @@ typedef struct rounding {
     ort_block_grid *grids; /* [width / LANES][blocks] */
     float *squares;        /* [K]: what the square of a row's error weighs */
     int64_t width;         /* N in whole lanes */
+    int64_t panel, group;  /* rows of one, at most */
     int64_t first, end;    /* rows of the panel */
+    float *factor;         /* [panel / group][group][group]: of the groups themselves, turned */
+    float *back;           /* [panel]: reciprocals of pivots */
     const float *owed;     /* [rows of the panel][width], or NULL: nothing */
     int64_t stride;        /* columns of a task */
     bool ahead;            /* grids are fitted before anything is rounded */
@@ -56,8 +60,8 @@ static void read_lanes(rounding *r, int64_t n, float *x)
         memcpy(r->work + k * r->width + n, x + row_at(r, k) * LANES, LANES * sizeof *x);
     for (int64_t b = 0; r->ahead && b < m->blocks; b++) {
         const int64_t at = b * m->block, left = m->k - at;
-        ort_block_fit(&r->store->form, x + at * LANES, r->squares + at,
-                      left < m->block ? left : m->block, grid_at(r, n, at));
+        r->kernels->fit(&r->store->form, x + at * LANES, r->squares + at,
+                        left < m->block ? left : m->block, grid_at(r, n, at));
     }
 }
 
@@ -76,51 +80,69 @@ static void read_task(void *arg, size_t task, int thread)
 
 /* ---- a panel */
 
-/* What rows [first, k) of the panel and what is owed ask of row k, in units of it. */
-static void pull(const rounding *r, int64_t first, int64_t k, const float *errors,
-                 const float *owed, float *sum)
+/* Of one group of lanes. */
+typedef struct lane_room {
+    float errors[PANEL * LANES]; /* of the panel's rows so far */
+    float targets[PANEL * LANES];
+    float owed[GROUP * LANES], x[GROUP * LANES];
+    uint8_t codes[GROUP * LANES];
+    const ort_block_grid *grids[GROUP];
+} lane_room;
+
+static int rows_from(const rounding *r, int64_t k, int64_t end)
 {
-    const float *g = r->moment->sum + k * r->m->k, back = 1.0f / g[k];
-    for (int l = 0; l < LANES; l++)
-        sum[l] = owed ? owed[l] : 0;
-    for (int64_t j = first; j < k; j++)
-        for (int l = 0; l < LANES; l++)
-            sum[l] += g[j] * errors[(j - first) * LANES + l];
-    for (int l = 0; l < LANES; l++)
-        sum[l] *= back;
+    return (int)(end - k < r->group ? end - k : r->group);
+}
+
+/* What rows before k, in this panel and in earlier ones, ask of those of its group. */
+static ort_block_debt debt_of(const rounding *r, int64_t n, int64_t k, int rows, lane_room *room)
+{
+    const int64_t before = k - r->first;
+    for (int i = 0; i < rows; i++)
+        if (r->owed)
+            memcpy(room->owed + i * LANES, r->owed + (before + i) * r->width + n,
+                   LANES * sizeof *room->owed);
+    if (!r->owed)
+        memset(room->owed, 0, (size_t)rows * LANES * sizeof *room->owed);
+    r->kernels->owe(r->moment->sum + k * r->m->k + r->first, r->m->k, rows, room->errors, before,
+                    room->owed);
+    return (ort_block_debt){rows, r->factor + before * r->group, r->back + before, room->owed};
+}
+
+static void take_rows(const rounding *r, int64_t n, int64_t k, int rows, float *x)
+{
+    for (int i = 0; i < rows; i++)
+        memcpy(x + i * LANES, r->work + (k + i) * r->width + n, LANES * sizeof *x);
 }
 
 /* The grid of rows [k, end), a block, to their values if what is owed so far were all: errors of
  * the block itself are then those that pay it. */
-static void fit_block(const rounding *r, int64_t n, int64_t k, int64_t end, float *errors,
-                      float *targets)
+static void fit_block(const rounding *r, int64_t n, int64_t k, int64_t end, lane_room *room)
 {
-    float sum[LANES];
-    for (int64_t i = k; i < end; i++) {
-        const float *owed = r->owed ? r->owed + (i - r->first) * r->width + n : NULL;
-        pull(r, r->first, i, errors, owed, sum);
-        for (int l = 0; l < LANES; l++) {
-            errors[(i - r->first) * LANES + l] = -sum[l];
-            targets[(i - k) * LANES + l] = r->work[i * r->width + n + l] + sum[l];
-        }
+    for (int64_t i = k; i < end; i += r->group) {
+        const int rows = rows_from(r, i, end);
+        float *targets = room->targets + (i - k) * LANES;
+        const ort_block_debt debt = debt_of(r, n, i, rows, room);
+        take_rows(r, n, i, rows, targets);
+        r->kernels->pay(&debt, targets);
+        memcpy(room->errors + (i - r->first) * LANES, room->owed,
+               (size_t)rows * LANES * sizeof *room->owed);
     }
-    ort_block_fit(&r->store->form, targets, r->squares + k, end - k, grid_at(r, n, k));
+    r->kernels->fit(&r->store->form, room->targets, r->squares + k, end - k, grid_at(r, n, k));
 }
 
-static void round_row(rounding *r, int64_t n, int64_t k, float *errors)
+static void round_group(rounding *r, int64_t n, int64_t k, lane_room *room)
 {
-    const int64_t row = row_at(r, k);
-    const ort_block_grid *grid = grid_at(r, n, row);
-    float sum[LANES], target[LANES];
-    float *w = r->work + k * r->width + n;
-    uint8_t *codes = r->codes + row * r->width + n;
-    pull(r, r->first, k, errors, r->owed ? r->owed + (k - r->first) * r->width + n : NULL, sum);
-    for (int l = 0; l < LANES; l++)
-        target[l] = w[l] + sum[l];
-    ort_block_codes(&r->store->form, grid, target, 1, codes);
-    for (int l = 0; l < LANES; l++) {
-        w[l] -= ((float)codes[l] - grid->zero[l]) * grid->scale[l];
-        errors[(k - r->first) * LANES + l] = w[l];
+    const int rows = rows_from(r, k, r->end);
+    const ort_block_debt debt = debt_of(r, n, k, rows, room);
+    float *errors = room->errors + (k - r->first) * LANES;
+    take_rows(r, n, k, rows, errors);
+    for (int i = 0; i < rows; i++)
+        room->grids[i] = grid_at(r, n, row_at(r, k + i));
+    r->kernels->pay_codes(&r->store->form, room->grids, &debt, errors, room->codes);
+    for (int i = 0; i < rows; i++) {
+        memcpy(r->work + (k + i) * r->width + n, errors + i * LANES, LANES * sizeof *errors);
+        memcpy(r->codes + row_at(r, k + i) * r->width + n, room->codes + i * LANES, LANES);
     }
 }
 
@@ -128,14 +150,29 @@ static void panel_task(void *arg, size_t task, int thread)
 {
     rounding *r = arg;
     const int64_t first = (int64_t)task * r->stride, block = r->m->block;
-    float errors[PANEL * LANES], targets[PANEL * LANES];
+    lane_room room;
     (void)thread;
     for (int64_t n = first; n < first + r->stride && n < r->width; n += LANES)
-        for (int64_t k = r->first; k < r->end; k++) {
+        for (int64_t k = r->first; k < r->end; k += r->group) {
             if (!r->ahead && k % block == 0)
-                fit_block(r, n, k, k + block < r->m->k ? k + block : r->m->k, errors, targets);
-            round_row(r, n, k, errors);
+                fit_block(r, n, k, k + block < r->m->k ? k + block : r->m->k, &room);
+            round_group(r, n, k, &room);
         }
+}
+
+/* Pivots of the panel, and what rows of a group owe each other. */
+static void take_factor(rounding *r)
+{
+    for (int64_t k = r->first; k < r->end; k += r->group) {
+        const int rows = rows_from(r, k, r->end);
+        const float *g = r->moment->sum + k * r->m->k + k;
+        float *factor = r->factor + (k - r->first) * r->group;
+        for (int i = 0; i < rows; i++) {
+            r->back[k - r->first + i] = 1.0f / g[i * r->m->k + i];
+            for (int j = 0; j < i; j++)
+                factor[j * rows + i] = g[i * r->m->k + j];
+        }
+    }
 }
 
 static ort_status round_panel(rounding *r, float *left, ort_error *err)
@@ -143,6 +180,7 @@ static ort_status round_panel(rounding *r, float *left, ort_error *err)
     const int64_t rows = r->end - r->first;
     ort_value *owed = NULL;
     r->owed = NULL;
+    take_factor(r);
     for (int64_t i = 0; i < rows; i++)
         memcpy(left + i * r->first, r->moment->sum + (r->first + i) * r->m->k,
                (size_t)r->first * sizeof *left);
@@ -190,7 +228,7 @@ static ort_status round_all(rounding *r, float *left, ort_error *err)
     weigh_rows(r);
     ort_pool_run(r->env->pool, (size_t)((r->width + r->stride - 1) / r->stride), read_task, r);
     for (r->first = 0; r->first < r->m->k && !r->infinite && !r->failed; r->first = r->end) {
-        r->end = r->first + PANEL < r->m->k ? r->first + PANEL : r->m->k;
+        r->end = r->first + r->panel < r->m->k ? r->first + r->panel : r->m->k;
         ORT_TRY(round_panel(r, left, err));
     }
     if (!r->infinite && !r->failed)
@@ -198,20 +236,25 @@ static ort_status round_all(rounding *r, float *left, ort_error *err)
     return r->failed ? ort_error_memory(err, (size_t)(r->m->k * LANES) * sizeof(float)) : ORT_OK;
 }
 
-ort_status ort_gptq_quantize(ort_env *env, const ort_moment *moment, const ort_block_matrix *m,
-                             int64_t first, ort_block_store *store, bool *infinite, ort_error *err)
+ort_status ort_gptq_quantize(ort_env *env, const ort_grid_kernels *kernels,
+                             const ort_moment *moment, const ort_block_matrix *m, int64_t first,
+                             ort_block_store *store, bool *infinite, ort_error *err)
 {
-    rounding r = {.env = env, .moment = moment, .store = store, .m = m, .at = first,
-                  .stride = 64};
+    rounding r = {.env = env, .kernels = kernels, .moment = moment, .store = store, .m = m,
+                  .at = first, .stride = 64};
     r.width = (m->n + LANES - 1) / LANES * LANES;
     r.ahead = moment->order || m->block > PANEL;
+    r.panel = m->block > SHORT_PANEL ? PANEL : SHORT_PANEL;
+    r.group = !r.ahead && m->block < GROUP ? m->block : GROUP;
     const size_t count = (size_t)(m->k * r.width);
     r.work = malloc(count * sizeof *r.work);
     r.codes = malloc(count);
     r.grids = malloc((size_t)(r.width / LANES * m->blocks) * sizeof *r.grids);
     r.squares = malloc((size_t)m->k * sizeof *r.squares);
+    r.factor = malloc(PANEL * (GROUP + 1) * sizeof *r.factor);
     float *left = malloc((size_t)(PANEL * m->k) * sizeof *left);
-    ort_status status = r.work && r.codes && r.grids && r.squares && left
+    r.back = r.factor ? r.factor + PANEL * GROUP : NULL;
+    ort_status status = r.work && r.codes && r.grids && r.squares && r.factor && left
                             ? round_all(&r, left, err)
                             : ort_error_memory(err, count * sizeof *r.work);
     *infinite = r.infinite;
@@ -219,6 +262,7 @@ ort_status ort_gptq_quantize(ort_env *env, const ort_moment *moment, const ort_b
     free(r.codes);
     free(r.grids);
     free(r.squares);
+    free(r.factor);
     free(left);
     return status;
 }

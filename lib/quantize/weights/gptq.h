@@ -21,10 +21,10 @@
 ort_status ort_gptq_factor(ort_env *env, ort_moment *moment, double damping, bool ordered,
                            ort_error *err);
 /* Columns `first` and those behind it, which the matrix holds, into their places in the store: no
- * column's codes depend on another's. *infinite: a weight is no finite number, nothing was
- * stored. */
-ort_status ort_gptq_quantize(ort_env *env, const ort_moment *moment, const ort_block_matrix *m,
-                             int64_t first, ort_block_store *store, bool *infinite,
-                             ort_error *err);
+ * column's codes depend on another's. Products are those of env's tier, all else has the same bits
+ * on each. *infinite: a weight is no finite number, nothing was stored. */
+ort_status ort_gptq_quantize(ort_env *env, const ort_grid_kernels *kernels,
+                             const ort_moment *moment, const ort_block_matrix *m, int64_t first,
+                             ort_block_store *store, bool *infinite, ort_error *err);
 
 #endif

@@ -67,6 +67,7 @@ ort_status ort_low_bits_make(ort_env *env, const ort_model *model,
         return ort_error_memory(err, sizeof *w);
     w->env = env;
     w->options = *options;
+    w->shares = (ort_shares){options->on_share, options->share_arg};
     ort_status status = ort_model_clone(model, &w->model, err);
     if (status == ORT_OK)
         status = ort_model_spool(w->model, options->folder, err);
@@ -126,7 +127,7 @@ ort_status ort_low_bits_observe(ort_weights *w, ort_value *const *inputs, size_t
 /* ---- codes */
 
 typedef struct filling {
-    const ort_weights *w;
+    ort_weights *w;
     ort_block_store *codes;
     const ort_moment *moment; /* of GPTQ, factored; or NULL */
     ort_block_matrix matrix; /* of the present strip */
@@ -141,6 +142,7 @@ static void fill_lanes(filling *f, int64_t n, float *x, uint8_t *codes)
 {
     const ort_block_matrix *s = &f->matrix;
     const ort_block_form *form = &f->codes->form;
+    const ort_grid_kernels *grids = &f->w->env->k->grids;
     if (!ort_block_columns(s, n, x)) {
         __atomic_store_n(&f->infinite, true, __ATOMIC_RELAXED);
         return;
@@ -149,10 +151,10 @@ static void fill_lanes(filling *f, int64_t n, float *x, uint8_t *codes)
         const float *at = x + b * s->block * ORT_BLOCK_LANES;
         const int64_t left = s->k - b * s->block, count = left < s->block ? left : s->block;
         ort_block_grid grid;
-        ort_block_fit(form, at, f->importance ? f->importance + b * s->block : NULL, count, &grid);
+        grids->fit(form, at, f->importance ? f->importance + b * s->block : NULL, count, &grid);
         if (f->refine)
-            ort_block_refine(form, at, count, &grid);
-        ort_block_codes(form, &grid, at, count, codes);
+            grids->refine(form, at, count, &grid);
+        grids->codes(form, &grid, at, count, codes);
         ort_block_store_put(f->codes, f->first + n, b, &grid, codes);
     }
 }
@@ -180,6 +182,19 @@ static ort_status fill_plainly(filling *f, ort_error *err)
     return f->failed ? ort_error_memory(err, (size_t)f->matrix.k * sizeof(float)) : ORT_OK;
 }
 
+/* Products of two numbers that a column takes, about: of its own, and what rows owe each other. */
+static double column_work(const ort_block_matrix *m, const ort_moment *moment)
+{
+    const double k = (double)m->k;
+    return k * (moment ? 256 + k / 2 : 256);
+}
+
+static double factor_work(const ort_moment *moment)
+{
+    const double k = (double)moment->k;
+    return moment->factored ? 0 : k * k * k / 3;
+}
+
 /* Its columns as a matrix of their own. */
 static ort_status fill_strip(void *arg, const ort_strip *strip, ort_error *err)
 {
@@ -191,12 +206,14 @@ static ort_status fill_strip(void *arg, const ort_strip *strip, ort_error *err)
                              .data = (void *)(uintptr_t)strip->data};
     f->matrix = ort_block_matrix_of(&part, whole->turned, whole->block);
     f->first = strip->first;
-    return f->moment ? ort_gptq_quantize(f->w->moments.env, f->moment, &f->matrix, f->first,
-                                         f->codes, &f->infinite, err)
-                     : fill_plainly(f, err);
+    ORT_TRY(f->moment ? ort_gptq_quantize(f->w->moments.env, &f->w->env->k->grids, f->moment,
+                                          &f->matrix, f->first, f->codes, &f->infinite, err)
+                      : fill_plainly(f, err));
+    ort_shares_add(&f->w->shares, column_work(whole, f->moment) * (double)strip->of.count);
+    return ORT_OK;
 }
 
-static ort_status fill(const ort_weights *w, const ort_weight *weight, const ort_moment *moment,
+static ort_status fill(ort_weights *w, const ort_weight *weight, const ort_moment *moment,
                        ort_block_store *codes, bool *infinite, ort_error *err)
 {
     const ort_block_matrix *m = &codes->matrix;
@@ -294,10 +311,12 @@ static ort_moment *moment_of(ort_weights *w, const ort_weight *weight)
 /* ... as their factor. */
 static ort_status factor(ort_weights *w, ort_moment *moment, ort_error *err)
 {
-    return !moment || moment->factored
-               ? ORT_OK
-               : ort_gptq_factor(w->moments.env, moment, w->options.damping, w->options.ordered,
-                                 err);
+    if (!moment || moment->factored)
+        return ORT_OK;
+    const double work = factor_work(moment);
+    ORT_TRY(ort_gptq_factor(w->moments.env, moment, w->options.damping, w->options.ordered, err));
+    ort_shares_add(&w->shares, work);
+    return ORT_OK;
 }
 
 static ort_status quantize(ort_weights *w, size_t at, ort_error *err)
@@ -353,6 +372,24 @@ static ort_status stamp(const ort_weights *w, ort_error *err)
     return status;
 }
 
+/* A moment that several weights share is factored once. */
+static double work_of(ort_weights *w)
+{
+    double work = 0;
+    for (size_t i = 0; i < w->weights.count; i++) {
+        const ort_weight *weight = &w->weights.data[i];
+        const ort_moment *moment = is_wanted(w, i) ? moment_of(w, weight) : NULL;
+        bool first = moment != NULL;
+        for (size_t k = 0; k < i && first; k++)
+            first = w->weights.data[k].moments != weight->moments || !is_wanted(w, k);
+        if (is_wanted(w, i))
+            work += column_work(&weight->shape, moment) * (double)weight->shape.n;
+        if (first)
+            work += factor_work(moment);
+    }
+    return work;
+}
+
 ort_status ort_low_bits_write(ort_weights *w, ort_model **model, ort_error *err)
 {
     if (!w->model)
@@ -365,6 +402,7 @@ ort_status ort_low_bits_write(ort_weights *w, ort_model **model, ort_error *err)
         ORT_TRY(ort_moments_env(&w->moments, w->options.threads, err));
     if (w->options.method == ORT_WEIGHTS_AWQ)
         ORT_TRY(ort_awq_scale(w, err));
+    ort_shares_begin(&w->shares, "quantizing", work_of(w));
     for (size_t i = 0; i < w->weights.count; i++)
         if (is_wanted(w, i))
             ORT_TRY(quantize(w, i, err));

@@ -10,6 +10,7 @@
 
 #include "exec/env.h"
 #include "exec/session.h"
+#include "quantize/shares.h"
 #include "quantize/weights/moments.h"
 #include "quantize/weights/block_store.h"
 
@@ -44,6 +45,7 @@ struct ort_weights {
     ORT_VEC(ort_weight) weights;
     ORT_VEC(ort_weight_reader) readers;
     ort_moments moments; /* of GPTQ and AWQ */
+    ort_shares shares;
 };
 
 ort_status ort_low_bits_make(ort_env *env, const ort_model *model,
