@@ -62,6 +62,7 @@ enum {
     PASSING_NS = 200000, /* lost to others who have gone again, as far as it counts */
     LATE_NS = 400000,    /* to wake up so long isn't an idle processor's */
     APART_MOST = 8,      /* in larger pools moving all of them costs more than one that shares */
+    WHOLE_MOST = 64,     /* loops or runs in a row that are not cut, for their shortness */
     LOOPS = 1024,        /* remembered at a time, by hash; a power of two */
     NS_BITS = 40
 };
@@ -393,11 +394,6 @@ void ort_pool_free(ort_pool *pool)
     free(pool);
 }
 
-int ort_pool_width(ort_pool *pool)
-{
-    return pool ? atomic_load_explicit(&pool->width, memory_order_relaxed) : 1;
-}
-
 int ort_pool_threads(const ort_pool *pool)
 {
     return pool ? pool->threads : 1;
@@ -461,6 +457,7 @@ void ort_pool_enter(ort_pool *pool, int spin_us, ort_pool_demand *demand)
     if (!pool)
         return;
     if (demand) {
+        demand->whole = !is_worth_waking(demand) && ++demand->whole_runs % WHOLE_MOST != 0;
         demand->outer = current_demand;
         demand->sum_ns = demand->gap_ns = demand->loop_end = 0;
         demand->spin_ns = spin_us > 0 ? (uint64_t)spin_us * 1000 : 0;
@@ -479,8 +476,10 @@ void ort_pool_leave(ort_pool *pool, ort_pool_demand *demand)
     if (!pool)
         return;
     if (demand) {
-        demand->last_ns = demand->sum_ns;
-        demand->last_gap_ns = demand->gap_ns;
+        if (!demand->whole) { /* loops of one task are not in the sum */
+            demand->last_ns = demand->sum_ns;
+            demand->last_gap_ns = demand->gap_ns;
+        }
         current_demand = demand->outer;
     }
     atomic_fetch_sub(&pool->active, 1);
@@ -629,6 +628,34 @@ static void remember(_Atomic uint64_t *loop, uint64_t tag, uint64_t known, uint6
     atomic_store_explicit(loop, tag << NS_BITS | took, memory_order_relaxed);
 }
 
+/* What is remembered of a loop under this tag, or 0. */
+static uint64_t recall(const _Atomic uint64_t *loop, uint64_t tag)
+{
+    uint64_t known = atomic_load_explicit(loop, memory_order_relaxed);
+    return known >> NS_BITS == tag ? known & (((uint64_t)1 << NS_BITS) - 1) : 0;
+}
+
+/* A loop whatever its cut: the one under this key that ran last. */
+static void remember_key(ort_pool *pool, const void *key, uint64_t took)
+{
+    uint64_t hash = hash_of(key, 0, NULL);
+    remember(&pool->loops[hash % LOOPS], hash >> NS_BITS, 0, took);
+}
+
+/* In one of WHOLE_MOST times it is cut all the same, so that its time is known anew. */
+int ort_pool_width(ort_pool *pool, const void *key)
+{
+    static _Thread_local uint32_t asked;
+    int width = pool ? atomic_load_explicit(&pool->width, memory_order_relaxed) : 1;
+    if (width == 1 || !key)
+        return width;
+    if (current_demand && current_demand->whole)
+        return 1;
+    uint64_t hash = hash_of(key, 0, NULL);
+    uint64_t known = recall(&pool->loops[hash % LOOPS], hash >> NS_BITS);
+    return known > 0 && known < ALONE_NS && ++asked % WHOLE_MOST != 0 ? 1 : width;
+}
+
 static uint64_t share(ort_pool *pool, size_t count, ort_task_fn *fn, void *arg, bool wake)
 {
     if (pool->started < pool->threads - 1)
@@ -682,24 +709,25 @@ static uint64_t time_alone(size_t count, ort_task_fn *fn, void *arg, uint64_t kn
 
 void ort_pool_run_again(ort_pool *pool, const void *key, size_t count, ort_task_fn *fn, void *arg)
 {
-    if (!pool || pool->threads == 1 || count <= 1 ||
+    ort_pool_demand *demand = current_demand;
+    if (!pool || pool->threads == 1 || count <= 1 || (demand && demand->whole) ||
         atomic_load_explicit(&pool->busy, memory_order_relaxed)) {
         run_alone(count, fn, arg);
         return;
     }
-    ort_pool_demand *demand = current_demand;
     uint64_t hash = hash_of(key, count, fn), tag = hash >> NS_BITS, known, took;
     _Atomic uint64_t *loop = &pool->loops[hash % LOOPS];
-    known = atomic_load_explicit(loop, memory_order_relaxed);
-    known = key && known >> NS_BITS == tag ? known & (((uint64_t)1 << NS_BITS) - 1) : 0;
+    known = key ? recall(loop, tag) : 0;
     bool wake = !demand || is_worth_waking(demand);
     bool helped = wake || (int)atomic_load(&pool->sleepers) < atomic_load(&pool->started);
     if (!helped || (known > 0 && known < ALONE_NS) || !has_width(pool))
         took = time_alone(count, fn, arg, known);
     else
         took = share_alone(pool, count, fn, arg, wake, known);
-    if (key && took && took != known)
+    if (key && took && took != known) {
         remember(loop, tag, known, took);
+        remember_key(pool, key, recall(loop, tag));
+    }
     if (!took) /* the caller had no task of it */
         took = known;
     if (demand)

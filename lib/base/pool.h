@@ -30,9 +30,10 @@ ort_pool *ort_pool_new(int threads, bool pin);
 ort_pool *ort_pool_new_of(int threads, bool pin, const ort_threads *makers);
 void ort_pool_free(ort_pool *pool);
 int ort_pool_threads(const ort_pool *pool);
-/* How many of them would take part in a loop now: fewer while others want the same processors
- * (contention.h). For cutting loops, where results don't depend on the cut; NULL: 1. */
-int ort_pool_width(ort_pool *pool);
+/* How many of them would take part in a loop under this key now: fewer while others want the same
+ * processors (contention.h), and one where it, or its run, stays with the caller for its shortness:
+ * parts cost time, too. For cutting loops, where results don't depend on the cut; NULL pool: 1. */
+int ort_pool_width(ort_pool *pool, const void *key);
 
 /* Run fn(arg, t, thread) for every t in [0, count) and return when all are done. A NULL pool, one
  * thread, one task, or a pool that is busy with another caller's loop runs them on the caller
@@ -48,6 +49,8 @@ typedef struct ort_pool_demand {
     uint64_t last_gap_ns, gap_ns; /* longest between two shared loops that a spin can bridge */
     uint64_t spin_ns;         /* as allowed */
     uint64_t loop_end;        /* of this run's last shared loop, or 0 */
+    uint32_t whole_runs;      /* of those whose loops are not cut, as they stay with the caller */
+    bool whole;               /* this run is one */
     struct ort_pool_demand *outer;
 } ort_pool_demand;
 

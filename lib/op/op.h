@@ -282,11 +282,20 @@ static inline ort_call ort_call_alone(const ort_call *call, int thread)
     own.thread_bytes = 0;
     return own;
 }
+/* What the pool remembers the call's loops by. */
+static inline const void *ort_call_key(const ort_call *call)
+{
+    return call->plan_state ? call->plan_state : call->state ? call->state : call->node;
+}
 /* Tasks 0..count-1 on the pool; a task may depend on its number only. */
 static inline void ort_call_parallel(const ort_call *call, size_t count, ort_task_fn *fn, void *arg)
 {
-    const void *key = call->plan_state ? call->plan_state : call->state ? call->state : call->node;
-    ort_pool_run_again(call->pool, key, count, fn, arg);
+    ort_pool_run_again(call->pool, ort_call_key(call), count, fn, arg);
+}
+/* Threads to cut the call's loop for (ort_pool_width). */
+static inline int ort_call_width(const ort_call *call)
+{
+    return ort_pool_width(call->pool, ort_call_key(call));
 }
 /* Give output `index` this type and shape and memory (operators with ORT_TRAIT_DYNAMIC). */
 static inline ort_status ort_call_output(ort_call *call, int index, ort_dtype dtype,

@@ -307,7 +307,7 @@ static void pool_knows_the_gaps_of_a_run(test_state *test)
         for (int k = 0; k < 4; k++) {
             ort_pool_run_again(pool, &key, TASKS, work_a_while, NULL);
             pass_time(k == 1 ? 300000 : 50000);
-            narrowed |= ort_pool_width(pool) == 1;
+            narrowed |= ort_pool_width(pool, NULL) == 1;
         }
         ort_pool_leave(pool, &demand);
         CHECK(demand.last_gap_ns >= 300000 || narrowed);
@@ -321,6 +321,63 @@ static void pool_knows_the_gaps_of_a_run(test_state *test)
         ort_pool_leave(pool, &demand);
         CHECK(demand.last_gap_ns <= 40000);
     }
+    ort_pool_free(pool);
+}
+
+static void do_nothing(void *arg, size_t task, int thread)
+{
+}
+
+/* The width of the loop of `fn` under this key in the run that follows one; -1: the pool has
+ * narrowed, for others. */
+static int width_in_next_run(ort_pool *pool, ort_pool_demand *demand, const void *key,
+                             ort_task_fn *fn, int tasks)
+{
+    ort_pool_enter(pool, 20, demand);
+    int width = ort_pool_width(pool, key);
+    ort_pool_run_again(pool, key, (size_t)tasks, fn, NULL);
+    bool narrowed = ort_pool_width(pool, NULL) == 1;
+    ort_pool_leave(pool, demand);
+    return narrowed ? -1 : width;
+}
+
+/* Runs that wake nobody don't cut their loops either, and learn now and then whether that still
+ * holds: at the latest after as many runs as there are tasks here. */
+static void pool_leaves_short_runs_whole(test_state *test)
+{
+    static const char key, longer;
+    ort_pool *pool = ort_pool_new(2, false);
+    ort_pool_demand demand = {0};
+    int whole = 0, width = 0;
+    CHECK(width_in_next_run(pool, &demand, &key, do_nothing, 8) != 1);
+    for (int run = 0; run < TASKS; run++)
+        whole += width_in_next_run(pool, &demand, &key, do_nothing, 8) == 1;
+    CHECK(whole > TASKS / 2);
+    for (int run = 0; run < TASKS && width != 2; run++) {
+        width = width_in_next_run(pool, &demand, &longer, work_a_while, TASKS);
+        if (width == -1)
+            break;
+    }
+    CHECK(width == 2 || width == -1);
+    ort_pool_free(pool);
+}
+
+/* So do loops that stay with the caller in a run of much work. */
+static void pool_leaves_short_loops_whole(test_state *test)
+{
+    static const char key, longer;
+    ort_pool *pool = ort_pool_new(2, false);
+    ort_pool_demand demand = {0};
+    int whole = 0, narrowed = 0;
+    for (int run = 0; run < 20; run++) {
+        ort_pool_enter(pool, 20, &demand);
+        whole += ort_pool_width(pool, &key) == 1;
+        ort_pool_run_again(pool, &key, 8, do_nothing, NULL);
+        ort_pool_run_again(pool, &longer, TASKS, work_a_while, NULL);
+        narrowed += ort_pool_width(pool, NULL) == 1;
+        ort_pool_leave(pool, &demand);
+    }
+    CHECK(whole > 10 || narrowed > 0);
     ort_pool_free(pool);
 }
 
@@ -369,11 +426,11 @@ static void pool_narrows_on_one_processor(test_state *test)
     CPU_SET(first, &one);
     CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
     ort_pool *pool = ort_pool_new(4, false);
-    CHECK(ort_pool_width(pool) == 4 && ort_pool_width(NULL) == 1);
+    CHECK(ort_pool_width(pool, NULL) == 4 && ort_pool_width(NULL, NULL) == 1);
     ort_pool_enter(pool, 20, NULL);
-    for (int i = 0; i < 5000 && ort_pool_width(pool) > 1; i++)
+    for (int i = 0; i < 5000 && ort_pool_width(pool, NULL) > 1; i++)
         ort_pool_run(pool, TASKS, work_a_while, NULL);
-    CHECK(ort_pool_width(pool) == 1);
+    CHECK(ort_pool_width(pool, NULL) == 1);
     pool_job job = {.pool = pool};
     ort_pool_run(pool, TASKS, hit, &job);
     for (int i = 0; i < TASKS; i++)
@@ -610,6 +667,8 @@ int main(void)
     RUN(&test, pool_runs_every_task_once);
     RUN(&test, pool_remembers_loops);
     RUN(&test, pool_knows_the_gaps_of_a_run);
+    RUN(&test, pool_leaves_short_runs_whole);
+    RUN(&test, pool_leaves_short_loops_whole);
     RUN(&test, pool_shared_by_callers);
     RUN(&test, workers_keep_apart_from_the_caller);
     RUN(&test, watch_counts_waits_for_a_processor);

@@ -589,7 +589,7 @@ static ort_status chain_run(ort_call *call, ort_error *err)
     const ort_tensor *z = s->adds ? ort_call_in(call, call->in_count - 1) : NULL;
     chain_job j = {call, s, p, ort_call_in(call, 0)->data, z ? z->data : NULL,
                    ort_call_out(call, 0)->data, 1};
-    int threads = ort_pool_width(call->pool);
+    int threads = ort_call_width(call);
     if (p->images * p->y_image == 0)
         return ORT_OK;
     if (threads > 1) /* elements are the same however rows are cut */

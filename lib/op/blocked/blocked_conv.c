@@ -603,7 +603,7 @@ static void part_rows(conv_job *j)
 {
     const blocked_plan *p = j->p;
     const ort_blocked_state *s = j->s;
-    int64_t threads = ort_pool_width(j->call->pool), rows = p->w.out[0];
+    int64_t threads = ort_call_width(j->call), rows = p->w.out[0];
     int64_t taps = s->kernel[0] * s->kernel[1], maps = s->maps / s->group;
     int64_t values = p->in.plane * s->channels + p->out.plane * maps;
     threads = ort_min_i64(threads, rows);

@@ -589,7 +589,7 @@ ort_status ort_conv_tiled_run(ort_call *call, ort_error *err)
 {
     const tiled_plan *p = call->plan_state;
     const ort_tensor *z = ort_call_in(call, 3);
-    const int64_t threads = ort_pool_width(call->pool);
+    const int64_t threads = ort_call_width(call);
     tiled_job j = {call, call->state, p, ort_call_in(call, 0)->data, z ? z->data : NULL,
                    ort_call_out(call, 0)->data, p->vectors, 1, NULL, threads};
     const int64_t strips = p->out.n * j.s->group * p->strips;

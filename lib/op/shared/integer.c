@@ -384,7 +384,7 @@ void ort_integer_multiply(const ort_call *call, const ort_integer_product *p)
                        &r);
     }
     choose_kernel(&j);
-    cut(&j, ort_pool_width(call->pool));
+    cut(&j, ort_call_width(call));
     int64_t column_tasks = (p->n + j.columns - 1) / j.columns;
     ort_call_parallel(call, (size_t)(j.row_tasks * column_tasks), task_multiply, &j);
 }

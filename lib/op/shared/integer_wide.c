@@ -209,7 +209,7 @@ static void multiply_pairs(const ort_call *call, const ort_wide_product *p)
                    .sums = (double *)(void *)((char *)p->space + ort_round_up(rows, 64))};
     ort_call_range(call, p->m, ort_max_i64(CODES / ort_max_i64(p->depth, 1), 1), task_pairs, &j);
     const int64_t column_tasks = (p->n + COLUMNS - 1) / COLUMNS, tiles = (p->m + ROWS - 1) / ROWS;
-    const int64_t wanted = (4 * ort_pool_width(call->pool) + column_tasks - 1) / column_tasks;
+    const int64_t wanted = (4 * ort_call_width(call) + column_tasks - 1) / column_tasks;
     j.rows = (tiles + wanted - 1) / wanted * ROWS;
     j.row_tasks = (p->m + j.rows - 1) / j.rows;
     ort_call_parallel(call, (size_t)(j.row_tasks * column_tasks), task_multiply, &j);

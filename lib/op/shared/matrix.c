@@ -367,7 +367,7 @@ void ort_matrix_multiply_f32(const ort_call *call, const ort_product_f32 *p)
     int64_t mr = call->k->gemm.mr, nr = call->k->gemm.nr;
     if (p->m <= 0 || p->n <= 0)
         return;
-    int width = ort_pool_width(call->pool);
+    int width = ort_call_width(call);
     job_f32 j = {.k = call->k, .p = p,
                  .g = plan_grid(p->m, p->n, p->depth, mr, nr, sizeof(float), width)};
     bool now = packs_now(j.k, p);
@@ -408,7 +408,7 @@ void ort_matrix_multiply_f64(const ort_call *call, const ort_product_f64 *p)
     if (p->m <= 0 || p->n <= 0)
         return;
     grid g = plan_grid(p->m, p->n, p->depth, call->k->gemm.mr64, call->k->gemm.nr64,
-                       sizeof(double), ort_pool_width(call->pool));
+                       sizeof(double), ort_call_width(call));
     job_f64 j = {call->k, p, g};
     ort_call_parallel(call, (size_t)(j.g.row_tasks * j.g.column_tasks), task_f64, &j);
 }

@@ -272,7 +272,7 @@ static void job_of(job *j, const ort_kernels *k, const ort_product_f32 *p, const
 void ort_tiles_multiply(const ort_call *call, const ort_product_f32 *p, const float *b)
 {
     job j;
-    job_of(&j, call->k, p, b, ort_pool_width(call->pool));
+    job_of(&j, call->k, p, b, ort_call_width(call));
     for (int64_t stage = 0; stage < j.stages; stage++) {
         begin_stage(&j, stage);
         ort_call_parallel(call, (size_t)ort_min_i64(j.width, j.pieces), task_stage, &j);
