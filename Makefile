@@ -495,7 +495,7 @@ bench-quant: all
 .PHONY: bench-calibrate
 bench-calibrate: all
 	@sh tests/tools/run_bench_calibrate.sh $(MODELS) $(BENCH_CALIBRATE)
-# Peak memory of each process of ort-quantize on 750 MB of weights, or QUANTIZE_MEMORY="--model FILE"
+# Peak memory of each process of ort-quantize on 750 MB of weights, QUANTIZE_MEMORY="--layers 10": 2.2 GB, "--model FILE"
 .PHONY: quantize-memory
 quantize-memory: all
 	@build/venv/bin/python tests/tools/check_quantize_memory.py $(QUANTIZE_MEMORY) build/bin

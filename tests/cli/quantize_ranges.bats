@@ -71,6 +71,38 @@ open('m.onnx', 'wb').write(model([node('MatMul', ['x', 'w'], ['y'])], [value_inf
     ort-quantize calibrate --merge 1.json 2.json 3.json 4.json | cmp - all.json
 }
 
+@test "samples of several shapes: parts on other threads and tiers merge to one run's ranges" {
+    python3 -c "
+import random, struct, sys; sys.path.insert(0, '$ROOT/tests/tools')
+from fixtures import initializer, model, node, value_info
+draw = random.Random(3)
+w = initializer('w', [6, 2, 3, 3], [draw.gauss(0, 1) for _ in range(108)])
+v = initializer('v', [4, 6, 1, 1], [draw.gauss(0, 1) for _ in range(24)])
+open('m.onnx', 'wb').write(model(
+    [node('Conv', ['x', 'w'], ['y']), node('Relu', ['y'], ['z']), node('Conv', ['z', 'v'], ['u'])],
+    [value_info('x', ['n', 2, 'h', 'w_'])], [value_info('u', ['n', 4, 'a', 'b'])], [w, v]))
+for k, dims in enumerate([(1, 2, 9, 7), (3, 2, 5, 5), (1, 2, 33, 40), (2, 2, 4, 61), (1, 2, 3, 3), (5, 2, 17, 8)]):
+    count = dims[0] * dims[1] * dims[2] * dims[3]
+    numbers = [draw.gauss(k / 3, 1 + k) for _ in range(count)]
+    head = repr({'descr': '<f4', 'fortran_order': False, 'shape': dims}).ljust(117) + chr(10)
+    open(f'{k}.npy', 'wb').write(b'\x93NUMPY\x01\x00' + struct.pack('<H', len(head)) + head.encode() +
+                                 struct.pack(f'<{count}f', *numbers))"
+    local observer
+    for observer in mse entropy min-max; do
+        works ort-quantize calibrate m.onnx -i 0.npy -i 1.npy -i 2.npy -i 3.npy -i 4.npy -i 5.npy --threads 1 \
+            --observer $observer -o all.json --force
+        works ort-quantize calibrate m.onnx -i 5.npy -i 2.npy --threads 3 --observer $observer -o a.json --force
+        works ort-quantize calibrate m.onnx -i 4.npy --isa avx2 --observer $observer -o b.json --force
+        works ort-quantize calibrate m.onnx -i 0.npy -i 3.npy -i 1.npy --threads 2 --isa scalar --observer $observer \
+            -o c.json --force
+        ort-quantize calibrate --merge c.json a.json b.json | cmp - all.json
+        ort-quantize calibrate --merge a.json b.json >ab.json
+        ort-quantize calibrate --merge ab.json c.json | cmp - all.json
+    done
+    works ort-quantize calibrate m.onnx -i 1.npy -o a.json --force # one less
+    ! ort-quantize calibrate --merge a.json ab.json | cmp -s - all.json
+}
+
 @test "ranges are the same for every tier and number of threads, and as a stream" {
     samples
     works ort-quantize calibrate "$NET" -i all/ --threads 1 -o 1.json

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Weights of 4 bits in blocks of 32 of a large model: time and memory of the whole command, its report included.
 
-usage: bench_weights_large.py TOOLS [--folder DIR] [--only hqq|gptq] [--samples N] [--tokens N] [--layers N ...]
+usage: bench_weights_large.py TOOLS [--folder DIR | --made DIR] [--only hqq|gptq] [--samples N] [--tokens N] [--layers N ...]
 
 The model is made first, random weights of TinyLlama's shape (llama_shape.py: 1.1 billion parameters, 4.4 GB beside the
-.onnx file), and gone afterwards; it needs 15 GB of disk under --folder. GPTQ is calibrated on --samples texts of
+.onnx file), and gone afterwards; it needs 15 GB of disk under --folder. With --made it
+stays there, and is taken from there the next time. GPTQ is calibrated on --samples texts of
 --tokens random words each. Goals: HQQ-like in 60 s, GPTQ in 10 minutes; the process that converts within 1.2 times the
 largest tensor and 64 MB, every other one within what ort-run takes of the model and such a sample, and 64 MB. Exit
 status 1 where one is missed. What is told beside them, seconds of processors and those that passed, says whether the
@@ -32,7 +33,7 @@ LIMITS = {"hqq": 60, "gptq": 600}
 def measured(command):
     """Seconds, processor seconds, and the peaks of its processes, first to last; ends where it failed."""
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
         status, peaks = process_peaks.run(command, stdout=said, stderr=subprocess.STDOUT)
         said.seek(0)
         text = said.read()
@@ -54,6 +55,9 @@ class Gates:
 
 
 def make(folder, options):
+    if (folder / "set").exists():
+        return folder / "model.onnx"
+    folder.mkdir(parents=True, exist_ok=True)
     need = 15e9 * options.layers / SHAPE["layers"]
     free = shutil.disk_usage(folder).free
     if free < need:
@@ -61,7 +65,7 @@ def make(folder, options):
     shape = [f"--{name}={getattr(options, name)}" for name in SHAPE]
     subprocess.run([sys.executable, pathlib.Path(__file__).with_name("llama_shape.py"), folder, *shape], check=True)
     draw = np.random.default_rng(2)
-    (folder / "set").mkdir()
+    (folder / "set").mkdir()  # last: all is there
     for k in range(options.samples):
         np.savez(folder / "set" / f"{k:03}.npz", ids=draw.integers(0, options.words, (1, options.tokens)))
     return folder / "model.onnx"
@@ -96,12 +100,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tools", type=pathlib.Path)
     parser.add_argument("--folder", type=pathlib.Path)
+    parser.add_argument("--made", type=pathlib.Path)
     parser.add_argument("--only", choices=LIMITS)
     parser.add_argument("--samples", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=128)
     for name, value in SHAPE.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     options = parser.parse_args()
+    if options.made:
+        return check(options.tools.resolve(), options.made, options) != 0
     with tempfile.TemporaryDirectory(dir=options.folder) as own:
         return check(options.tools.resolve(), pathlib.Path(own), options) != 0
 
