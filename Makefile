@@ -487,7 +487,7 @@ bench-weights: all
 .PHONY: bench-weights-large
 bench-weights-large: all
 	@build/venv/bin/python tests/tools/bench_weights_large.py $(BENCH_LARGE) build/bin
-# SQNR of ort-quantize static beside onnxruntime.quantization: BENCH_QUANT="--only GLOB --effort --nncf"
+# SQNR of ort-quantize static beside onnxruntime.quantization: BENCH_QUANT="--only GLOB --effort"
 .PHONY: bench-quant
 bench-quant: all
 	@sh tests/tools/run_bench_quant.sh $(MODELS) $(BENCH_QUANT)

@@ -1,7 +1,7 @@
 """Static int8 files of other tools, made in a process of its own for each model:
 
 usage: quant_peers.py onnxruntime SOURCE SAMPLES FOLDER     the twelve of VARIANTS
-       quant_peers.py nncf SOURCE SAMPLES FOLDER            nncf.onnx
+       quant_peers.py nncf SOURCE SAMPLES FOLDER            the four of NNCF_VARIANTS
 
 SAMPLES is a folder of .npz files. FOLDER gets NAME.onnx for each, and NAME.txt with why there is
 none. onnxruntime's files are made of what its quant_pre_process makes of the source.
@@ -17,6 +17,13 @@ METHODS = ("MinMax", "Percentile", "Entropy")
 VARIANTS = [(method, per_channel, signed) for method in METHODS for per_channel in (False, True)
             for signed in (False, True)]
 
+# preset; weights in 7 bits where processors without VNNI saturate; biases corrected without running
+# the model again for each. The first two are NNCF's presets with its defaults.
+NNCF_VARIANTS = {"nncf_performance": ("performance", True, True),
+                 "nncf_mixed": ("mixed", True, True),
+                 "nncf_mixed_exact": ("mixed", False, True),
+                 "nncf_mixed_accurate": ("mixed", False, False)}
+
 
 def name_of(variant):
     method, per_channel, signed = variant
@@ -24,7 +31,7 @@ def name_of(variant):
 
 
 def names(who):
-    return [name_of(v) for v in VARIANTS] if who == "onnxruntime" else ["nncf"]
+    return [name_of(v) for v in VARIANTS] if who == "onnxruntime" else list(NNCF_VARIANTS)
 
 
 def samples(folder):
@@ -96,19 +103,34 @@ def make_onnxruntime(source, feeds, folder):
             return
 
 
-def make_nncf(source, feeds, folder):
+def make_nncf_variant(given, feeds, target, variant):
     import nncf
-    target = folder / "nncf.onnx"
+    from nncf.quantization.advanced_parameters import OverflowFix
+    from onnx_runs import session
+    preset, seven_bits, fast = variant
+    more = {} if seven_bits else {"advanced_parameters": nncf.AdvancedQuantizationParameters(
+        overflow_fix=OverflowFix.DISABLE)}
     try:
-        given = folder / "raised.onnx"
-        raised(source, given)
         types = {node.op_type for node in onnx.load(given, load_external_data=False).graph.node}
         kind = nncf.ModelType.TRANSFORMER if "Softmax" in types and "Conv" not in types else None
         made = nncf.quantize(onnx.load(given), nncf.Dataset(feeds), subset_size=len(feeds),
-                             model_type=kind, fast_bias_correction=False)
+                             preset=nncf.QuantizationPreset(preset), model_type=kind,
+                             fast_bias_correction=fast, **more)
         onnx.save(made, str(target))
+        session(target)
     except Exception:  # pylint: disable=broad-except
+        target.unlink(missing_ok=True)
         target.with_suffix(".txt").write_text(traceback.format_exc())
+
+
+def make_nncf(source, feeds, folder):
+    given = folder / "raised.onnx"
+    try:
+        raised(source, given)
+    except Exception:  # pylint: disable=broad-except
+        given = source
+    for name, variant in NNCF_VARIANTS.items():
+        make_nncf_variant(given, feeds, folder / f"{name}.onnx", variant)
 
 
 def main():

@@ -3,8 +3,7 @@
 #
 # usage: tests/tools/run_bench_quant.sh MODELS_DIR [OPTION...]
 #
-# OPTIONs are those of bench_quant.py; --nncf needs no value: where NNCF can't be had, its column
-# stays empty. Peers' files are made once, in build/bench/quant.
+# OPTIONs are those of bench_quant.py. Peers' files are made once, in build/bench/quant.
 set -u
 models=$1
 shift
@@ -20,11 +19,11 @@ if [ ! -d "$models" ]; then
 fi
 nncf=
 for option in "$@"; do
-    [ "$option" = --nncf ] && nncf=$root/build/venv-nncf/bin/python
+    [ "$option" = --effort ] && nncf=$root/build/venv-nncf/bin/python
 done
 if [ -n "$nncf" ] && ! sh "$root/tests/tools/setup_venv.sh" --nncf; then
-    echo "bench-quant: WITHOUT NNCF, which can't be had here" >&2
-    nncf=
+    echo "bench-quant: skipped, NNCF can't be had here; without --effort it isn't needed" >&2
+    exit 3
 fi
 filled=$(sh "$root/tests/tools/fill_topologies.sh" "$models" "$python") || exit 1
 # shellcheck disable=SC2086

@@ -1,0 +1,69 @@
+# The gates of `make bench-quant` over made-up rows: what they say no to, and to what not.
+load helper
+
+setup_file() {
+    cat >"$BATS_FILE_TMPDIR/gates.py" <<'PY'
+import argparse
+import json
+import sys
+
+sys.path.insert(0, sys.argv[1])
+import bench_quant
+
+bench_quant.UNJUDGED = {"refused": "the peer takes no loops"}
+bench_quant.UNJUDGED_BY_NNCF = {"refused": "the peer takes no loops"}
+good = {"name": "good", "ours": {"ort": 33.0, "here": 33.1}, "peer": [30.0, "entropy"],
+        "peer_here": 30.1, "effort": {"ort": 34.0, "here": 34.0}, "nncf": [32.0, "nncf_mixed"]}
+refused = {"name": "refused", "ours": {"ort": 30.0, "here": 30.0}, "peer": None,
+           "why": "a loop", "effort": {"ort": 30.0}, "nncf": None}
+rows = [dict(good, **json.loads(text)) for text in sys.argv[3:]] + [refused]
+sys.exit(bench_quant.print_gates(rows, argparse.Namespace(effort=sys.argv[2] == "effort")))
+PY
+}
+
+# gates plain|effort ROW...: a ROW is what differs from a good one.
+gates() {
+    run "$ROOT/build/venv/bin/python" "$BATS_FILE_TMPDIR/gates.py" "$ROOT/tests/tools" "$@"
+}
+
+@test "bench-quant passes where every model is judged and ahead" {
+    gates effort '{}' '{"name": "other"}'
+    [ "$status" -eq 0 ]
+    [[ $output != *"not ok"* ]]
+    [[ $output == *"without refused: the peer takes no loops"* ]]
+}
+
+@test "bench-quant says no to a model that is behind, here or in onnxruntime" {
+    gates plain '{}' '{"name": "late", "ours": {"ort": 29.99, "here": 33}}'
+    [ "$status" -eq 1 ]
+    [[ $output == *"late: 29.99 dB in onnxruntime, entropy has 30.0"* ]]
+    gates plain '{}' '{"name": "late", "ours": {"ort": 33, "here": 30.0}}'
+    [ "$status" -eq 1 ]
+    [[ $output == *"late: 30.0 dB here"* ]]
+    gates plain '{"ours": {"ort": 30.9, "here": 30.9}}'
+    [ "$status" -eq 1 ]
+    [[ $output == *"not ok: 1 dB above it in the median: 0.90 dB"* ]]
+}
+
+@test "bench-quant says no to a model that nobody judged, and to a reason that isn't true" {
+    gates plain '{}' '{"name": "new", "peer": null, "why": "its file did not load"}'
+    [ "$status" -eq 1 ]
+    [[ $output == *"judged: 2 of 3"*"new: its file did not load"* ]]
+    gates plain '{}' '{"name": "refused"}'
+    [ "$status" -eq 1 ]
+    [[ $output == *"refused: judged, but said not to be"* ]]
+    gates plain '{}' '{"name": "fails", "ours": {"why": "exit 3: broken"}}'
+    [ "$status" -eq 1 ]
+    [[ $output == *"fails: exit 3: broken"* ]]
+    gates plain # nothing but what isn't judged
+    [ "$status" -eq 1 ]
+}
+
+@test "bench-quant says no where --effort is behind NNCF, or wasn't compared" {
+    gates effort '{}' '{"name": "late", "nncf": [34.01, "nncf_mixed"]}'
+    [ "$status" -eq 1 ]
+    [[ $output == *"late: 34.0 dB, nncf_mixed has 34.01"* ]]
+    gates effort '{}' '{"name": "new", "nncf": null, "why_nncf": "no file"}'
+    [ "$status" -eq 1 ]
+    [[ $output == *"new: no file"* ]]
+}
