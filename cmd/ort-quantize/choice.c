@@ -20,6 +20,8 @@ static const double chance_db = 0.5;
 /* A model as near as the first needs no node in float that breaks a chain of codes; as the second,
  * none at all. */
 static const double near_db = 25, nearest_db = 32;
+/* What recurrent layers must bring to keep weights of four times the size. */
+static const double recurrent_db = 6;
 
 bool can_choose(const quantizing *q)
 {
@@ -187,6 +189,37 @@ static int try_equalized(race *r, const ort_quantize_options *options, ort_range
     return status;
 }
 
+/* Recurrent layers compute in float, with weights as codes for the size alone. Where the error of a
+ * step grows in the next ones, these cost a net all that it says. */
+static int try_recurrent(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                         choice *c)
+{
+    kept_nodes kept = {0};
+    ort_quantizer *quantizer = NULL;
+    ort_model *model = NULL;
+    int status = open_quantizer(r->q, options, ranges, &quantizer);
+    if (status == 0)
+        guard_recurrent(quantizer, &kept);
+    r->q->kept = kept;
+    if (status == 0 && kept.count > 0)
+        status = guard_keep(r->q, quantizer);
+    r->q->kept = (kept_nodes){0};
+    if (status == 0 && kept.count > 0) {
+        r->first = r->best;
+        r->gain = recurrent_db;
+        status = apply(r->q, quantizer, &model);
+        if (status == 0)
+            status = enter(r, model);
+        tell(r, "weights of recurrent layers in float");
+    }
+    ort_quantizer_free(quantizer);
+    if (kept.count > 0 && r->at + 1 == r->tried)
+        c->kept = kept;
+    else
+        free(kept.index);
+    return status;
+}
+
 static int try_float_nodes(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
                            choice *c)
 {
@@ -295,6 +328,8 @@ int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **rang
     if (status == 0 && q->options.observer == NULL && !own.equalize && isfinite(r.best.sqnr_db))
         status = try_equalized(&r, &own, ranges, c);
     own.equalize = c->equalize = own.equalize || c->equalize;
+    if (status == 0 && keep_sensitive(q) > 0 && r.best.sqnr_db < nearest_db)
+        status = try_recurrent(&r, &own, *ranges, c);
     if (status == 0 && keep_sensitive(q) > 0 && r.best.sqnr_db < nearest_db)
         status = try_float_nodes(&r, &own, *ranges, c);
     if (status == 0 && asks_for_more(&r))

@@ -188,6 +188,14 @@ int guard_more(const trial *t, ort_quantizer *quantizer, double percent, kept_no
     return status;
 }
 
+void guard_recurrent(const ort_quantizer *quantizer, kept_nodes *chosen)
+{
+    ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
+    for (size_t i = 0; ort_quantizer_node(quantizer, i, &info); i++)
+        if (!strcmp(info.part, "weights"))
+            kept_nodes_add(chosen, i);
+}
+
 /* Several groups, and a weight like float[480,1,5,5]. */
 static bool has_single_channels(json_object *node)
 {

@@ -15,6 +15,8 @@
  * nobody notices, as small products that end a net. The quantizer has seen all ranges. */
 int guard_choose(const trial *t, ort_quantizer *quantizer, bool near, kept_nodes *chosen);
 void kept_nodes_add(kept_nodes *kept, size_t index);
+/* Layers whose weights alone are codes. */
+void guard_recurrent(const ort_quantizer *quantizer, kept_nodes *chosen);
 /* Convolutions with a filter for each channel, besides: one scale for all channels cuts those that
  * reach less far than others, and no sum over channels makes up for it. */
 int guard_depthwise(const quantizing *q, const ort_quantizer *quantizer, kept_nodes *chosen);
