@@ -102,7 +102,7 @@ typedef struct ort_bytes_window {
     ort_bytes_out out;      /* codes, bounded */
 } ort_bytes_window;
 
-/* Neighbouring tiles of 2x2 outputs in a row, of one block, for a 3x3 window of stride 1
+/* Neighbouring tiles of 4x4 outputs in a row, of one block, for a 3x3 window of stride 1
  * (blocked_bytes_winograd.inc): the transformed input, or the sums of products with it. */
 typedef struct ort_bytes_tiles {
     int64_t height, width; /* of the plane that is read, or written */
@@ -110,7 +110,7 @@ typedef struct ort_bytes_tiles {
     int64_t tiles;
     const uint8_t *x;      /* the plane of a block */
     uint8_t x_zero;        /* what lies outside */
-    int16_t *v;            /* [16 points][tile][channel]: of the first tile and channel */
+    int16_t *v;            /* [36 points][tile][channel]: of the first tile and channel */
     int64_t v_point, v_tile; /* elements */
     const int32_t *m;      /* likewise the sums, of output channels */
     int64_t m_point, m_tile;
@@ -147,8 +147,8 @@ typedef struct ort_bytes_kernels {
      * window. NULL: it takes none. */
     bool (*takes_window)(const int64_t *kernel, const int64_t *stride, const int64_t *dilation);
     void (*window)(const ort_bytes_window *window);
-    /* Tiles, where they may be faster than `conv`, else NULL. Between the two stand 16 products by
-     * gemm.h's i16, of filters that are taken four times. */
+    /* Tiles, where they may be faster than `conv`, else NULL. Between the two stand 36 products by
+     * gemm.h's i16, of transformed filters; sums are those of codes less 128. */
     void (*tiles_in)(const ort_bytes_tiles *tiles);
     void (*tiles_out)(const ort_bytes_tiles *tiles);
     /* out[pixel][4] = in[channel * plane + pixel] ^ flip, channels beyond `channels` zero. */

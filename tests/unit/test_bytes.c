@@ -41,13 +41,16 @@ static const conv_case cases[] = {
     {U, S, S, 7, 0, 1, 40, 64, 9, 15, 2, {3, 3}, {1, 1}, {2, 1}, {0, 1, 2, 1}, 120},
     {U, S, S, 7, 0, 1, 6, 30, 9, 15, 6, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 30},
     {S, S, S, 7, 0, 1, 12, 24, 9, 15, 12, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, 30},
-    /* tiles of 2x2: odd planes, channels that fill no block, padding of one side or wider than a
+    /* tiles of 4x4: odd planes, channels that fill no block, padding of one side or wider than a
      * tile, ranges of tiles that end within a row; sums as far from zero as they get */
     {U, S, U, 9, 0, 120, 35, 49, 15, 21, 1, {3, 3}, {1, 1}, {1, 1}, {1, 0, 0, 2}, 200},
     {S, S, S, -9, 0, 12, 16, 130, 31, 34, 1, {3, 3}, {1, 1}, {1, 1}, {5, 4, 0, 3}, 200},
     {U, U, U, 0, 128, 12, 96, 64, 14, 33, 1, {3, 3}, {1, 1}, {1, 1}, {0, 1, 1, 0}, 400},
     {U, S, U, 255, 0, 128, 300, 32, 9, 8, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 900, ENDS},
     {U, S, U, 0, 0, 255, 500, 32, 9, 8, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 90000, LAST},
+    {U, S, U, 255, 0, 128, 192, 32, 13, 10, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 900, ENDS},
+    {U, S, U, 0, 0, 255, 227, 32, 9, 8, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 90000, LAST},
+    {S, S, S, 9, 0, 0, 228, 32, 9, 8, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 900},
     {U, S, U, 0, 0, 255, 512, 16, 9, 8, 1, {1, 1}, {1, 1}, {1, 1}, {0}, 9000, LAST},
     {S, S, S, -128, 0, -1, 128, 40, 5, 6, 1, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, 9000, ENDS},
     /* tiles of pixels: more than one task, strides that don't divide the rows, gaps behind each

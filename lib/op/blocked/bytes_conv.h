@@ -127,6 +127,8 @@ ort_status ort_bytes_find_rests(ort_prep *p, bytes_state *s, const ort_tensor *w
 /* The filters as s->w, and the sums of their weights, of whole blocks. */
 ort_status ort_bytes_pack_filters(ort_prep *p, const bytes_state *s, const ort_tensor *w,
                                   int32_t *out, int32_t *sums, ort_error *err);
+/* The largest sum of a filter's weights without their signs. */
+int64_t ort_bytes_largest_filter(const ort_prep *p, const bytes_state *s, const ort_tensor *w);
 /* Of packed filters, as s->limits. */
 void ort_bytes_limit_filters(const bytes_state *s, const int32_t *filters, uint8_t *limits);
 /* bytes_prepare.c: fills the state of BytesConv and BytesConvFloat. */

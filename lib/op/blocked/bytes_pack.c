@@ -283,6 +283,25 @@ ort_status ort_bytes_find_rests(ort_prep *p, bytes_state *s, const ort_tensor *w
     return list_rests(p, s, marks, err);
 }
 
+int64_t ort_bytes_largest_filter(const ort_prep *p, const bytes_state *s, const ort_tensor *w)
+{
+    const ort_zeros zeros = ort_zeros_of(ort_prep_constant(p, W_ZERO));
+    const int64_t count = s->channels * taps_of(s);
+    const bool is_signed = w->dtype == ORT_DTYPE_INT8;
+    int64_t most = 0;
+    for (int64_t m = 0; m < s->maps; m++) {
+        const uint8_t *filter = (const uint8_t *)w->data + m * count;
+        const int zero = ort_zero_at(&zeros, m);
+        int64_t sum = 0;
+        for (int64_t i = 0; i < count; i++) {
+            int v = (is_signed ? (int8_t)filter[i] : filter[i]) - zero;
+            sum += v < 0 ? -v : v;
+        }
+        most = ort_max_i64(most, sum);
+    }
+    return most;
+}
+
 /* Filters for Winograd's tiles, and sums of whole blocks. */
 static void pack_winograd(const ort_prep *p, const bytes_state *s, const ort_tensor *w,
                           const ort_zeros *zeros, int8_t *space, int32_t *out, int32_t *sums)

@@ -48,7 +48,8 @@ static ort_status fill_numbers(ort_prep *p, bytes_state *s, const int32_t *sums,
     s->bounded = true;
     for (int64_t m = 0; m < s->maps; m++) {
         int64_t at = lane_of(s, m);
-        uint32_t from_zero = (uint32_t)sums[at] * (uint32_t)s->x_zero;
+        /* Winograd's tiles sum codes less 128 */
+        uint32_t from_zero = (uint32_t)sums[at] * (uint32_t)(s->x_zero - (s->winograd ? 128 : 0));
         bias[at] = (int32_t)((b ? ((const uint32_t *)b->data)[m] : 0) - from_zero);
         scale[at] = x_scale * ((const float *)w_scale->data)[ort_tensor_count(w_scale) == 1
                                                                  ? 0 : m] / y_scale;
@@ -91,6 +92,25 @@ static bool is_line(const bytes_state *s)
            (s->spec.rank == 0 || s->spec.dilation[s->spec.rank - 1] == 1);
 }
 
+/* Whether no filter's sum of codes less 128 reaches 2^25, which Winograd's tiles need. It is known
+ * without weights where filters are small, else kept beside what is packed of them. */
+static ort_status has_reach(ort_prep *p, const bytes_state *s, const ort_tensor *w, bool *has,
+                            ort_error *err)
+{
+    const int64_t most = ((int64_t)1 << 25) / 128, count = s->channels * 9;
+    bool fill;
+    *has = count * 128 < most;
+    if (*has)
+        return ORT_OK;
+    int32_t *packed = ort_prep_pack(p, "reach", 1u << W | 1u << W_ZERO, sizeof *packed, &fill);
+    if (!packed)
+        return ort_error_memory(err, sizeof *packed);
+    if (fill)
+        *packed = ort_bytes_largest_filter(p, s, w) < most;
+    *has = *packed != 0;
+    return ORT_OK;
+}
+
 /* Sets s->winograd where it pays. */
 static ort_status choose_winograd(ort_prep *p, bytes_state *s, ort_error *err)
 {
@@ -98,6 +118,10 @@ static ort_status choose_winograd(ort_prep *p, bytes_state *s, ort_error *err)
                              .y_zero = s->y_zero};
     if (s->floats || s->rested || s->summed || s->plain || s->group > 1 || s->kernel[0] != 3 ||
         s->kernel[1] != 3 || !ort_bytes_winograd_pays(p, &of, &s->spec))
+        return ORT_OK;
+    bool has;
+    ORT_TRY(has_reach(p, s, ort_prep_constant(p, W), &has, err));
+    if (!has)
         return ORT_OK;
     s->winograd = ort_arena_alloc(p->arena, sizeof of);
     if (!s->winograd)

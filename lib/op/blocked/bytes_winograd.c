@@ -1,13 +1,13 @@
-/* bytes_winograd.c - quantized 3x3 convolution through tiles of 2x2 outputs, in whole numbers.
+/* bytes_winograd.c - quantized 3x3 convolution through tiles of 4x4 outputs, in whole numbers.
  *
  * A task is some tiles, in the order of rows, by some panels of output channels of one image:
  *
- *     input   [blocks][plane][16] uint8 -> v [16 points][tiles][channels] int16
- *     sums    v . u                     -> m [16 points][tiles][panel] int32    panel by panel
+ *     input   [blocks][plane][16] uint8 -> v [36 points][tiles][channels] int16
+ *     sums    v . u                     -> m [36 points][tiles][panel] int32    panel by panel
  *     output  m                         -> [blocks][plane][16] uint8
  *
  * The sums are products of matrices by gemm.h's i16, whose panels the transformed filters lie in:
- * u [panel][16 points][pair of channels][panel's columns].
+ * u [panel][36 points][pair of channels][panel's columns].
  */
 #pragma GCC optimize("O3") /* vectorize the filters' transform */
 
@@ -18,12 +18,12 @@
 #include "base/checked.h"
 
 enum {
-    POINTS = 16,
-    TILE = 2,                    /* outputs along an axis */
+    SIDE = 6,                    /* inputs along an axis */
+    POINTS = SIDE * SIDE,
+    TILE = 4,                    /* outputs */
     LEAST_CHANNELS = 16,
-    MOST_CHANNELS = 1820,        /* four times their sum stays below 2^31 */
     UNKNOWN_EXTENT = 32,
-    TILES_WANTED = 48,           /* of a task, whose sums of a panel stay in the nearest caches */
+    TILES_WANTED = 24,           /* of a task, whose sums of a panel stay in the nearest caches */
     INPUT_BYTES = 384 << 10,     /* transformed, of a task */
     TILES_LEAST = 12,
     FEW_TASKS = 4,
@@ -65,16 +65,16 @@ static int64_t whole_channels(int64_t channels)
 
 /* ---- prepare */
 
-/* Cycles of both ways: 16 products of pairs in flight, transforms, weights that stream. */
+/* Cycles of both ways: products in flight, transforms, weights that stream. */
 static bool is_faster(const ort_bytes_winograd *s, double height, double width, double tiles)
 {
     const double channels = (double)whole_channels(s->channels), maps = (double)s->maps;
-    const double products = channels * maps / 26, bytes = 2 * POINTS * channels * maps;
-    double direct = 9 * height * width * products;
-    double transformed = tiles * (POINTS * 1.1 * products + 1.25 * channels + 2.5 * maps);
+    const double products = channels * maps, bytes = 2 * POINTS * products;
+    double direct = 9 * height * width * products / 27;
+    double transformed = tiles * (POINTS * products / 21 + 6 * channels + 12 * maps);
     if (bytes > NEAR_BYTES) {
         transformed += bytes / STREAM_BYTES;
-        direct += bytes * 9 / POINTS / STREAM_BYTES;
+        direct += 9 * products / STREAM_BYTES;
     }
     return transformed < 0.9 * direct;
 }
@@ -84,8 +84,8 @@ bool ort_bytes_winograd_pays(const ort_prep *p, const ort_bytes_winograd *s,
 {
     const ort_type *t = &p->out[0]->type;
     int64_t extent[2] = {UNKNOWN_EXTENT, UNKNOWN_EXTENT};
-    if (!p->k->bytes.tiles_in || s->channels < LEAST_CHANNELS || s->channels > MOST_CHANNELS ||
-        s->maps < LEAST_CHANNELS || 2 * POINTS * s->channels * s->maps > WEIGHT_BYTES_MAX)
+    if (!p->k->bytes.tiles_in || s->channels < LEAST_CHANNELS || s->maps < LEAST_CHANNELS ||
+        2 * POINTS * s->channels * s->maps > WEIGHT_BYTES_MAX)
         return false;
     for (int i = 0; i < spec->rank; i++)
         if (spec->stride[i] != 1 || spec->dilation[i] != 1)
@@ -113,15 +113,17 @@ int64_t ort_bytes_winograd_words(const ort_kernels *k, const ort_bytes_winograd 
     return panels_of(k, s->maps) * POINTS * point_words(k, s);
 }
 
-/* Three rows of `STRETCH` numbers times 2G. */
+/* Three rows of `STRETCH` numbers times G (blocked_bytes_winograd.inc). */
 static void times_g(const int16_t *g, int64_t step, int16_t *u, int64_t u_step)
 {
     for (int i = 0; i < STRETCH; i++) {
         const int16_t g0 = g[i], g1 = g[step + i], g2 = g[2 * step + i];
-        u[i] = (int16_t)(2 * g0);
-        u[u_step + i] = (int16_t)(g0 + g1 + g2);
-        u[2 * u_step + i] = (int16_t)(g0 - g1 + g2);
-        u[3 * u_step + i] = (int16_t)(2 * g2);
+        u[i] = (int16_t)(6 * g0);
+        u[u_step + i] = (int16_t)(-4 * (g0 + g1 + g2));
+        u[2 * u_step + i] = (int16_t)(-4 * (g0 - g1 + g2));
+        u[3 * u_step + i] = (int16_t)(g0 + 2 * g1 + 4 * g2);
+        u[4 * u_step + i] = (int16_t)(g0 - 2 * g1 + 4 * g2);
+        u[5 * u_step + i] = (int16_t)(6 * g2);
     }
 }
 
@@ -131,15 +133,15 @@ void ort_bytes_winograd_filter(const ort_kernels *k, const ort_bytes_winograd *s
     const int64_t nr = k->gemm.nri, point = point_words(k, s);
     int32_t *to = words + map / nr * POINTS * point + map % nr;
     for (int64_t first = 0; first < s->channels; first += STRETCH) {
-        int16_t g[9 * STRETCH] = {0}, down[12 * STRETCH], u[POINTS * STRETCH];
+        int16_t g[9 * STRETCH] = {0}, down[3 * SIDE * STRETCH], u[POINTS * STRETCH];
         const int64_t count = ort_min_i64(STRETCH, s->channels - first);
         for (int64_t c = 0; c < count; c++)
             for (int64_t t = 0; t < 9; t++)
                 g[t * STRETCH + c] = filter[(first + c) * 9 + t];
         for (int64_t column = 0; column < 3; column++)
             times_g(g + column * STRETCH, 3 * STRETCH, down + column * STRETCH, 3 * STRETCH);
-        for (int64_t row = 0; row < 4; row++)
-            times_g(down + 3 * row * STRETCH, STRETCH, u + 4 * row * STRETCH, STRETCH);
+        for (int64_t row = 0; row < SIDE; row++)
+            times_g(down + 3 * row * STRETCH, STRETCH, u + SIDE * row * STRETCH, STRETCH);
         for (int64_t i = 0; i < POINTS; i++)
             for (int64_t c = 0; c < count; c += 2)
                 memcpy(to + i * point + (first + c) / 2 * nr, u + i * STRETCH + c, sizeof *to);

@@ -1,6 +1,6 @@
 /* bytes_winograd.h - quantized 3x3 convolutions of stride 1 in the layout of bytes by Winograd's
- * F(2x2, 3x3) in integers (kernel/blocked_bytes_winograd.inc), exact: 16 products for 4 outputs
- * instead of 36. For tiers that multiply int16.
+ * F(4x4, 3x3) in integers (kernel/blocked_bytes_winograd.inc), exact: 36 products for 16 outputs
+ * instead of 144. For tiers that multiply int16.
  */
 #ifndef ORT_OP_BLOCKED_BYTES_WINOGRAD_H
 #define ORT_OP_BLOCKED_BYTES_WINOGRAD_H
