@@ -181,6 +181,54 @@ def chain_model(out):
     write_expected(out / "chain_of_types", model, "Where", "", [floats(3, 5, 37)])
 
 
+ACTIVATIONS = [("Relu", "", {}), ("LeakyRelu", "", dict(alpha=0.2)), ("Clip", "", {}), ("Sigmoid", "", {}), ("Tanh", "", {}),
+               ("HardSigmoid", "", dict(alpha=0.3)), ("Gelu", MS, {}), ("HardSwish", "", {}), ("QuickGelu", MS, dict(alpha=1.7)),
+               ("FastGelu", MS, {}), ("Softplus", "", {})]
+
+
+def joined_model(out):
+    """What needs no launch of its own: activations behind convolutions, depthwise ones and products (each kind, with sizes
+    that leave whole tiles and rests), results that lie in a Concat's, one within another, at places where memory may be
+    divided and where it mayn't; slices of a value. What others read stays: a result before its activation, a part that
+    leaves the graph, one that is joined twice."""
+    nodes, weights, joined = [], {}, []
+
+    def add(op, inputs, output, domain="", **attributes):
+        nodes.append(helper.make_node(op, inputs, [output], domain=domain, **attributes))
+        return output
+
+    def weight(name, *shape):
+        weights[name] = floats(*shape) * np.float32(0.3)
+        return name
+
+    for i, (op, domain, attributes) in enumerate(ACTIVATIONS):
+        bounds = ["low", "high"] if op == "Clip" else []
+        c = add("Conv", ["x", weight(f"w{i}", 16 + i, 8, 3, 3), weight(f"b{i}", 16 + i)], f"c{i}", pads=[1, 1, 1, 1])
+        a = add(op, [c, *bounds], f"a{i}", domain, **attributes)
+        d = add("Conv", ["x", weight(f"v{i}", 8, 1, 3, 3)], f"d{i}", pads=[1, 1, 1, 1], group=8)
+        joined += [a, add(op, [d, *bounds], f"e{i}", domain, **attributes)]
+        m = add("MatMul", ["rows", weight(f"m{i}", 24, 70)], f"m{i}y")
+        add(op, [m, *bounds], f"n{i}", domain, **attributes)
+    inner = add("Concat", joined[:5], "inner", axis=1)
+    outer = add("Concat", ["x", inner, *joined[5:]], "outer", axis=1)
+    add("Concat", [joined[6], joined[6], inner], "again", axis=1)
+    add("Sigmoid", ["c3"], "also")
+    add("Slice", [outer, "from", "to", "axis"], "slice")
+    add("Relu", ["slice"], "sliced")
+    nodes.append(helper.make_node("Split", [inner], ["left", "right"], axis=1, num_outputs=2))
+    add("Neg", ["left"], "less")
+    add("Concat", ["right", "less"], "turned", axis=1)
+    weights |= dict(low=np.float32(-0.4), high=np.float32(0.6))
+    weights |= {"from": np.array([16]), "to": np.array([40]), "axis": np.array([1])}
+    results = ["outer", "again", "also", "sliced", "turned", joined[8], *(f"n{i}" for i in range(len(ACTIVATIONS)))]
+    graph = helper.make_graph(nodes, "joined", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8, 12, 16]),
+                                                helper.make_tensor_value_info("rows", TensorProto.FLOAT, [1, 37, 24])],
+                              [helper.make_tensor_value_info(v, TensorProto.FLOAT, None) for v in results],
+                              [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()])
+    model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid(MS, 1)])
+    write_expected(out / "joined_and_activated", model, "Concat", "", [floats(1, 8, 12, 16), floats(1, 37, 24)])
+
+
 def few_bits(bits, zeros, k=70, n=19, block=32):
     blocks = -(-k // block)
     codes = random.integers(0, 256, (n, blocks, block * bits // 8), np.uint8)
@@ -369,7 +417,8 @@ def main():
     for case in cases:
         make_case(out, *case)
     chain_model(out)
-    print(f"make_provider_cases: {fixed} tests with constants, {kept} and {borrowed} as they are, {len(cases) + 1} cases in {out}")
+    joined_model(out)
+    print(f"make_provider_cases: {fixed} tests with constants, {kept} and {borrowed} as they are, {len(cases) + 2} cases in {out}")
 
 
 if __name__ == "__main__":

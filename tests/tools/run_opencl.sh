@@ -28,12 +28,12 @@ check() {
     count $log
 }
 check '' '*' 0
-check ':tiles=local' '[cfgmq]*' 0
+check ':tiles=local' '[cfgjmq]*' 0
 # Inputs, weights and results are rounded to 2^-11, and a test's nodes are few: 2^-8 of the largest of an output. Numbers
 # that are rounded before they are cut to integers (cast_*) may be others.
 check ':fp16=1' '[!c]*' 0.00390625
 check ':fp16=1' 'c[!a]*' 0.00390625
-check ':fp16=1:tiles=local' '[fgm]*' 0.00390625
+check ':fp16=1:tiles=local' '[fgjm]*' 0.00390625
 # What kernels use of extensions that the device lacks, computed by other means.
 if ${CC:-cc} -O1 -shared -fPIC tests/providers/fake_opencl.c -o build/fake_opencl.so -l:libOpenCL.so.1 2>$log; then
     export ORT_OPENCL_LIB="$PWD/build/fake_opencl.so" FAKE_CL_EXTRA='cl_khr_fp16 cl_khr_integer_dot_product'

@@ -174,7 +174,9 @@ void ort_cl_programs_release(ort_cl_device *device);
 /* ---- plans */
 
 typedef struct ort_cl_buffer {
-    size_t bytes, offset; /* in the frame's memory */
+    size_t bytes, offset; /* in the frame's memory, or in that of `whole` */
+    int whole;            /* the buffer that this is a part of; -1: none */
+    bool divided;         /* others are parts of it */
     int first, last;      /* launches between which it lives */
     cl_mem memory;        /* of a constant, or NULL */
     bool owned;           /* made for this plan alone, not for the session */
@@ -226,6 +228,7 @@ typedef struct ort_cl_plan {
     ort_cl_program *generated;    /* its kernels; NULL: none */
     /* while it is made: */
     const ort_device_request *request;
+    struct ort_cl_ahead *ahead; /* by value id */
     int *buffer_of;    /* by value id; -1 */
     int *half_of;      /* of its halves; -1 */
     int half_steps;    /* that are computed on halves */
@@ -238,6 +241,7 @@ typedef struct ort_cl_step { /* what a row sees of a node: types are settled */
     const ort_node *node;
     const ort_op *op;
     const ort_cl_row *row;
+    const ort_device_step *next; /* an activation that its kernels apply to the result; or NULL */
     bool half; /* float values are read and written as halves */
     int tiles; /* of launches that are made now */
 } ort_cl_step;
@@ -286,6 +290,22 @@ int ort_cl_checks(ort_cl_step *s, int64_t least, int64_t size, int *fault);
 ort_status ort_cl_known(const ort_cl_step *s, int input, ort_error *err);
 /* Output 0 is input 0 in another shape. */
 void ort_cl_alias(ort_cl_step *s);
+/* Can an output be a part of an input's memory, from this element on? Then it is. */
+bool ort_cl_is_part(ort_cl_step *s, int output, int input, int64_t at);
+
+/* opencl_ahead.c: what the steps behind a step mean for it, known before the first is made. */
+typedef struct ort_cl_ahead { /* of a value */
+    int uses;                      /* how often steps and copies read it */
+    const ort_device_step *reader; /* the last of these, if it is a step */
+    ort_id joined; /* it lies in that result of a Concat, from element `at` on; ORT_ID_NONE */
+    int64_t at;
+    bool copied; /* between host and device */
+    bool made;   /* by the step before its own */
+} ort_cl_ahead;
+
+ort_status ort_cl_look_ahead(ort_cl_plan *p, ort_error *err);
+/* The activation behind a step that its kernels can apply; NULL: none. */
+const ort_device_step *ort_cl_next(const ort_cl_plan *p, const ort_cl_step *s);
 /* One launch over a grid of x * y * z work items. format: a letter for each argument, 'b' a buffer
  * (int), 'i' a number (int64_t), 'f' a double, 'v' a list of six (const int64_t *). */
 void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
@@ -332,6 +352,7 @@ struct ort_cl_row {
     /* ORT_CL_ONE: the numbers, and the function if that depends on the node. May be NULL. */
     const char *(*numbers)(const ort_cl_step *s, double *two);
     bool half; /* all kernels of `emit` are made for halves, too */
+    bool activates; /* its kernels apply an activation to what they write */
 };
 
 /* opencl_steps.c */

@@ -36,7 +36,6 @@ typedef struct kernel { /* of the plan's program; equal bodies are the same one 
 struct ort_cl_chains {
     ort_cl_chain waiting;
     ORT_VEC(kernel) kernels;
-    int *uses; /* by value id: how often steps and copies read it */
     int joined, operators; /* chains of more than one, and what is in them */
 };
 
@@ -169,7 +168,7 @@ static void find_stored(writing *w)
         for (int k = i + 1; k < c->count; k++)
             for (int o = 0; o < operand_count(w->p, &c->steps[k]); o++)
                 inside += c->steps[k].node->inputs[o] == result(&c->steps[i]);
-        w->stored[i] = w->p->chains->uses[result(&c->steps[i])] > inside;
+        w->stored[i] = w->p->ahead[result(&c->steps[i])].uses > inside;
     }
 }
 
@@ -278,7 +277,7 @@ static void put_step(writing *w, int index, bool all)
 {
     const char *const *types = all ? all_names : one_names;
     ort_strbuf *t = &w->text;
-    ort_cl_step s = {(ort_cl_plan *)w->p, w->c->steps[index].node, w->c->steps[index].op, NULL};
+    ort_cl_step s = {(ort_cl_plan *)w->p, w->c->steps[index].node, w->c->steps[index].op};
     double ab[2] = {0, 0};
     const ort_id *in = s.node->inputs;
     int from = element_of(w->p, in[0]), to = element_of(w->p, result(&w->c->steps[index]));
@@ -496,28 +495,10 @@ ort_status ort_cl_chain_step(ort_cl_plan *p, const ort_device_step *step, bool *
     return ORT_OK;
 }
 
-static void count_uses(ort_cl_plan *p)
-{
-    const ort_device_request *r = p->request;
-    for (int i = 0; i < r->step_count; i++)
-        for (int k = 0; k < r->steps[i].node->input_count; k++)
-            if (r->steps[i].node->inputs[k] != ORT_ID_NONE)
-                p->chains->uses[r->steps[i].node->inputs[k]]++;
-    for (int i = 0; i < r->part_count; i++)
-        for (int k = 0; k < r->parts[i].out_count; k++)
-            p->chains->uses[r->parts[i].out[k].id]++;
-}
-
 ort_status ort_cl_chains_new(ort_cl_plan *p, ort_error *err)
 {
-    size_t values = p->request->graph->values.count;
     p->chains = calloc(1, sizeof *p->chains);
-    if (p->chains)
-        p->chains->uses = calloc(values + 1, sizeof *p->chains->uses);
-    if (!p->chains || !p->chains->uses)
-        return ort_error_memory(err, values * sizeof *p->chains->uses);
-    count_uses(p);
-    return ORT_OK;
+    return p->chains ? ORT_OK : ort_error_memory(err, sizeof *p->chains);
 }
 
 ort_status ort_cl_chains_finish(ort_cl_plan *p, ort_error *err)
@@ -547,6 +528,5 @@ void ort_cl_chains_free(ort_cl_plan *p)
         free(p->chains->kernels.data[i].body);
     }
     ort_vec_release(&p->chains->kernels);
-    free(p->chains->uses);
     free(p->chains);
 }

@@ -298,7 +298,8 @@ ort_status ort_cl_use_in(void *frame, int index, void *memory, ort_error *err)
     return lend(f, f->plan->in.data[index].buffer, memory, err);
 }
 
-/* A value that is also brought in, a constant, or another result can't move: it is copied. */
+/* A value that is also brought in, a constant, another result, or a part or a whole can't move: it
+ * is copied. */
 static bool can_move(const ort_cl_plan *p, int index)
 {
     int buffer = p->out.data[index].buffer;
@@ -308,7 +309,8 @@ static bool can_move(const ort_cl_plan *p, int index)
     for (size_t i = 0; i < p->out.count; i++)
         if ((int)i != index && p->out.data[i].buffer == buffer)
             return false;
-    return !p->buffers.data[buffer].memory;
+    const ort_cl_buffer *b = &p->buffers.data[buffer];
+    return !b->memory && b->whole < 0 && !b->divided;
 }
 
 ort_status ort_cl_use_out(void *frame, int index, void *memory, ort_error *err)

@@ -22,7 +22,7 @@ static ort_status emit_gemm(ort_cl_step *s, ort_error *err)
     ort_cl_product p = {.batch1 = 1, .batch2 = 1, .m = m, .n = n, .k = k,
                         .alpha = ort_node_float(s->node, "alpha", 1),
                         .beta = ort_node_float(s->node, "beta", 1)};
-    (void)ort_cl_find_activation(s->node, &p.activation);
+    p.activation = ort_cl_activation_of(s);
     p.a = (ort_cl_matrix){ort_cl_read(s, 0), 0, 0, 0, across ? 1 : k, across ? m : 1};
     p.b = (ort_cl_matrix){0, 0, 0, 0, turned ? 1 : n, turned ? k : 1};
     p.b_input = 1;
@@ -91,7 +91,8 @@ static ort_status emit_matmul(ort_cl_step *s, ort_error *err)
         }
     }
     ort_cl_product p = {.batch1 = batch[0], .batch2 = batch[1], .m = m, .n = n, .k = k,
-                        .alpha = ort_node_float(s->node, "alpha", 1), .c = ort_cl_no_matrix()};
+                        .alpha = ort_node_float(s->node, "alpha", 1), .c = ort_cl_no_matrix(),
+                        .activation = ort_cl_activation_of(s)};
     p.a = (ort_cl_matrix){ort_cl_read(s, 0), 0, as[0], as[1], across ? 1 : k, across ? m : 1};
     p.b = (ort_cl_matrix){0, 0, bs[0], bs[1], turned ? 1 : n, turned ? k : 1};
     p.b_input = 1;
@@ -227,10 +228,10 @@ static bool claim_cast(const ort_graph *graph, const ort_node *node, const char 
 #define ALPHA_BETA .numbers = alpha_beta
 
 const ort_cl_row ort_cl_math_rows[] = {
-    {ONNX, "Gemm", claim_gemm, emit_gemm, .half = true},
-    {MS, "FusedGemm", claim_gemm, emit_gemm, .half = true},
-    {ONNX, "MatMul", claim_matmul, emit_matmul, .half = true},
-    {MS, "FusedMatMul", claim_matmul, emit_matmul, .half = true},
+    {ONNX, "Gemm", claim_gemm, emit_gemm, .half = true, .activates = true},
+    {MS, "FusedGemm", claim_gemm, emit_gemm, .half = true, .activates = true},
+    {ONNX, "MatMul", claim_matmul, emit_matmul, .half = true, .activates = true},
+    {MS, "FusedMatMul", claim_matmul, emit_matmul, .half = true, .activates = true},
     ONE(ONNX, "Relu", "relu"),
     ONE(ONNX, "LeakyRelu", "leaky_relu", ALPHA_BETA),
     ONE(ONNX, "Clip", "clip", .claim = claim_clip, .numbers = bounds),

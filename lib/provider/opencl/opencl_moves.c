@@ -73,20 +73,41 @@ static int64_t behind(const ort_type *type, int axis)
     return count;
 }
 
+/* Was it written there (opencl_ahead.c)? Offsets of parts are in the whole while a plan is made. */
+static bool is_in_place(const ort_cl_step *s, int from, int to, int64_t at)
+{
+    const ort_cl_plan *p = s->plan;
+    if (p->status != ORT_OK)
+        return true;
+    const ort_cl_buffer *b = &p->buffers.data[from];
+    return b->whole == to && b->offset == (size_t)at * (s->half ? 2 : 4);
+}
+
 static ort_status emit_concat(ort_cl_step *s, ort_error *err)
 {
     const ort_type *y = &ort_cl_out(s, 0)->type;
     int axis = axis_of(s, y->rank, 1), to = ort_cl_write(s, 0);
     int64_t at = 0;
     for (int i = 0; i < s->node->input_count; i++) {
+        int from = ort_cl_read(s, i);
         const ort_type *x = &ort_cl_in(s, i)->type;
         ort_cl_walk w = ort_cl_walk_of(x);
         ort_cl_spread(x, ORT_CL_AXES, w.x);
         ort_cl_spread(y, ORT_CL_AXES, w.y);
-        ort_cl_move(s, ort_cl_read(s, i), to, w, 0, at);
+        if (!is_in_place(s, from, to, at))
+            ort_cl_move(s, from, to, w, 0, at);
         at += x->dim[axis].size * behind(y, axis);
     }
     return ORT_OK;
+}
+
+/* Are elements read one behind the other, as they are written? */
+static bool follows(const ort_cl_walk *walk)
+{
+    for (int d = 0; d < ORT_CL_AXES; d++)
+        if (walk->n[d] != 1 && walk->x[d] != walk->y[d])
+            return false;
+    return true;
 }
 
 static ort_status emit_split(ort_cl_step *s, ort_error *err)
@@ -101,7 +122,8 @@ static ort_status emit_split(ort_cl_step *s, ort_error *err)
         ort_cl_walk w = ort_cl_walk_of(y);
         ort_cl_spread(x, ORT_CL_AXES, w.x);
         ort_cl_spread(y, ORT_CL_AXES, w.y);
-        ort_cl_move(s, from, ort_cl_write(s, i), w, at, 0);
+        if (!follows(&w) || !ort_cl_is_part(s, i, 0, at))
+            ort_cl_move(s, from, ort_cl_write(s, i), w, at, 0);
         at += y->dim[axis].size * behind(x, axis);
     }
     return ORT_OK;
@@ -159,7 +181,8 @@ static ort_status emit_slice(ort_cl_step *s, ort_error *err)
     }
     for (int d = 0; d < x->rank; d++)
         w.x[ORT_CL_AXES - x->rank + d] = stride[d] * step[d];
-    ort_cl_move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, first, 0);
+    if (!follows(&w) || !ort_cl_is_part(s, 0, 0, first))
+        ort_cl_move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, first, 0);
     return ORT_OK;
 }
 

@@ -222,7 +222,7 @@ static ort_status emit_conv(ort_cl_step *s, ort_error *err)
     char shape[ORT_CL_SHAPE];
     spatial(ort_cl_in(s, 1), kernel);
     ORT_TRY(window_of(s, kernel, &v.w, err));
-    (void)ort_cl_find_activation(s->node, &v.act);
+    v.act = ort_cl_activation_of(s);
     v.single = v.ins == 1;
     v.plane = product(v.w.out);
     v.taps = product(v.w.kernel);
@@ -326,8 +326,8 @@ static ort_status emit_batch(ort_cl_step *s, ort_error *err)
 }
 
 const ort_cl_row ort_cl_net_rows[] = {
-    {ONNX, "Conv", claim_conv, emit_conv, .half = true},
-    {MS, "FusedConv", claim_conv, emit_conv, .half = true},
+    {ONNX, "Conv", claim_conv, emit_conv, .half = true, .activates = true},
+    {MS, "FusedConv", claim_conv, emit_conv, .half = true, .activates = true},
     {ONNX, "MaxPool", claim_pool, emit_pool, .half = true},
     {ONNX, "AveragePool", claim_pool, emit_pool, .half = true},
     {ONNX, "GlobalAveragePool", claim_planes, emit_global_mean, .half = true},

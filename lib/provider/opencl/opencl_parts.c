@@ -31,6 +31,50 @@ bool ort_cl_find_activation(const ort_node *node, ort_cl_activation *activation)
     return false;
 }
 
+bool ort_cl_next_activation(const ort_cl_plan *p, const ort_device_step *step,
+                            ort_cl_activation *activation)
+{
+    static const struct {
+        const char *kernel;
+        ort_cl_activation is;
+    } known[] = {
+        {"relu", {1, 0, 0}},    {"leaky_relu", {2, 0, 0}},
+        {"clip", {3, 0, 0}},    {"sigmoid", {4, 0, 0}},
+        {"tanh_", {5, 0, 0}},   {"hard_sigmoid", {6, 0, 0}},
+        {"gelu", {7, 0, 0}},    {"hard_swish", {8, 1.0 / 6, 0.5}},
+        {"swish", {9, 0, 0}},   {"quick_gelu", {9, 0, 0}},
+        {"gelu_tanh", {10, 0, 0}},
+    };
+    const ort_cl_row *row = p->device->row_of(step->op);
+    if (row->form != ORT_CL_ONE)
+        return false;
+    const ort_cl_step s = {.plan = (ort_cl_plan *)p, .node = step->node, .op = step->op,
+                           .row = row};
+    double two[2] = {0, 0};
+    const char *kernel = row->numbers ? row->numbers(&s, two) : row->kernel;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(known[i].kernel, kernel))
+            continue;
+        *activation = known[i].is;
+        if (row->numbers) {
+            activation->a = two[0];
+            activation->b = two[1];
+        }
+        return activation->kind != 3 || two[0] <= two[1];
+    }
+    return false;
+}
+
+ort_cl_activation ort_cl_activation_of(const ort_cl_step *s)
+{
+    ort_cl_activation activation = {0};
+    if (s->next)
+        (void)ort_cl_next_activation(s->plan, s->next, &activation);
+    else
+        (void)ort_cl_find_activation(s->node, &activation);
+    return activation;
+}
+
 int64_t ort_cl_rows_of_item(const ort_cl_step *s, int64_t rows, int64_t others)
 {
     const ort_cl_device *d = s->plan->device;

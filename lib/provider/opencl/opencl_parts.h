@@ -14,6 +14,11 @@ typedef struct ort_cl_activation {
 
 /* That of attribute `activation`; false: no kernel has it. */
 bool ort_cl_find_activation(const ort_node *node, ort_cl_activation *activation);
+/* That which an operator of one operand is. */
+bool ort_cl_next_activation(const ort_cl_plan *p, const ort_device_step *step,
+                            ort_cl_activation *activation);
+/* That of a step: its attribute's, or the operator's behind it. */
+ort_cl_activation ort_cl_activation_of(const ort_cl_step *s);
 
 /* Where an element lies: start, and a step for each of two batch axes, rows, columns. */
 typedef struct ort_cl_matrix {

@@ -23,7 +23,7 @@ static bool keep(ort_cl_plan *p, ort_status status)
 static int new_buffer(ort_cl_plan *p, size_t bytes)
 {
     int now = (int)p->launches.count;
-    ort_cl_buffer buffer = {.bytes = bytes ? bytes : 1, .first = now, .last = now};
+    ort_cl_buffer buffer = {.bytes = bytes ? bytes : 1, .whole = -1, .first = now, .last = now};
     if (!ort_vec_push(&p->buffers, buffer)) {
         keep(p, ort_error_memory(p->error, sizeof buffer));
         return 0;
@@ -34,8 +34,9 @@ static int new_buffer(ort_cl_plan *p, size_t bytes)
 static void touch(ort_cl_plan *p, int buffer)
 {
     int now = (int)p->launches.count;
-    if (p->status == ORT_OK && p->buffers.data[buffer].last < now)
-        p->buffers.data[buffer].last = now;
+    for (; p->status == ORT_OK && buffer >= 0; buffer = p->buffers.data[buffer].whole)
+        if (p->buffers.data[buffer].last < now)
+            p->buffers.data[buffer].last = now;
 }
 
 size_t ort_cl_bytes(const ort_fact *fact)
@@ -198,19 +199,66 @@ int ort_cl_numbers(ort_cl_step *s, const float *numbers, int64_t count)
     return ort_cl_data(s, numbers, (size_t)count * sizeof *numbers);
 }
 
+/* A part of a buffer from `at` on, where devices allow one to begin; -1: they don't. */
+static int new_part(ort_cl_plan *p, int whole, size_t at, size_t bytes)
+{
+    if (at % p->device->alignment)
+        return -1;
+    int part = new_buffer(p, bytes);
+    if (p->status != ORT_OK)
+        return part;
+    p->buffers.data[part].whole = whole;
+    p->buffers.data[part].offset = at;
+    p->buffers.data[whole].divided = true;
+    return part;
+}
+
+/* What a Concat joins lies in its result from the start, in the form that the Concat reads. */
+static int new_value(ort_cl_plan *p, ort_id id, bool half)
+{
+    const ort_cl_ahead *ahead = &p->ahead[id];
+    size_t size = half ? 2 : 4, bytes = ort_cl_bytes(&p->request->facts[id]) / (half ? 2 : 1);
+    int part = -1;
+    if (ahead->joined != ORT_ID_NONE && half == (p->device->half != 0) &&
+        (size_t)ahead->at * size % p->device->alignment == 0)
+        part = new_part(p, ort_cl_write_value(p, ahead->joined, half), (size_t)ahead->at * size,
+                        bytes);
+    return part >= 0 ? part : new_buffer(p, bytes);
+}
+
 int ort_cl_write_value(ort_cl_plan *p, ort_id id, bool half)
 {
     int *form = form_of(p, id, half);
-    size_t bytes = ort_cl_bytes(&p->request->facts[id]);
     if (*form < 0)
-        *form = new_buffer(p, form == &p->half_of[id] ? bytes / 2 : bytes);
+        *form = new_value(p, id, form == &p->half_of[id]);
     touch(p, *form);
     return *form;
 }
 
 int ort_cl_write(ort_cl_step *s, int output)
 {
-    return ort_cl_write_value(s->plan, s->node->outputs[output], s->half);
+    const ort_node *node = s->next ? s->next->node : s->node;
+    return ort_cl_write_value(s->plan, node->outputs[output], s->half);
+}
+
+bool ort_cl_is_part(ort_cl_step *s, int output, int input, int64_t at)
+{
+    ort_cl_plan *p = s->plan;
+    ort_id from = s->node->inputs[input], to = s->node->outputs[output];
+    int whole = ort_cl_read(s, input), *form = form_of(p, to, s->half);
+    const ort_fact *y = ort_cl_out(s, output);
+    size_t size = form == &p->half_of[to] ? 2 : ort_dtype_bits(y->type.dtype) / 8;
+    size_t bytes = (size_t)ort_cl_count(y) * size;
+    if (p->status != ORT_OK || p->buffers.data[whole].memory || p->ahead[from].copied ||
+        p->ahead[to].joined != ORT_ID_NONE || !bytes)
+        return false;
+    for (size_t i = 0; i < p->in.count; i++)
+        if (p->in.data[i].buffer == whole) /* what callers lend isn't divided */
+            return false;
+    int part = new_part(p, whole, (size_t)at * size, bytes);
+    if (part >= 0)
+        *form = part;
+    return part >= 0;
 }
 
 int ort_cl_scratch(ort_cl_step *s, int64_t floats)

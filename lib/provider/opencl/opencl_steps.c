@@ -13,16 +13,29 @@
 
 /* ---- the steps */
 
+/* By the step before? */
+static bool is_made(const ort_cl_plan *p, const ort_node *node)
+{
+    return node->outputs[0] != ORT_ID_NONE && p->ahead[node->outputs[0]].made;
+}
+
 static ort_status add_step(ort_cl_plan *p, const ort_device_step *step, ort_error *err)
 {
-    ort_cl_step s = {p, step->node, step->op, p->device->row_of(step->op), false,
+    ort_cl_step s = {p, step->node, step->op, p->device->row_of(step->op), NULL, false,
                      p->device->own};
     bool taken = false;
     assert(s.row); /* it was claimed */
     s.half = p->device->half && s.row->half;
+    s.next = ort_cl_next(p, &s);
+    if (is_made(p, step->node)) {
+        p->half_steps += p->device->half != 0;
+        return ORT_OK;
+    }
     ort_status status = ort_cl_chain_step(p, step, &taken, err);
     if (status == ORT_OK && !taken)
         status = s.row->emit(&s, err);
+    if (s.next)
+        p->ahead[s.next->node->outputs[0]].made = true;
     p->half_steps += s.half || (taken && p->device->half);
     if (status == ORT_OK)
         status = p->status;
@@ -91,7 +104,7 @@ static ort_status place(ort_cl_plan *p, ort_error *err)
         return ort_error_memory(err, p->buffers.count * sizeof *order);
     for (size_t i = 0; i < p->buffers.count; i++) {
         p->buffers.data[i].bytes = ort_round_up(p->buffers.data[i].bytes, p->device->alignment);
-        if (!p->buffers.data[i].memory)
+        if (!p->buffers.data[i].memory && p->buffers.data[i].whole < 0)
             order[count++] = &p->buffers.data[i];
     }
     qsort(order, (size_t)count, sizeof *order, by_size);
@@ -101,6 +114,9 @@ static ort_status place(ort_cl_plan *p, ort_error *err)
             p->memory_bytes = order[i]->offset + order[i]->bytes;
     }
     free(order);
+    for (size_t i = 0; i < p->buffers.count; i++) /* each behind what it is a part of */
+        if (p->buffers.data[i].whole >= 0)
+            p->buffers.data[i].offset += p->buffers.data[p->buffers.data[i].whole].offset;
     if (p->memory_bytes > p->device->most_bytes)
         return ort_error_set(err, ORT_ERROR_MEMORY, "the values of this plan take %zu bytes; a "
                              "buffer of %s has %zu", p->memory_bytes, p->device->name,
@@ -136,6 +152,7 @@ static ort_status make(ort_cl_plan *p, ort_error *err)
         return ort_error_memory(err, values * sizeof *p->buffer_of);
     for (size_t i = 0; i < values; i++)
         p->buffer_of[i] = p->half_of[i] = -1;
+    ORT_TRY(ort_cl_look_ahead(p, err));
     ORT_TRY(ort_cl_chains_new(p, err));
     for (int i = 0; i < p->request->part_count; i++)
         ORT_TRY(add_part(p, &p->request->parts[i], err));
@@ -156,8 +173,10 @@ ort_status ort_cl_plan_new(void *device, const ort_device_request *request, void
     p->error = err;
     p->fault = -1;
     ort_status status = make(p, err);
+    free(p->ahead);
     free(p->buffer_of);
     free(p->half_of);
+    p->ahead = NULL;
     p->buffer_of = p->half_of = NULL;
     p->request = NULL;
     p->error = NULL;

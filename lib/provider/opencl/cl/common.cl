@@ -127,6 +127,8 @@ typedef struct finish { /* what is done to a result: scaled below 0, bounded, ac
 #define ALONE __kernel
 #endif
 
+#define GELU_ROOT 0.79788456080286536f /* of 2 / pi */
+
 static float activate(int kind, float a, float b, float x)
 {
     switch (kind) {
@@ -135,9 +137,11 @@ static float activate(int kind, float a, float b, float x)
     case 3: return x < a ? a : x > b ? b : x;
     case 4: return 1.0f / (1.0f + exp(-x));
     case 5: return tanh(x);
-    case 6: return fmin(fmax(a * x + b, 0.0f), 1.0f);
+    case 6: return isnan(x) ? x : fmin(fmax(a * x + b, 0.0f), 1.0f);
     case 7: return 0.5f * x * (1.0f + erf(x * 0.70710678118654752f));
     case 8: return x * fmin(fmax(a * x + b, 0.0f), 1.0f);
+    case 9: return x / (1.0f + exp(-a * x));
+    case 10: return 0.5f * x * (1.0f + tanh(GELU_ROOT * (x + 0.044715f * x * x * x)));
     default: return x;
     }
 }
@@ -158,11 +162,20 @@ static V bounded(const finish *f, V x)
     return select(x, (V)f->most, x > f->most);
 }
 
-static float finished(const finish *f, float x)
+/* activate() on a register, of what bounded() can't do. */
+static V activated(const finish *f, V x)
 {
-    x = x < 0.0f ? x * f->leak : x;
-    x = x < f->least ? f->least : x > f->most ? f->most : x;
-    return f->kind ? activate(f->kind, f->a, f->b, x) : x;
+    V gate = fmin(fmax(f->a * x + f->b, (V)0.0f), (V)1.0f);
+    switch (f->kind) {
+    case 4: return 1.0f / (1.0f + exp(-x));
+    case 5: return tanh(x);
+    case 6: return select(gate, x, isnan(x));
+    case 7: return 0.5f * x * (1.0f + erf(x * 0.70710678118654752f));
+    case 8: return x * gate;
+    case 9: return x / (1.0f + exp(-f->a * x));
+    case 10: return 0.5f * x * (1.0f + tanh(GELU_ROOT * (x + 0.044715f * x * x * x)));
+    default: return x;
+    }
 }
 
 /* In one rounding. fma() and mad() are calls for each lane, or two roundings, where a driver

@@ -79,31 +79,22 @@ typedef struct target { /* of one tile */
     int plane;
 } target;
 
-static void put_some(V (*acc)[2], const target *t, const finish *f, int rows)
+/* A strip of a row that isn't whole, or lies in pieces. */
+static void put_strip(const float *sums, const target *t, __global real *y)
 {
-    float sums[ROWS * STRIP];
-#pragma unroll
-    for (int i = 0; i < ROWS; i++) {
-        STORE(bounded(f, acc[i][0]), sums + i * STRIP);
-        STORE(bounded(f, acc[i][1]), sums + i * STRIP + LANES);
-    }
     for (int h = 0; h < STRIP; h += LANES) {
         const int *pixels = t->pixels + h;
-        bool whole = pixels[0] >= 0 && pixels[LANES - 1] == pixels[0] + LANES - 1;
-        for (int i = 0; i < rows; i++) {
-            __global real *y = t->y + (size_t)i * t->plane;
-            if (whole)
-                STORER(LOAD(sums + i * STRIP + h), y + pixels[0]);
-            else
-                for (int j = 0; j < LANES; j++)
-                    if (pixels[j] >= 0)
-                        PUT(y, pixels[j], sums[i * STRIP + h + j]);
-        }
+        if (pixels[0] >= 0 && pixels[LANES - 1] == pixels[0] + LANES - 1)
+            STORER(LOAD(sums + h), y + pixels[0]);
+        else
+            for (int j = 0; j < LANES; j++)
+                if (pixels[j] >= 0)
+                    PUT(y, pixels[j], sums[h + j]);
     }
 }
 
-/* Where more is done to a result than to bound it. */
-static void put_each(V (*acc)[2], const target *t, const finish *f, int rows)
+/* A row at a time: the code of an activation stands here once. */
+static void put_rows(V (*acc)[2], const target *t, const finish *f, int rows)
 {
     float sums[ROWS * STRIP];
 #pragma unroll
@@ -111,12 +102,16 @@ static void put_each(V (*acc)[2], const target *t, const finish *f, int rows)
         STORE(acc[i][0], sums + i * STRIP);
         STORE(acc[i][1], sums + i * STRIP + LANES);
     }
-    for (int i = 0; i < rows; i++)
-        for (int j = 0; j < STRIP; j++) {
-            size_t at = (size_t)i * t->plane + t->pixels[j];
+    for (int i = 0; i < rows; i++) {
+        float *row = sums + i * STRIP;
+        __global real *y = t->y + (size_t)i * t->plane;
+        for (int j = 0; t->sum && j < STRIP; j++)
             if (t->pixels[j] >= 0)
-                PUT(t->y, at, finished(f, sums[i * STRIP + j] + (t->sum ? AT(t->sum, at) : 0.0f)));
-        }
+                row[j] += AT(t->sum, (size_t)i * t->plane + t->pixels[j]);
+        for (int h = 0; h < STRIP; h += LANES)
+            STORE(activated(f, bounded(f, LOAD(row + h))), row + h);
+        put_strip(row, t, y);
+    }
 }
 
 static void put_all(V (*acc)[2], const target *t, const finish *f)
@@ -136,10 +131,8 @@ static void put(V (*acc)[2], const target *t, const finish *f, int rows)
     bool whole = t->pixels[0] >= 0 && t->pixels[STRIP - 1] == t->pixels[0] + STRIP - 1;
     if (rows == ROWS && whole && !f->kind)
         put_all(acc, t, f);
-    else if (f->kind || t->sum)
-        put_each(acc, t, f, rows);
     else
-        put_some(acc, t, f, rows);
+        put_rows(acc, t, f, rows);
 }
 
 /* Sums of all but the last DEEP products wait in `waiting`, by tile.
@@ -247,16 +240,17 @@ ALONE void depthwise(__global const real *x, __global const real *w, __global co
             int p = row * out_width + at;
             for (int k = 0; k < tap_count; k++)
                 acc = fused((V)AT(w, k), LOADR(in + at + taps[k]), acc);
-            if (at + LANES <= out_width && !f.kind) {
-                if (has_sum)
-                    acc += LOADR(sum + p);
-                STORER(bounded(&f, acc), y + p);
-            } else {
-                float sums[LANES];
-                STORE(acc, sums);
-                for (int j = 0; j < min(LANES, out_width - at); j++)
-                    PUT(y, p + j, finished(&f, sums[j] + (has_sum ? AT(sum, p + j) : 0.0f)));
-            }
+            bool whole = at + LANES <= out_width;
+            float sums[LANES];
+            STORE(acc, sums);
+            for (int j = 0; has_sum && j < min(LANES, out_width - at); j++)
+                sums[j] += AT(sum, p + j);
+            acc = activated(&f, bounded(&f, LOAD(sums)));
+            STORE(acc, sums);
+            for (int j = 0; !whole && j < out_width - at; j++)
+                PUT(y, p + j, sums[j]);
+            if (whole)
+                STORER(acc, y + p);
         }
     }
 }
@@ -336,40 +330,120 @@ __kernel void depthwise(__global const real *x, __global const real *w,
 
 #endif
 
+/* ---- pools */
+
+#define ABOVE(v, most) ((v) > (most) || isnan(v)) /* a NaN stays: nothing is above it */
+
+/* How many taps of a window that begins at `at` lie in [least, end). */
+static int taps_within(int at, int step, int taps, int least, int end)
+{
+    int first = at < least ? (least - at + step - 1) / step : 0;
+    int last = at < end ? (end - 1 - at) / step + 1 : 0;
+    return max(0, min(last, taps) - first);
+}
+
+typedef struct slab { /* the rows of a window, and the plane in which they lie */
+    __global const real *in;
+    int depth, height, width, d, y, kd, kh, dd, dy;
+    bool mean; /* of sums, not of the greatest */
+} slab;
+
+static float pool_column(const slab *s, int x)
+{
+    float most = -INFINITY, sum = 0.0f;
+    for (int d = s->d; d < s->d + s->kd * s->dd; d += s->dd)
+        for (int y = s->y; y < s->y + s->kh * s->dy; y += s->dy) {
+            if (d < 0 || d >= s->depth || y < 0 || y >= s->height || x < 0 || x >= s->width)
+                continue;
+            float v = AT(s->in, ((size_t)d * s->height + y) * s->width + x);
+            most = ABOVE(v, most) ? v : most;
+            sum += v;
+        }
+    return s->mean ? sum : most;
+}
+
+#if LANES
+#define LINE 512 /* columns that are put together before windows are */
+
+static void pool_line(const slab *s, int first, int length, float *line)
+{
+    int begin = max(0, -first), end = min(length, s->width - first);
+    for (int i = 0; i < length + LANES; i++)
+        line[i] = s->mean ? 0.0f : -INFINITY;
+    for (int d = s->d; d < s->d + s->kd * s->dd; d += s->dd)
+        for (int y = s->y; y < s->y + s->kh * s->dy; y += s->dy) {
+            if (d < 0 || d >= s->depth || y < 0 || y >= s->height)
+                continue;
+            size_t at = ((size_t)d * s->height + y) * s->width;
+            for (int i = begin; s->mean && i < end; i++)
+                line[i] += AT(s->in, at + first + i);
+            for (int i = begin; !s->mean && i < end; i++) {
+                float v = AT(s->in, at + first + i);
+                line[i] = ABOVE(v, line[i]) ? v : line[i];
+            }
+        }
+}
+
+/* LANES windows that begin `step` apart. */
+static V pool_windows(const slab *s, const float *line, int step, int kw, int dx)
+{
+    V most = s->mean ? 0.0f : -INFINITY;
+    for (int k = 0; k < kw; k++, line += dx) {
+        float some[LANES];
+        for (int j = 0; step > 1 && j < LANES; j++)
+            some[j] = line[j * step];
+        V v = step > 1 ? LOAD(some) : LOAD(line);
+        most = s->mean ? most + v : select(most, v, ABOVE(v, most));
+    }
+    return most;
+}
+#endif
+
 /* kind 0: the greatest; 1: the mean of what lies inside; 2: of the whole window, padding too. Items
- * share a row of results. */
+ * share a row of results; where one item makes it, windows share their columns. */
 __kernel void pool(__global const real *x, __global real *y, int depth, int height, int width,
                    int out_height, int out_width, int kd, int kh, int kw, int sd, int sy, int sx,
                    int pd, int py, int px, int dd, int dy, int dx, int end_d, int end_y, int end_x,
                    int kind)
 {
-    int row = get_global_id(1), od = row / out_height, oy = row % out_height;
+    int row = get_global_id(1), d = row / out_height * sd - pd, top = row % out_height * sy - py;
     size_t plane = get_global_id(2), rows = get_global_size(1);
-    __global const real *in = x + plane * depth * height * width;
+    const slab s = {x + plane * depth * height * width, depth, height, width, d, top, kd, kh, dd,
+                    dy, kind != 0};
+    int inside = taps_within(d, dd, kd, 0, depth) * taps_within(top, dy, kh, 0, height);
+    int whole = taps_within(d, dd, kd, INT_MIN, depth + end_d) *
+                taps_within(top, dy, kh, INT_MIN, height + end_y);
     y += (plane * rows + row) * out_width;
+#if LANES
+    int reach = (kw - 1) * dx + 1 + (LANES - 1) * sx;
+    float line[LINE + LANES], ready[LANES];
+#endif
     ALONG(ox, out_width) {
-        int inside = 0, whole = 0;
-        float most = -INFINITY, sum = 0.0f;
-        for (int d = 0; d < kd; d++)
-            for (int ky = 0; ky < kh; ky++) {
-                int id = od * sd - pd + d * dd, iy = oy * sy - py + ky * dy;
-                bool there = id >= 0 && id < depth && iy >= 0 && iy < height;
-                bool counts = id < depth + end_d && iy < height + end_y;
-                __global const real *line = in + ((size_t)(there ? id : 0) * height +
-                                                   (there ? iy : 0)) * width;
-                for (int kx = 0; kx < kw; kx++) {
-                    int ix = ox * sx - px + kx * dx;
-                    whole += counts && ix < width + end_x;
-                    if (!there || ix < 0 || ix >= width)
-                        continue;
-                    float v = AT(line, ix);
-                    most = v > most || isnan(v) ? v : most; /* a NaN stays: nothing is above it */
-                    sum += v;
-                    inside++;
-                }
+        int at = ox * sx - px;
+        float v = 0.0f;
+#if LANES
+        if (reach <= LINE) {
+            int fit = (LINE - reach) / (LANES * sx) * LANES + LANES, part = ox % fit;
+            if (part == 0)
+                pool_line(&s, at, min(LINE, (min(fit, out_width - ox) - 1) * sx + (kw - 1) * dx + 1),
+                          line);
+            if (ox % LANES == 0)
+                STORE(pool_windows(&s, line + part * sx, sx, kw, dx), ready);
+            v = ready[ox % LANES];
+        } else
+#endif
+        {
+            v = s.mean ? 0.0f : -INFINITY;
+            for (int k = 0; k < kw; k++) {
+                float column = pool_column(&s, at + k * dx);
+                v = s.mean ? v + column : ABOVE(column, v) ? column : v;
             }
-        float count = kind == 2 ? whole : inside;
-        PUT(y, ox, kind == 0 ? most : sum / count);
+        }
+        if (kind == 1)
+            v /= inside * taps_within(at, dx, kw, 0, width);
+        if (kind == 2)
+            v /= whole * taps_within(at, dx, kw, INT_MIN, width + end_x);
+        PUT(y, ox, v);
     }
 }
 

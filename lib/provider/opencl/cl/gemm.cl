@@ -41,22 +41,36 @@ static void put_some(V (*acc)[2], const target *t, const finish *f, int rows, in
         STORE(acc[i][0], sums + i * STRIP);
         STORE(acc[i][1], sums + i * STRIP + LANES);
     }
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; i < rows; i++) {
+        float *row = sums + i * STRIP;
         for (int j = 0; j < cols; j++) {
-            float v = sums[i * STRIP + j] + (t->more ? t->sums[i * t->sm + j] : 0.0f);
-            if (!t->last) {
-                t->sums[i * t->sm + j] = v;
-                continue;
-            }
-            v *= t->alpha;
-            if (t->c)
-                v += t->beta * AT(t->c, i * t->cm + j * t->cn);
-            PUT(t->y, i * t->ym + j, finished(f, v));
+            float v = row[j] + (t->more ? t->sums[i * t->sm + j] : 0.0f);
+            if (t->last)
+                v = v * t->alpha + (t->c ? t->beta * AT(t->c, i * t->cm + j * t->cn) : 0.0f);
+            row[j] = v;
         }
+        for (int h = 0; t->last && h < STRIP; h += LANES)
+            STORE(activated(f, bounded(f, LOAD(row + h))), row + h);
+        for (int j = 0; j < cols; j++) {
+            if (t->last)
+                PUT(t->y, i * t->ym + j, row[j]);
+            else
+                t->sums[i * t->sm + j] = row[j];
+        }
+    }
+}
+
+/* The code of an activation stands here once. */
+static void put_activated(const float *sums, const target *t, const finish *f)
+{
+    for (int i = 0; i < ROWS; i++)
+        for (int h = 0; h < STRIP; h += LANES)
+            STORER(activated(f, LOAD(sums + i * STRIP + h)), t->y + i * t->ym + h);
 }
 
 static void put_all(V (*acc)[2], const target *t, const finish *f)
 {
+    float all[ROWS * STRIP];
 #pragma unroll
     for (int i = 0; i < ROWS; i++)
 #pragma unroll
@@ -74,8 +88,13 @@ static void put_all(V (*acc)[2], const target *t, const finish *f)
                 __global const real *c = t->c + i * t->cm + h * LANES * t->cn;
                 v += t->beta * (t->cn ? LOADR(c) : (V)AT(c, 0));
             }
-            STORER(bounded(f, v), t->y + i * t->ym + h * LANES);
+            if (f->kind)
+                STORE(v, all + i * STRIP + h * LANES);
+            else
+                STORER(bounded(f, v), t->y + i * t->ym + h * LANES);
         }
+    if (t->last && f->kind)
+        put_activated(all, t, f);
 }
 
 ALONE void gemm(__global const real *A, __global const real *B, __global const real *C,
@@ -135,7 +154,7 @@ ALONE void gemm(__global const real *A, __global const real *B, __global const r
                 t.sums = t.y;
 #endif
                 t.c = has_c ? C + (size_t)m * cm + s * STRIP * cn : 0;
-                if (m + ROWS <= m_end && cols == STRIP && cn <= 1 && !f.kind)
+                if (m + ROWS <= m_end && cols == STRIP && cn <= 1)
                     put_all(acc, &t, &f);
                 else
                     put_some(acc, &t, &f, min(ROWS, m_end - m), cols);

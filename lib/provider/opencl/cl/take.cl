@@ -5,23 +5,23 @@ __kernel void take(__global const real *in, __global real *out, __global const i
                    int n1, int n2, int n3, int n4, int n5, float fill, int count)
 {
     __global const int *t1 = table + n0, *t2 = t1 + n1, *t3 = t2 + n2, *t4 = t3 + n3, *t5 = t4 + n4;
-    EACH(i, count) {
-        int at = i, a5 = at % n5;
-        at /= n5;
+    int i = get_global_id(0) * SPAN, end = min(i + SPAN, count);
+    while (i < end) {
+        int a5 = i % n5, at = i / n5, stop = min(end, i + n5 - a5), whole = 0;
         int a4 = at % n4;
         at /= n4;
         int a3 = at % n3;
         at /= n3;
         int a2 = at % n2;
         at /= n2;
-        int from[6] = {table[at / n1], t1[at % n1], t2[a2], t3[a3], t4[a4], t5[a5]};
+        int from[5] = {table[at / n1], t1[at % n1], t2[a2], t3[a3], t4[a4]};
         bool inside = true;
-        int whole = 0;
-        for (int d = 0; d < 6; d++) {
+        for (int d = 0; d < 5; d++) {
             inside = inside && from[d] >= 0;
             whole += from[d];
         }
-        PUT(out, i, inside ? AT(in, whole) : fill);
+        for (; i < stop; i++, a5++)
+            PUT(out, i, inside && t5[a5] >= 0 ? AT(in, whole + t5[a5]) : fill);
     }
 }
 

@@ -1,0 +1,96 @@
+/* opencl_ahead.c - what the steps behind a step mean for it: launches and copies that needn't be.
+ *
+ * An activation that alone reads what a convolution or a product writes is applied by that one's
+ * kernels. What a Concat joins, where its parts lie one behind the other, is written to its place
+ * in the result by whoever makes it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "provider/opencl/opencl_parts.h"
+
+/* ---- readers */
+
+static void count_uses(ort_cl_plan *p)
+{
+    const ort_device_request *r = p->request;
+    for (int i = 0; i < r->step_count; i++)
+        for (int k = 0; k < r->steps[i].node->input_count; k++) {
+            ort_id id = r->steps[i].node->inputs[k];
+            if (id == ORT_ID_NONE)
+                continue;
+            p->ahead[id].uses++;
+            p->ahead[id].reader = &r->steps[i];
+        }
+    for (int i = 0; i < r->part_count; i++) {
+        const ort_device_part *part = &r->parts[i];
+        for (int k = 0; k < part->out_count; k++) {
+            p->ahead[part->out[k].id].uses++;
+            p->ahead[part->out[k].id].copied = true;
+        }
+        for (int k = 0; k < part->in_count; k++)
+            p->ahead[part->in[k].id].copied = true;
+    }
+}
+
+/* ---- activations */
+
+const ort_device_step *ort_cl_next(const ort_cl_plan *p, const ort_cl_step *s)
+{
+    ort_cl_activation activation;
+    if (!s->row->activates || p->device->chain == 1)
+        return NULL;
+    const ort_cl_ahead *ahead = &p->ahead[s->node->outputs[0]];
+    bool own = ort_cl_find_activation(s->node, &activation) && activation.kind;
+    return !own && ahead->uses == 1 && ahead->reader &&
+                   ort_cl_next_activation(p, ahead->reader, &activation)
+               ? ahead->reader
+               : NULL;
+}
+
+/* ---- Concat */
+
+static int times_read(const ort_node *node, ort_id id)
+{
+    int times = 0;
+    for (int i = 0; i < node->input_count; i++)
+        times += node->inputs[i] == id;
+    return times;
+}
+
+static void join(ort_cl_plan *p, const ort_device_step *step)
+{
+    const ort_node *node = step->node;
+    const ort_fact *facts = p->request->facts, *y = &facts[node->outputs[0]];
+    int64_t axis = ort_node_int(node, "axis", 1), at = 0;
+    axis += axis < 0 ? y->type.rank : 0;
+    for (int d = 0; d < axis; d++)
+        if (ort_cl_dim(y, d) != 1)
+            return;
+    for (int i = 0; i < node->input_count; i++) {
+        ort_id id = node->inputs[i];
+        ort_cl_ahead *ahead = &p->ahead[id];
+        if (!facts[id].value && !ahead->copied && ahead->joined == ORT_ID_NONE &&
+            times_read(node, id) == 1) {
+            ahead->joined = node->outputs[0];
+            ahead->at = at;
+        }
+        at += ort_cl_count(&facts[id]);
+    }
+}
+
+ort_status ort_cl_look_ahead(ort_cl_plan *p, ort_error *err)
+{
+    size_t values = p->request->graph->values.count;
+    p->ahead = calloc(values + 1, sizeof *p->ahead);
+    if (!p->ahead)
+        return ort_error_memory(err, values * sizeof *p->ahead);
+    for (size_t i = 0; i < values; i++)
+        p->ahead[i].joined = ORT_ID_NONE;
+    count_uses(p);
+    for (int i = 0; i < p->request->step_count; i++)
+        if (!strcmp(p->request->steps[i].op->name, "Concat"))
+            join(p, &p->request->steps[i]);
+    return ORT_OK;
+}
