@@ -5,9 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "common/progress.h"
 #include "common/whole_file.h"
 #include "profile_tool.h"
 
@@ -45,7 +43,7 @@ typedef struct profiler {
     ort_profile *profile;
     ort_peak peak;
     feed feed;
-    char *measuring; /* the list of providers for --tune-opencl */
+    tune_state tuning;
 } profiler;
 
 static int check_options(const profile_options *o, const string_list *files)
@@ -67,27 +65,20 @@ static int check_options(const profile_options *o, const string_list *files)
     return 0;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static int make_session(profiler *p)
 {
     const settings *s = &p->options.settings;
     ort_session_options options;
     ort_profile_options profile = {.size = sizeof profile, .cycles = p->options.cycles};
     ort_error err = {0};
-    uint64_t begin = now_ns();
+    double begin = profile_now_s();
     int status = settings_load_model(s, p->env, p->model_path, LOAD_ALL, &p->model);
     if (status != 0)
         return status;
-    profile.load_ns = now_ns() - begin;
+    profile.load_ns = (uint64_t)((profile_now_s() - begin) * 1e9);
     settings_session_options(s, &options);
     if (p->options.tune_opencl) {
-        options.providers = p->measuring;
+        options.providers = p->tuning.list;
         options.strict = true; /* a device that is missing or fails has no times */
     }
     progress waiting;
@@ -196,53 +187,50 @@ static int kernels(profiler *p)
     return profile_kernels(p->env, o, o->no_peak ? NULL : &p->peak, stdout);
 }
 
-static int tune(profiler *p, const string_list *files)
-{
-    const string_list data = {files->items + 1, files->count - 1, 0};
-    tune_target target = {.model_path = p->model_path};
-    int status = profile_tune_check();
-    if (status == 0)
-        status = profile_tune_list(p->options.settings.provider, &p->measuring, &target.device);
-    if (status == 0)
-        status = settings_new_env(&p->options.settings, &p->env);
-    clock_gettime(CLOCK_REALTIME_COARSE, &target.since); /* as files are dated */
-    if (status == 0)
-        status = make_session(p);
-    if (status != 0)
-        return status;
-    ort_value **inputs =
-        tool_alloc((ort_session_input_count(p->session) + 1) * sizeof *inputs);
-    status = take_inputs(p, &data, inputs);
-    if (status == 0)
-        status = profile_tune(p->env, p->session, &p->options, &target, inputs);
-    free(inputs);
-    return status;
-}
-
-static int profile(profiler *p, const string_list *files)
+static int measure(profiler *p, ort_value *const *inputs)
 {
     const profile_options *o = &p->options;
-    const string_list data = {files->items + 1, files->count - 1, 0};
-    int status = settings_new_env(&o->settings, &p->env);
-    if (status == 0)
-        status = make_session(p);
-    if (status != 0)
-        return status;
-    ort_value **inputs =
-        tool_alloc((ort_session_input_count(p->session) + 1) * sizeof *inputs);
-    status = take_inputs(p, &data, inputs);
-    if (status == 0)
-        status = measure_peak(p);
+    int status = measure_peak(p);
     if (status == 0)
         status = profile_runs(p->session, o, p->profile, inputs, p->model_path);
     if (status == 0)
         status = measure_peak(p);
-    free(inputs);
     if (status == 0 && o->trace != NULL)
         status = write_trace(p);
+    return status == 0 ? make_report(p) : status;
+}
+
+static int tune(profiler *p, ort_value *const *inputs)
+{
+    const prove_setup setup = {.env = p->env, .model = p->model, .options = &p->options,
+                               .inputs = inputs, .label = p->model_path};
+    return profile_tune(&p->tuning, &setup, p->session);
+}
+
+/* A session, its inputs, and what is done with them. */
+static int work(profiler *p, const string_list *files, int (*what)(profiler *, ort_value *const *))
+{
+    const string_list data = {files->items + 1, files->count - 1, 0};
+    int status = settings_new_env(&p->options.settings, &p->env);
     if (status == 0)
-        status = make_report(p);
+        status = make_session(p);
+    if (status != 0)
+        return status;
+    ort_value **inputs =
+        tool_alloc((ort_session_input_count(p->session) + 1) * sizeof *inputs);
+    status = take_inputs(p, &data, inputs);
+    if (status == 0)
+        status = what(p, inputs);
+    free(inputs);
     return status;
+}
+
+static int tune_opencl(profiler *p, const string_list *files)
+{
+    int status = profile_tune_begin(&p->tuning, &p->options);
+    if (status == 0)
+        status = work(p, files, tune);
+    return profile_tune_end(&p->tuning, status);
 }
 
 int main(int argc, char **argv)
@@ -260,14 +248,13 @@ int main(int argc, char **argv)
         p.model_path = files.count > 0 ? files.items[0] : NULL;
         status = p.options.kernels       ? kernels(&p)
                  : p.options.sweep       ? profile_sweep(&p.options, p.model_path)
-                 : p.options.tune_opencl ? tune(&p, &files)
-                                         : profile(&p, &files);
+                 : p.options.tune_opencl ? tune_opencl(&p, &files)
+                                         : work(&p, &files, measure);
         ort_profile_free(p.profile);
         feed_close(&p.feed);
         ort_session_free(p.session);
         ort_model_free(p.model);
         ort_env_free(p.env);
-        free(p.measuring);
     }
     options_release(&table, &p.options, &files);
     return tool_finish(status < 0 ? 0 : status);

@@ -1,21 +1,18 @@
 /* tune.c - --tune-opencl: runs a model on a device of OpenCL whose provider measures itself
- * (tuning=measure), then tells what it keeps under ORT_CACHE for sessions to come.
+ * (tuning=measure), proves that the model is faster by it, and tells what it keeps under ORT_CACHE
+ * for sessions to come.
  *
- * The provider decides what is measured and writes the file; here are the runs, and the report.
+ * The provider decides what is measured and writes the file, into a folder of this process: what
+ * other sessions read is there whole and proven, or as it was before.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/look.h"
-#include "common/misfit.h"
-#include "common/progress.h"
 #include "common/table.h"
 #include "profile_tool.h"
-
-enum { RUNS = 6 };
 
 /* ---- the list of providers */
 
@@ -32,7 +29,8 @@ static int number_of_device(const char *item, size_t length)
     return at != NULL && at < item + length ? atoi(at + strlen(":device=")) : 0;
 }
 
-int profile_tune_list(const char *given, char **list, int *device)
+/* The list with `how` for opencl, which takes all that it can unless the list says of the cost. */
+static int list_with(const char *given, const char *how, char **list, int *device)
 {
     bool has_opencl = false, has_host = false;
     char *text = tool_strdup("");
@@ -41,8 +39,8 @@ int profile_tune_list(const char *given, char **list, int *device)
         bool opencl = is_called(item, length, "opencl");
         const char *cost = strstr(item, ":cost=");
         bool priced = cost != NULL && cost < item + length;
-        char *more = tool_printf("%s%s%.*s%s%s", text, *text ? "," : "", (int)length, item,
-                                 opencl ? ":tuning=measure" : "",
+        char *more = tool_printf("%s%s%.*s%s%s%s", text, *text ? "," : "", (int)length, item,
+                                 opencl ? ":tuning=" : "", opencl ? how : "",
                                  opencl && !priced ? ":cost=off" : "");
         if (opencl)
             *device = number_of_device(item, length);
@@ -58,9 +56,10 @@ int profile_tune_list(const char *given, char **list, int *device)
                       : tool_usage("--tune-opencl: --provider %s doesn't name opencl", given);
 }
 
-int profile_tune_check(void)
+/* ---- the folder */
+
+static int check_folder(const char *folder)
 {
-    const char *folder = getenv("ORT_CACHE");
     struct stat info;
     if (folder == NULL || *folder == '\0')
         return tool_usage("--tune-opencl keeps what it measures in a folder that ORT_CACHE names; "
@@ -73,51 +72,88 @@ int profile_tune_check(void)
                       strerror(errno));
 }
 
-/* ---- runs */
-
-static double now_s(void)
+static bool is_tuning(const char *name)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    static const char begin[] = "opencl-tuning-", end[] = ".json";
+    size_t length = strlen(name);
+    return !strncmp(name, begin, sizeof begin - 1) && length >= sizeof end &&
+           !strcmp(name + length - (sizeof end - 1), end);
 }
 
-static ort_status run_all(ort_binding *binding, const profile_options *o, ort_error *err)
+/* For each file of a folder: its name. Stops where `each` returns false. */
+static void walk(const char *folder, bool (*each)(void *, const char *name), void *arg)
 {
-    const ort_run_options how = {.size = sizeof how, .timeout_s = o->settings.timeout};
-    int64_t most = o->repeat > 0 ? o->repeat : o->seconds > 0 ? INT64_MAX : RUNS;
-    ort_status status = ort_binding_run(binding, &how, err); /* the first isn't kept */
-    double begin = now_s();
-    progress p;
-    progress_begin(&p, "tuning", o->settings.no_progress || o->settings.quiet);
-    for (int64_t runs = 0; status == ORT_OK && runs < most; runs++) {
-        double share = o->seconds > 0 ? (now_s() - begin) / o->seconds : 0;
-        double done = (double)runs / (double)most;
-        if (runs > 0 && share >= 1)
+    DIR *entries = opendir(folder);
+    for (struct dirent *e; entries != NULL && (e = readdir(entries)) != NULL;)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && !each(arg, e->d_name))
             break;
-        progress_share(&p, (uint64_t)runs, share > done ? share : done);
-        status = ort_binding_run(binding, &how, err);
-    }
-    progress_end(&p);
-    return status;
+    if (entries != NULL)
+        closedir(entries);
 }
 
-static int run(const ort_session *session, const profile_options *o, ort_value *const *inputs,
-               const char *label)
+/* Files of before are linked: what is measured comes to what they say of other models. One that is
+ * written takes the place of the link. */
+static bool lend(void *arg, const char *name)
 {
-    ort_binding *binding = NULL;
-    ort_error err = {0};
-    ort_status status = ort_binding_new(session, &binding, &err);
-    for (size_t i = 0; i < ort_session_input_count(session) && status == ORT_OK; i++)
-        if (inputs[i] != NULL)
-            status = ort_binding_set_input(binding, ort_session_input_name(session, i), inputs[i],
-                                           &err);
-    if (status == ORT_OK)
-        status = run_all(binding, o, &err);
-    ort_binding_free(binding);
-    if (status != ORT_OK)
-        misfit_explain(session, inputs, &err);
-    return status != ORT_OK ? tool_fail_in(label, &err) : 0;
+    const tune_state *t = arg;
+    if (is_tuning(name)) {
+        char *from = tool_printf("%s/%s", t->cache, name), *real = realpath(from, NULL);
+        char *to = tool_printf("%s/%s", t->folder, name);
+        if (real != NULL && symlink(real, to) != 0)
+            tool_warn("%s isn't read: %s", from, strerror(errno));
+        free(from);
+        free(real);
+        free(to);
+    }
+    return true;
+}
+
+/* Programs stay: sessions to come build the same ones. */
+static bool put_back(void *arg, const char *name)
+{
+    const tune_state *t = arg;
+    struct stat info;
+    char *from = tool_printf("%s/%s", t->folder, name), *to = tool_printf("%s/%s", t->cache, name);
+    bool written = lstat(from, &info) == 0 && S_ISREG(info.st_mode);
+    if (!written || (is_tuning(name) && !t->kept) || rename(from, to) != 0)
+        unlink(from);
+    free(from);
+    free(to);
+    return true;
+}
+
+int profile_tune_begin(tune_state *t, const profile_options *o)
+{
+    const char *cache = getenv("ORT_CACHE");
+    int status = check_folder(cache);
+    if (status == 0)
+        status = list_with(o->settings.provider, "measure", &t->list, &t->device);
+    if (status != 0)
+        return status;
+    t->cache = tool_strdup(cache);
+    t->folder = tool_printf("%s/opencl-tuning-XXXXXX", cache);
+    if (mkdtemp(t->folder) == NULL) {
+        status = tool_error(ORT_ERROR_DATA, "%s: %s", t->folder, strerror(errno));
+        free(t->folder);
+        t->folder = NULL;
+        return status;
+    }
+    setenv("ORT_CACHE", t->folder, 1);
+    walk(t->cache, lend, t);
+    return 0;
+}
+
+int profile_tune_end(tune_state *t, int status)
+{
+    if (t->folder != NULL) {
+        walk(t->folder, put_back, t);
+        rmdir(t->folder);
+        setenv("ORT_CACHE", t->cache, 1);
+    }
+    free(t->cache);
+    free(t->folder);
+    free(t->list);
+    return status;
 }
 
 /* ---- the file */
@@ -140,46 +176,52 @@ static char *device_name(const ort_env *env, int device)
     return name;
 }
 
-/* That of a device, with its path as "file"; NULL: there is none that was written since. */
-static json_object *find_file(const char *device, const struct timespec *since)
+typedef struct search {
+    const tune_state *state;
+    const char *device;
+    json_object *found;
+} search;
+
+static bool find(void *arg, const char *name)
 {
-    const char *folder = getenv("ORT_CACHE"), *begin = "opencl-tuning-";
-    DIR *entries = opendir(folder);
-    json_object *found = NULL;
-    for (struct dirent *e; entries != NULL && found == NULL && (e = readdir(entries)) != NULL;) {
-        struct stat info;
-        size_t length = strlen(e->d_name);
-        if (strncmp(e->d_name, begin, strlen(begin)) || length < 5 ||
-            strcmp(e->d_name + length - 5, ".json"))
-            continue;
-        char *path = tool_printf("%s/%s", folder, e->d_name);
-        json_object *tuning = json_object_from_file(path);
-        bool new = stat(path, &info) == 0 && (info.st_mtim.tv_sec > since->tv_sec ||
-                                              (info.st_mtim.tv_sec == since->tv_sec &&
-                                               info.st_mtim.tv_nsec >= since->tv_nsec));
-        if (new && !strcmp(text_of(tuning, "device"), device)) {
-            json_object_object_add(tuning, "file", json_object_new_string(path));
-            found = tuning;
-        } else {
-            json_object_put(tuning);
-        }
-        free(path);
+    search *s = arg;
+    struct stat info;
+    char *path = tool_printf("%s/%s", s->state->folder, name);
+    bool written = is_tuning(name) && lstat(path, &info) == 0 && S_ISREG(info.st_mode);
+    json_object *tuning = written ? json_object_from_file(path) : NULL;
+    free(path);
+    if (tuning != NULL && !strcmp(text_of(tuning, "device"), s->device)) {
+        char *file = tool_printf("%s/%s", s->state->cache, name);
+        json_object_object_add(tuning, "file", json_object_new_string(file));
+        free(file);
+        s->found = tuning;
+        return false;
     }
-    if (entries != NULL)
-        closedir(entries);
-    return found;
+    json_object_put(tuning);
+    return true;
+}
+
+/* That of a device, with the path that it is to have as "file"; NULL: nothing was written. */
+static json_object *find_file(const tune_state *t, const char *device)
+{
+    search s = {.state = t, .device = device};
+    walk(t->folder, find, &s);
+    return s.found;
 }
 
 /* ---- the report */
 
-static void print_text(json_object *tuning)
+static void print_text(json_object *tuning, const tune_proof *proof, bool kept)
 {
     static const char *const heads[] = {"shape", "tiles", ">rows", ">us", ">usual us", ">gain",
                                         NULL};
     json_object *rows = member(tuning, "shapes"), *rates = member(tuning, "rates");
     table *t = table_new(heads);
     printf("device    %s, driver %s\n", text_of(tuning, "device"), text_of(tuning, "driver"));
-    printf("file      %s\n", text_of(tuning, "file"));
+    printf("file      %s\n", kept ? text_of(tuning, "file") : "as before");
+    printf("model     %s tuned, ", text_ms(proof->tuned_ms));
+    printf("%s as shipped: %.3f (%.3f to %.3f) in %d pairs\n", text_ms(proof->shipped_ms),
+           proof->ratio, proof->low, proof->high, proof->pairs);
     printf("rates     launch %s, ", text_ms(number_of(rates, "launch") * 1e3));
     printf("copies %s/s and %s, memory %s/s", text_bytes(number_of(rates, "copy_bytes")),
            text_ms(number_of(rates, "copy") * 1e3), text_bytes(number_of(rates, "bytes")));
@@ -201,12 +243,26 @@ static void print_text(json_object *tuning)
     table_free(t);
 }
 
-static void print_json(json_object *tuning, const char *path)
+static json_object *proof_json(const tune_proof *proof, bool kept)
+{
+    json_object *j = json_object_new_object();
+    json_object_object_add(j, "kept", json_object_new_boolean(kept));
+    json_object_object_add(j, "tuned_ms", json_object_new_double(proof->tuned_ms));
+    json_object_object_add(j, "shipped_ms", json_object_new_double(proof->shipped_ms));
+    json_object_object_add(j, "ratio", json_object_new_double(proof->ratio));
+    json_object_object_add(j, "low", json_object_new_double(proof->low));
+    json_object_object_add(j, "high", json_object_new_double(proof->high));
+    json_object_object_add(j, "pairs", json_object_new_int(proof->pairs));
+    return j;
+}
+
+static void print_json(json_object *tuning, const tune_proof *proof, bool kept, const char *path)
 {
     json_object *j = json_object_new_object();
     tool_reported();
     json_object_object_add(j, "schema", json_object_new_string("ort-profile/1"));
     json_object_object_add(j, "model", json_object_new_string(path));
+    json_object_object_add(j, "proof", proof_json(proof, kept));
     json_object_object_add(j, "tuning", json_object_get(tuning));
     printf("%s\n", json_object_to_json_string_ext(j, JSON_C_TO_STRING_PRETTY |
                                                          JSON_C_TO_STRING_SPACED |
@@ -214,22 +270,52 @@ static void print_json(json_object *tuning, const char *path)
     json_object_put(j);
 }
 
-int profile_tune(const ort_env *env, const ort_session *session, const profile_options *o,
-                 const tune_target *target, ort_value *const *inputs)
+static int prove(tune_state *t, const prove_setup *setup, tune_proof *proof)
 {
-    int status = run(session, o, inputs, target->model_path);
+    const char *given = setup->options->settings.provider;
+    prove_setup both = *setup;
+    int device;
+    (void)list_with(given, "on", &both.lists[0], &device);
+    (void)list_with(given, "off", &both.lists[1], &device);
+    int status = profile_prove(&both, proof);
+    free(both.lists[0]);
+    free(both.lists[1]);
+    t->kept = status == 0 && proof->high < PROFILE_WORTH;
+    return status;
+}
+
+/* What was measured, and whether it is worth keeping. */
+static int settle(tune_state *t, const prove_setup *setup, json_object *measured)
+{
+    tune_proof proof = {0};
+    int status = prove(t, setup, &proof);
     if (status != 0)
         return status;
-    char *name = device_name(env, target->device);
-    json_object *tuning = name != NULL ? find_file(name, &target->since) : NULL;
-    if (tuning == NULL)
-        status = tool_error(ORT_ERROR_UNSUPPORTED, "%s: nothing of it ran on the device, so "
-                            "nothing was measured", target->model_path);
-    else if (o->settings.json)
-        print_json(tuning, target->model_path);
+    if (setup->options->settings.json)
+        print_json(measured, &proof, t->kept, setup->label);
     else
-        print_text(tuning);
-    json_object_put(tuning);
+        print_text(measured, &proof, t->kept);
+    if (t->kept)
+        return 0;
+    tool_warn("%s: nothing is kept: tuned takes %.3f times (%.3f to %.3f) what it takes as "
+              "shipped, which isn't surely less by 1 %%", setup->label, proof.ratio, proof.low,
+              proof.high);
+    return EXIT_GATE;
+}
+
+int profile_tune(tune_state *t, const prove_setup *setup, const ort_session *session)
+{
+    int status = profile_runs(session, setup->options, NULL, setup->inputs, setup->label);
+    if (status != 0)
+        return status;
+    char *name = device_name(setup->env, t->device);
+    json_object *measured = name != NULL ? find_file(t, name) : NULL;
+    if (measured != NULL)
+        status = settle(t, setup, measured);
+    else
+        status = tool_error(ORT_ERROR_UNSUPPORTED, "%s: nothing of it ran on the device, so "
+                            "nothing was measured", setup->label);
+    json_object_put(measured);
     free(name);
     return status;
 }

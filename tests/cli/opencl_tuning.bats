@@ -19,15 +19,15 @@ setup() {
     export ORT_CACHE=$PWD/cache
 }
 
-# The device of the tests, which computes nothing, and its file with no shape in it.
+# The device of the tests, which computes nothing, but is fastest with tiles of 16 x 16, and its file with no shape in it.
 fake() {
     [ -e "$BATS_FILE_TMPDIR/fake.so" ] || skip "no library of OpenCL to link with"
     large=$BATS_FILE_TMPDIR/nets/large.onnx
     [ -e "$large" ] || skip "no build/venv"
-    export ORT_OPENCL_LIB=$BATS_FILE_TMPDIR/fake.so FAKE_CL_OWN=1 FAKE_CL_KIND=discrete
+    export ORT_OPENCL_LIB=$BATS_FILE_TMPDIR/fake.so FAKE_CL_OWN=1 FAKE_CL_KIND=discrete FAKE_CL_FAST=16
     works ort-profile "$net" --tune-opencl --repeat 1
     file=$(ls cache/opencl-tuning-*.json)
-    cp "$file" good.json
+    jq '.shapes = []' "$file" >good.json
 }
 
 # plant FILTER: the file, changed by jq
@@ -59,6 +59,30 @@ ignored() {
     fails 2 "tuning=measure" ort-profile "$net" --tune-opencl --provider opencl:tiles=local
     fails 2 "tuning=fast" ort-run --provider opencl:tuning=fast "$net" --random 1 -o y.npz
     fails 2 "sweep" ort-profile "$net" --tune-opencl --sweep batch
+    [ -z "$(ls cache)" ]
+}
+
+@test "tuning proves itself on the whole model: what is faster is kept, with by how much" {
+    fake
+    works ort-profile "$net" --tune-opencl --repeat 1 --json
+    jq -e '.proof | .kept and .high < 1 and .low <= .ratio and .ratio <= .high and .pairs >= 12' <<<"$output"
+    jq -e '.proof | .tuned_ms < .shipped_ms' <<<"$output"
+    jq -e '(.shapes | length) > 0 and ([.shapes[].tiles == "local16"] | all)' "$file"
+    works ort-profile "$net" --tune-opencl --repeat 1
+    has "file      $PWD/$file" " tuned, " " as shipped: 0."
+    [ "$(ls cache | grep -vc 'json$')" -eq 0 ]
+}
+
+@test "times of kernels that the whole model doesn't bear out are dropped: exit 1, the file of before stays" {
+    fake
+    cp good.json "$file"
+    export FAKE_CL_LIES=1 FAKE_CL_FAST=32
+    fails 1 "nothing is kept: tuned takes" ort-profile "$net" --tune-opencl --repeat 1
+    cmp good.json "$file"
+    rm "$file"
+    run --separate-stderr ort-profile "$net" --tune-opencl --repeat 1 --json
+    [ "$status" -eq 1 ]
+    jq -e '.proof | (.kept | not) and .low > 1 and .tuned_ms > .shipped_ms' <<<"$output"
     [ -z "$(ls cache)" ]
 }
 
@@ -113,14 +137,21 @@ ignored() {
 
 @test "with the device of the system: the report is the file, and sessions run what it says" {
     ort-run --provider opencl:cost=off "$net" --random 1 -o y.npz || skip "no device of OpenCL here"
-    works ort-profile "$net" --tune-opencl --repeat 2 --json
+    # Whether it is kept, the machine decides; here files are what was measured.
+    run --separate-stderr ort-profile "$net" --tune-opencl --repeat 2 --seconds 0.5 --json
+    [ "$status" -le 1 ]
+    [ "$(jq .proof.kept <<<"$output")" = "$([ "$status" -eq 0 ] && echo true || echo false)" ]
     jq -e '.schema == "ort-profile/1" and .tuning.schema == "ort-opencl-tuning/1"' <<<"$output"
     file=$(jq -r .tuning.file <<<"$output")
-    [ "$(jq -S .tuning <<<"$output" | jq -S 'del(.file)')" = "$(jq -S . "$file")" ]
+    [ "$status" -eq 1 ] || [ "$(jq -S .tuning <<<"$output" | jq -S 'del(.file)')" = "$(jq -S . "$file")" ]
+    jq '.tuning | del(.file)' <<<"$output" >"$file"
     jq -e '(.shapes | length) == 3 and ([.shapes[] | .us > 0 and .us <= .usual_us] | all)' "$file"
     jq -e '.rates | .launch > 0 and .copy > 0 and .copy_bytes > 0 and .bytes > 0' "$file"
-    works ort-profile "$net" --tune-opencl --repeat 1
-    has "usual us" "$file" "gemm 1x512x48, batch 1, weight"
+    cp "$file" copy.json
+    run ort-profile "$net" --tune-opencl --repeat 1 --seconds 0.5
+    [ "$status" -le 1 ]
+    has "usual us" "gemm 1x512x48, batch 1, weight"
+    mv copy.json "$file"
     ort-run --provider opencl:cost=off "$net" --random 1 -o first.npz
     ort-run --provider opencl:cost=off "$net" --random 1 -o second.npz
     cmp first.npz second.npz

@@ -9,6 +9,8 @@
  *   FAKE_CL_GROUP=N   the largest work group; FAKE_CL_ALLOC=N, the largest buffer, in bytes
  *   FAKE_CL_KIND=K    what the device of its own is: "discrete", "integrated" (GPUs of usual size),
  *                     "cpu"; else a small GPU
+ *   FAKE_CL_FAST=N    products and convolutions of the device of its own take 2 ms, those of
+ *                     programs with tiles of N x N a tenth; FAKE_CL_LIES=1: they say the opposite
  *   FAKE_CL_COUNT=F   at the end "CALLS calls, OBJECTS open" is written to the file
  *
  * What isn't defined here is the system's: this is linked with it, and dlsym looks there, too.
@@ -23,8 +25,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define ENTRY __attribute__((visibility("default"))) CL_API_ENTRY
+
+#define SLOW_NS 2000000
 
 static atomic_long calls, objects;
 
@@ -80,6 +85,8 @@ typedef struct object {
     struct object *parent; /* of a part of a buffer */
     size_t size;
     char *data;
+    bool fast;  /* a program, and kernels of it */
+    cl_ulong ns; /* that a kernel says it takes; of an event, that it took */
 } object;
 
 static object *new_object(size_t size)
@@ -321,10 +328,15 @@ static cl_int get(cl_mem memory, size_t at, size_t size, void *to)
     return CL_SUCCESS;
 }
 
+static _Thread_local cl_ulong told_ns; /* of what was enqueued just now */
+
 static cl_int with_event(cl_int code, cl_event *event)
 {
-    if (event && code == CL_SUCCESS)
+    if (event && code == CL_SUCCESS) {
         *event = (cl_event)new_object(0);
+        ((object *)*event)->ns = told_ns;
+    }
+    told_ns = 0;
     if (event && code == CL_SUCCESS)
         atomic_fetch_add(&objects, 1);
     return code;
@@ -357,11 +369,23 @@ ENQUEUES(clEnqueueCopyBuffer,
           size_t size, cl_uint count, const cl_event *events, cl_event *event),
          put(to, to_at, size, ((object *)from)->data + from_at),
          (queue, from, to, from_at, to_at, size, count, events, event))
+static cl_int take_time(const object *kernel)
+{
+    const struct timespec time = {.tv_nsec = kernel->fast ? SLOW_NS / 10 : SLOW_NS};
+    told_ns = 0;
+    if (!kernel->ns)
+        return CL_SUCCESS;
+    nanosleep(&time, NULL);
+    told_ns = kernel->ns;
+    return CL_SUCCESS;
+}
+
 ENQUEUES(clEnqueueNDRangeKernel,
          (cl_command_queue queue, cl_kernel kernel, cl_uint axes, const size_t *offset,
           const size_t *global, const size_t *local, cl_uint count, const cl_event *events,
           cl_event *event),
-         CL_SUCCESS, (queue, kernel, axes, offset, global, local, count, events, event))
+         take_time((const object *)kernel),
+         (queue, kernel, axes, offset, global, local, count, events, event))
 RELEASES(cl_event, clReleaseEvent)
 /* A device that is lost writes nothing any more: what the system still does ends before. */
 ENTRY cl_int CL_API_CALL clFinish(cl_command_queue queue)
@@ -372,15 +396,16 @@ ENTRY cl_int CL_API_CALL clFinish(cl_command_queue queue)
 }
 DOES(clFlush, (cl_command_queue queue), CL_SUCCESS, (queue))
 
-static cl_int own_times(size_t room, void *to, size_t *size)
+static cl_int own_times(cl_event event, cl_profiling_info what, size_t room, void *to,
+                        size_t *size)
 {
-    static const cl_ulong zero = 0;
-    return give_bytes(&zero, sizeof zero, room, to, size);
+    cl_ulong ns = what == CL_PROFILING_COMMAND_END ? ((object *)event)->ns : 0;
+    return give_bytes(&ns, sizeof ns, room, to, size);
 }
 
 DOES(clGetEventProfilingInfo,
      (cl_event event, cl_profiling_info what, size_t room, void *to, size_t *size),
-     own_times(room, to, size), (event, what, room, to, size))
+     own_times(event, what, room, to, size), (event, what, room, to, size))
 
 /* ---- programs */
 
@@ -430,10 +455,27 @@ MAKES(cl_program, clCreateProgramWithBinary,
       (cl_context context, cl_uint count, const cl_device_id *devices, const size_t *lengths,
        const unsigned char **binaries, cl_int *states, cl_int *code),
       (cl_program)new_object(8), (context, count, devices, lengths, binaries, states, &said))
+static cl_int build_own(object *program, const char *options)
+{
+    char tiles[40];
+    snprintf(tiles, sizeof tiles, "-DTILE=%ld ", number("FAKE_CL_FAST"));
+    program->fast = options && strstr(options, tiles);
+    return CL_SUCCESS;
+}
+
+static object *own_kernel(const object *program, const char *name)
+{
+    object *o = new_object(8);
+    o->fast = program->fast;
+    if (number("FAKE_CL_FAST") && (!strcmp(name, "gemm") || !strcmp(name, "conv")))
+        o->ns = o->fast == !number("FAKE_CL_LIES") ? SLOW_NS / 10 : SLOW_NS;
+    return o;
+}
+
 DOES(clBuildProgram,
      (cl_program program, cl_uint count, const cl_device_id *devices, const char *options,
       void(CL_CALLBACK *notify)(cl_program, void *), void *arg),
-     CL_SUCCESS, (program, count, devices, options, notify, arg))
+     build_own((object *)program, options), (program, count, devices, options, notify, arg))
 DOES(clGetProgramInfo,
      (cl_program program, cl_program_info what, size_t room, void *to, size_t *size),
      CL_INVALID_VALUE, (program, what, room, to, size))
@@ -443,7 +485,7 @@ DOES(clGetProgramBuildInfo,
      give_bytes("", 1, room, to, size), (program, device, what, room, to, size))
 RELEASES(cl_program, clReleaseProgram)
 MAKES(cl_kernel, clCreateKernel, (cl_program program, const char *name, cl_int *code),
-      (cl_kernel)new_object(8), (program, name, &said))
+      (cl_kernel)own_kernel((const object *)program, name), (program, name, &said))
 RELEASES(cl_kernel, clReleaseKernel)
 DOES(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t size, const void *value), CL_SUCCESS,
      (kernel, index, size, value))
