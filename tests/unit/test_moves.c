@@ -274,7 +274,7 @@ static void unpooling(test_state *test)
     ort_env_free(env);
 }
 
-enum { SCATTER_ROWS = 31, SCATTER_UPDATES = 700 };
+enum { SCATTER_ROWS = 31, SCATTER_UPDATES = 2500 };
 
 /* Element (u, j) of updates to row index[u], or index[u][j], added or written in order. */
 static void scatter_plainly(const float *updates, const int64_t *index, bool each, bool sums,
@@ -293,7 +293,8 @@ static void scatter_plainly(const float *updates, const int64_t *index, bool eac
 static void scatters(test_state *test)
 {
     for (int round = 0; round < 24; round++) {
-        const int64_t columns = round % 3 == 0 ? 1 + draw(8) : 60 + draw(80);
+        const int64_t columns = round % 3 == 0 ? 1 + draw(8) : round % 3 == 1 ? 60 + draw(80)
+                                                                             : 400 + draw(300);
         const bool each = round % 2, sums = round / 2 % 2;
         const int64_t shape[3][2] = {{SCATTER_ROWS, columns},
                                      {SCATTER_UPDATES, each ? columns : 1},

@@ -26,7 +26,10 @@ static const ort_bind scatter_bind[] = {
 enum {
     FEW_SUMS = 16,      /* aren't worth the call of a kernel */
     FEW_COLUMNS = 32,   /* nor these to be shared */
-    FEW_UPDATES = 32768
+    FEW_UPDATES = 32768,
+    SLICE_COST = 16,   /* of finding its place, in elements */
+    LONG_SLICE = 512,
+    LISTED = 256       /* updates at a time */
 };
 
 static ort_status scatter_prepare(ort_prep *p, ort_error *err)
@@ -48,8 +51,8 @@ static void start_from_data(const ort_tensor *data, ort_tensor *out, ort_pool *p
         ort_move_run(&move, pool);
 }
 
-/* Where updates go that a task applies: those of the columns that are its own, in their order. So
- * the sum of what goes to one place doesn't depend on how many tasks there are. */
+/* Where updates go that a task applies: those of its own columns or slices, in their order. So the
+ * sum of what goes to one place doesn't depend on how many tasks there are. */
 typedef struct scatter_job {
     const ort_call *call;
     const scatter_state *state;
@@ -214,18 +217,57 @@ static const ort_op_impl scatter_impl = {
 
 /* ---- ScatterND */
 
+/* Where slice t of updates goes, in elements of the output. */
+static int64_t nd_place(const scatter_job *job, int64_t t)
+{
+    const int64_t *dim = job->out->shape.dim;
+    int64_t to = 0;
+    for (int d = 0; d < job->tuple; d++)
+        to += ort_index_from_end(ort_index_at(job->indices, t * job->tuple + d), dim[d]) *
+              job->stride[d];
+    return to;
+}
+
 /* Columns [first, end) of each slice. */
-static void nd_task(void *arg, int64_t first, int64_t end, int thread)
+static void nd_columns_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const scatter_job *job = arg;
-    const int64_t *dim = job->out->shape.dim;
-    for (int64_t t = 0; t < job->rows; t++) {
-        int64_t to = first;
-        for (int d = 0; d < job->tuple; d++)
-            to += ort_index_from_end(ort_index_at(job->indices, t * job->tuple + d), dim[d]) *
-                  job->stride[d];
-        apply(job, to, t * job->length + first, end - first);
+    for (int64_t t = 0; t < job->rows; t++)
+        apply(job, nd_place(job, t) + first, t * job->length + first, end - first);
+}
+
+/* Slices for the elements [first, end) of the output. Which these are follows no pattern that a
+ * processor could foresee: they are listed without a branch. */
+static void nd_slices_task(void *arg, int64_t first, int64_t end, int thread)
+{
+    const scatter_job *job = arg;
+    int64_t from[LISTED], to[LISTED];
+    for (int64_t t = 0; t < job->rows;) {
+        const int64_t last = ort_min_i64(t + LISTED, job->rows);
+        int count = 0;
+        for (; t < last; t++) {
+            from[count] = t;
+            to[count] = nd_place(job, t);
+            count += to[count] >= first && to[count] < end;
+        }
+        for (int i = 0; i < count; i++)
+            apply(job, to[i], from[i] * job->length, job->length);
     }
+}
+
+/* Of short slices each thread has a part of the output, and passes over the others': that takes
+ * less than lines, and their neighbours, that two threads write. */
+static void nd_share(scatter_job *job)
+{
+    const int64_t count = ort_tensor_count(job->out), threads = ort_call_width(job->call);
+    if (!job->bytes || threads == 1 || job->length >= LONG_SLICE || count < threads * job->length ||
+        job->rows < FEW_UPDATES / (job->length + SLICE_COST)) {
+        share_columns(job, nd_columns_task);
+        return;
+    }
+    int64_t slices = count / job->length;
+    ort_call_range(job->call, count, (slices + threads - 1) / threads * job->length, nd_slices_task,
+                   job);
 }
 
 static ort_status nd_run(ort_call *call, ort_error *err)
@@ -246,7 +288,7 @@ static ort_status nd_run(ort_call *call, ort_error *err)
     ORT_TRY(ort_indices_check_tuples(call, indices, data->shape.dim, job.tuple, err));
     start_from_data(data, job.out, call->pool);
     ort_shape_strides(&data->shape, job.stride);
-    share_columns(&job, nd_task);
+    nd_share(&job);
     return ORT_OK;
 }
 
