@@ -110,6 +110,13 @@ static inline int64_t rest_stretch(const bytes_state *s)
     return !s->plain ? 1 : s->kernel[1] > 1 ? s->kernel[1] : s->kernel[0];
 }
 
+/* Channels of all taps that are multiplied again. */
+static inline int64_t rest_channels(const bytes_state *s)
+{
+    return s->rests.count[0] * ORT_BYTES_BLOCK +
+           s->rests.count[1] * rest_stretch(s) * part_channels(s);
+}
+
 /* Words of a panel's limits, and of the peaks beside them. */
 static inline int64_t limit_words(const bytes_state *s)
 {

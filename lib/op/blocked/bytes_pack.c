@@ -257,6 +257,8 @@ static ort_status list_rests(ort_prep *p, bytes_state *s, const int32_t *marks, 
         s->rests.count[part] = runs - s->rests.run[part];
     }
     s->rested = s->rests.count[0] + s->rests.count[1] ? marks : NULL;
+    if (!s->depthwise && rest_channels(s) * 4 > s->channels * taps_of(s))
+        s->wide = s->k->wide; /* `fours` would multiply more than a quarter again */
     s->summed = s->rested && s->wide > 1;
     if (s->summed) {
         s->rested = NULL;

@@ -146,10 +146,8 @@ static int64_t words_of_panel(const bytes_state *s)
         return s->k->depthwise_words(s->kernel) * (s->rested ? 2 : 1);
     if (s->line)
         return s->kernel[0] * line_words(s);
-    int64_t channels = taps_of(s) * (whole_channels(s) + part_channels(s)) +
-                       s->rests.count[0] * ORT_BYTES_BLOCK +
-                       s->rests.count[1] * rest_stretch(s) * part_channels(s);
-    return channels * s->wide / 4;
+    const int64_t channels = taps_of(s) * (whole_channels(s) + part_channels(s));
+    return (channels + rest_channels(s)) * s->wide / 4;
 }
 
 ort_status ort_bytes_conv_prepare(ort_prep *p, ort_error *err)
