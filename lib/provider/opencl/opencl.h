@@ -278,10 +278,12 @@ int ort_cl_read(ort_cl_step *s, int input);
 /* An input in strips: a constant is packed once, anything else in each run. */
 int ort_cl_read_strips(ort_cl_step *s, int input, const ort_cl_strips *strips);
 bool ort_cl_constant_input(const ort_cl_step *s, int input);
-/* Buffers of these bytes; of these numbers, as int and as float. */
-int ort_cl_data(ort_cl_step *s, const void *data, size_t bytes);
+/* Buffers of these numbers, as int and as float. */
 int ort_cl_table(ort_cl_step *s, const int64_t *numbers, int64_t count);
 int ort_cl_numbers(ort_cl_step *s, const float *numbers, int64_t count);
+/* An input, a constant, as `fill` writes it: once a session, where the constant is its. */
+int ort_cl_read_form(ort_cl_step *s, int input, const ort_cl_strips *form, size_t bytes,
+                     void (*fill)(const void *arg, void *to), const void *arg);
 int ort_cl_write(ort_cl_step *s, int output);
 int ort_cl_scratch(ort_cl_step *s, int64_t floats); /* halves where the step is computed so */
 /* A check of indices: its number, and the buffer where a kernel tells that it failed. */
@@ -395,6 +397,11 @@ ort_status ort_cl_memory_read(void *memory, void *data, size_t bytes, ort_error 
 ort_status ort_cl_weight(ort_cl_device *device, const ort_tensor *tensor, const ort_fact *fact,
                          const ort_cl_strips *strips, bool shared, cl_mem *memory,
                          ort_error *err);
+/* A form that a row packs by itself, and names by numbers that no other form has: NULL, or the
+ * session's. What is kept is its from then on; another thread may have been faster. */
+cl_mem ort_cl_kept(ort_cl_device *device, const ort_tensor *tensor, const ort_cl_strips *form);
+ort_status ort_cl_keep(ort_cl_device *device, const ort_tensor *tensor, const ort_cl_strips *form,
+                       cl_mem *memory, ort_error *err);
 ort_status ort_cl_upload(ort_cl_device *device, const void *data, size_t bytes, cl_mem *memory,
                          ort_error *err);
 

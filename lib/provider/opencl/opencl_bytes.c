@@ -118,27 +118,34 @@ static int filter_code(const filters *f, int64_t map, int64_t in, int64_t tap)
     return f->tensor->dtype == ORT_DTYPE_UINT8 ? codes[at] - 128 : (int8_t)codes[at];
 }
 
-/* [group][blocks of MAPS][taps][words][MAPS] of four codes each. */
-static int pack(ort_cl_step *s, const filters *f)
+static int64_t blocks_of(const filters *f)
 {
-    int64_t outs = f->maps / f->groups, blocks = (outs + MAPS - 1) / MAPS;
-    size_t bytes = (size_t)(f->groups * blocks * f->taps * f->cells * MAPS);
-    int8_t *words = calloc(bytes + 1, 1);
-    if (!words) {
-        s->plan->status = ort_error_memory(s->plan->error, bytes);
-        return 0;
-    }
+    return (f->maps / f->groups + MAPS - 1) / MAPS;
+}
+
+/* [group][blocks of MAPS][taps][words][MAPS] of four codes each. */
+static void fill_words(const void *arg, void *to)
+{
+    const filters *f = arg;
+    int64_t outs = f->maps / f->groups, blocks = blocks_of(f);
     for (int64_t map = 0; map < f->maps; map++) {
         int64_t group = map / outs, own = map % outs;
-        int8_t *block = words + (group * blocks + own / MAPS) * f->taps * f->cells * MAPS;
+        int8_t *block = (int8_t *)to + (group * blocks + own / MAPS) * f->taps * f->cells * MAPS;
         for (int64_t tap = 0; tap < f->taps; tap++)
             for (int64_t c = 0; c < f->ins; c++)
                 block[((tap * f->cells + c) / 4 * MAPS + own % MAPS) * 4 + c % 4] =
                     (int8_t)filter_code(f, map, c, tap);
     }
-    int buffer = ort_cl_data(s, words, bytes);
-    free(words);
-    return buffer;
+}
+
+/* The form's numbers: `start` is below 0 in no strips. */
+static int pack(ort_cl_step *s, const kind *k, const filters *f)
+{
+    const ort_cl_strips form = {.start = -1, .batch_step = f->cells, .outer_step = f->map_step,
+                                .k_step = f->in_step, .batch = f->groups, .outer = f->maps,
+                                .k = f->ins, .strip = f->taps};
+    size_t bytes = (size_t)(f->groups * blocks_of(f) * f->taps * f->cells * MAPS);
+    return ort_cl_read_form(s, k->in.w, &form, bytes, fill_words, f);
 }
 
 typedef struct sums { /* by filter */
@@ -219,7 +226,7 @@ static void multiply_words(ort_cl_step *s, const kind *k, const filters *f, cons
     int64_t outs = f->maps / f->groups, places = volume(p->wide), plane = volume(p->out);
     bool lanes = s->plan->device->lanes;
     int64_t each = lanes ? PLACES : 1;
-    int x = ort_cl_read(s, k->in.x), w = pack(s, f);
+    int x = ort_cl_read(s, k->in.x), w = pack(s, k, f);
     int spread = ort_cl_scratch(s, (p->z * places * f->cells + 3) / 4), to = ort_cl_write(s, 0);
     const int64_t wide[3] = {places, p->z, 1};
     const int64_t grid[3] = {(plane + each - 1) / each, (outs + MAPS - 1) / MAPS, p->z};

@@ -169,7 +169,7 @@ int ort_cl_read_strips(ort_cl_step *s, int input, const ort_cl_strips *x)
     return to;
 }
 
-int ort_cl_data(ort_cl_step *s, const void *data, size_t bytes)
+static int add_data(ort_cl_step *s, const void *data, size_t bytes)
 {
     cl_mem memory = NULL;
     ort_cl_plan *p = s->plan;
@@ -177,6 +177,36 @@ int ort_cl_data(ort_cl_step *s, const void *data, size_t bytes)
         !keep(p, ort_cl_upload(p->device, data, bytes, &memory, p->error)))
         return 0;
     return add_memory(p, memory, true);
+}
+
+static ort_status make_form(ort_cl_plan *p, size_t bytes,
+                            void (*fill)(const void *arg, void *to), const void *arg,
+                            cl_mem *memory)
+{
+    void *to = calloc(bytes + 1, 1);
+    if (!to)
+        return ort_error_memory(p->error, bytes);
+    fill(arg, to);
+    ort_status status = ort_cl_upload(p->device, to, bytes, memory, p->error);
+    free(to);
+    return status;
+}
+
+int ort_cl_read_form(ort_cl_step *s, int input, const ort_cl_strips *form, size_t bytes,
+                     void (*fill)(const void *arg, void *to), const void *arg)
+{
+    ort_cl_plan *p = s->plan;
+    const ort_tensor *weight = p->request->constants[s->node->inputs[input]];
+    cl_mem memory = weight ? ort_cl_kept(p->device, weight, form) : NULL;
+    if (p->status != ORT_OK)
+        return 0;
+    if (!memory) {
+        if (!keep(p, make_form(p, bytes, fill, arg, &memory)))
+            return 0;
+        if (weight && !keep(p, ort_cl_keep(p->device, weight, form, &memory, p->error)))
+            return 0;
+    }
+    return add_memory(p, memory, !weight);
 }
 
 int ort_cl_table(ort_cl_step *s, const int64_t *numbers, int64_t count)
@@ -189,14 +219,14 @@ int ort_cl_table(ort_cl_step *s, const int64_t *numbers, int64_t count)
     }
     for (int64_t i = 0; i < count; i++)
         ints[i] = (cl_int)numbers[i];
-    int buffer = ort_cl_data(s, ints, bytes);
+    int buffer = add_data(s, ints, bytes);
     free(ints);
     return buffer;
 }
 
 int ort_cl_numbers(ort_cl_step *s, const float *numbers, int64_t count)
 {
-    return ort_cl_data(s, numbers, (size_t)count * sizeof *numbers);
+    return add_data(s, numbers, (size_t)count * sizeof *numbers);
 }
 
 /* A part of a buffer from `at` on, where devices allow one to begin; -1: they don't. */

@@ -147,8 +147,8 @@ static cl_mem find(const ort_cl_device *d, const ort_tensor *t, const ort_cl_str
     return NULL;
 }
 
-static ort_status add(ort_cl_device *d, const ort_tensor *t, const ort_cl_strips *strips,
-                      cl_mem *memory, ort_error *err)
+ort_status ort_cl_keep(ort_cl_device *d, const ort_tensor *t, const ort_cl_strips *strips,
+                       cl_mem *memory, ort_error *err)
 {
     ort_status status = ORT_OK;
     const ort_cl_constant constant = {t, *strips, *memory};
@@ -163,17 +163,23 @@ static ort_status add(ort_cl_device *d, const ort_tensor *t, const ort_cl_strips
     return status;
 }
 
+cl_mem ort_cl_kept(ort_cl_device *d, const ort_tensor *t, const ort_cl_strips *strips)
+{
+    pthread_mutex_lock(&d->lock);
+    cl_mem memory = find(d, t, strips);
+    pthread_mutex_unlock(&d->lock);
+    return memory;
+}
+
 ort_status ort_cl_weight(ort_cl_device *d, const ort_tensor *t, const ort_fact *fact,
                          const ort_cl_strips *strips, bool shared, cl_mem *memory,
                          ort_error *err)
 {
     if (!shared)
         return make(d, t, fact, strips, memory, err);
-    pthread_mutex_lock(&d->lock);
-    *memory = find(d, t, strips);
-    pthread_mutex_unlock(&d->lock);
+    *memory = ort_cl_kept(d, t, strips);
     if (*memory)
         return ORT_OK;
     ORT_TRY(make(d, t, fact, strips, memory, err));
-    return add(d, t, strips, memory, err);
+    return ort_cl_keep(d, t, strips, memory, err);
 }
