@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """bench_partition.py BIN SCRATCH MODEL...: is a session with the cost model on ever slower than the processor alone?
 
-Each model runs with --provider cpu and with --provider opencl,cpu by turns, and the least run of each side is taken; so
-do nets that are hard to divide (make_divided.py --fast). Exit status 1 where a model takes more than 1.05 times the
-processor's time in the median of the rounds' ratios, too, and three times in a row (other work of the machine slows one
-side alone for seconds). COST=off judges the division that moves all it can: with a
-device that is slower than the processor (PoCL) it must say no, which shows that this can.
+Each model runs with --provider cpu and with --provider opencl,cpu by turns; so do nets that are hard to divide
+(make_divided.py --fast). A round's ratio is that of the least runs of the two sides, and rounds go on until the interval
+(95 %) of the ratios' median lies below 1.05 or above, for at most ROUNDS rounds: other work of the machine makes single
+rounds wrong, not their median. Exit status 1 where it lies above, and where it isn't decided. COST=off judges the
+division that moves all it can: with a device that is slower than the processor (PoCL) it must say no, which shows that
+this can. Equal sides: SIDES=cpu compares the processor with itself.
 """
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -16,8 +18,8 @@ import sys
 
 BIN, SCRATCH = map(pathlib.Path, sys.argv[1:3])
 HERE = pathlib.Path(__file__).resolve().parent
-ROUNDS, SECONDS, MOST = int(os.environ.get("ROUNDS", "5")), os.environ.get("SECONDS_EACH", "0.3"), 1.05
-DEVICE = "opencl:cost=off,cpu" if os.environ.get("COST") == "off" else "opencl,cpu"
+ROUNDS, SECONDS, MOST = int(os.environ.get("ROUNDS", "40")), os.environ.get("SECONDS_EACH", "0.3"), 1.05
+DEVICE = os.environ.get("SIDES") or ("opencl:cost=off,cpu" if os.environ.get("COST") == "off" else "opencl,cpu")
 
 
 def least(path, provider):
@@ -31,47 +33,57 @@ def least(path, provider):
 def placed(path):
     done = subprocess.run([BIN / "ort-inspect", path, "--partition", "--json", "--provider", DEVICE], capture_output=True,
                           text=True, check=True)
-    return "{} of {}".format(*(lambda n: (n["opencl"], sum(n.values())))(
+    return "{} of {}".format(*(lambda n: (n.get("opencl", 0), sum(n.values())))(
         {p["name"]: p["nodes"] for p in json.loads(done.stdout)["providers"]}))
 
 
-def rounds(path):
-    """Milliseconds of the processor and of the division, by round."""
-    pairs = []
-    for i in range(ROUNDS):
-        both = {p: least(path, p) for p in (("cpu", DEVICE) if i % 2 else (DEVICE, "cpu"))}
-        pairs.append((both["cpu"], both[DEVICE]))
-    return pairs
+def interval(ratios):
+    """Of the median, by ranks: no assumption on how ratios are distributed. None: too few."""
+    n, below, k = len(ratios), 0.0, 0
+    while below + math.comb(n, k) / 2 ** n <= 0.025:
+        below += math.comb(n, k) / 2 ** n
+        k += 1
+    return (sorted(ratios)[k - 1], sorted(ratios)[n - k]) if k else None
+
+
+def judge(path):
+    """The least milliseconds of both sides, the median ratio, its interval."""
+    cpu, divided, ratios = [], [], []
+    while True:
+        both = {}
+        for provider in ("cpu", DEVICE) if len(ratios) % 2 else (DEVICE, "cpu"):
+            both.setdefault(provider, []).append(least(path, provider))
+        cpu.append(both["cpu"][0])
+        divided.append(both[DEVICE][-1])
+        ratios.append(divided[-1] / cpu[-1])
+        range_ = interval(ratios)
+        if range_ and (range_[1] <= MOST or range_[0] > MOST or len(ratios) >= ROUNDS):
+            return min(cpu), min(divided), statistics.median(ratios), range_, len(ratios)
 
 
 def main():
     subprocess.run([sys.executable, HERE / "make_divided.py", SCRATCH, "--fast"], check=True)
     bad = judged = 0
-    print("| model | on the device | cpu ms | divided ms | over cpu | |\n| --- | --: | --: | --: | --: | --- |")
+    print("| model | on the device | cpu ms | divided ms | over cpu | rounds | |\n| --- | --: | --: | --: | --: | --: | --- |")
     for path in [*sorted(SCRATCH.glob("*.onnx")), *map(pathlib.Path, sys.argv[3:])]:
         name = path.parent.name if path.name == "model.onnx" else path.stem
         try:
             least(path, "cpu")
         except RuntimeError as why:  # inputs that can't be made up
-            print(f"| {name} | | | | | not run: {why} |")
+            print(f"| {name} | | | | | | not run: {why} |")
             continue
         judged += 1
         try:
-            for _ in range(3):
-                pairs = rounds(path)
-                cpu, divided = (min(side) for side in zip(*pairs))
-                ratio = statistics.median(d / c for c, d in pairs)
-                slower = divided / cpu > MOST and ratio > MOST
-                if not slower:
-                    break
+            cpu, divided, ratio, (low, high), count = judge(path)
         except RuntimeError as why:  # where the processor alone can
-            print(f"| {name} | | | | | failed: {why} |")
+            print(f"| {name} | | | | | | failed: {why} |")
             bad += 1
             continue
-        bad += slower
-        print(f"| {name} | {placed(path)} | {cpu:.3f} | {divided:.3f} | {divided / cpu:.3f} ({ratio:.3f}) | "
-              f"{'slower' if slower else ''} |", flush=True)
-    print(f"{judged} judged, {bad} failed or slower than the processor alone by more than {MOST - 1:.0%}")
+        verdict = "" if high <= MOST else "slower" if low > MOST else "not decided"
+        bad += verdict != ""
+        print(f"| {name} | {placed(path)} | {cpu:.3f} | {divided:.3f} | {ratio:.3f} ({low:.3f} to {high:.3f}) | {count} | "
+              f"{verdict} |", flush=True)
+    print(f"{judged} judged, {bad} failed or not shown to be within {MOST - 1:.0%} of the processor alone")
     return bad != 0 or not judged
 
 
