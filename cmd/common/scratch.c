@@ -149,3 +149,14 @@ int scratch_close(scratch *s, int status)
         status = s->target != NULL ? move_in(s) : copy_out(s);
     return scratch_drop(s, status);
 }
+
+int scratch_try(const char *output)
+{
+    struct stat info;
+    scratch s;
+    if (!is_copied(output) && stat(output, &info) == 0 && S_ISDIR(info.st_mode)) {
+        errno = EISDIR;
+        return io_failure(output, "write");
+    }
+    return scratch_drop(&s, scratch_open(&s, output));
+}

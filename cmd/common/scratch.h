@@ -18,4 +18,7 @@ int scratch_close(scratch *s, int status);
 /* What was written goes away in any case. Returns `status`. */
 int scratch_drop(scratch *s, int status);
 
+/* Can a file be put there? Asked before long work. 0 or an exit status. */
+int scratch_try(const char *output);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "common/formats.h"
 #include "common/look.h"
+#include "common/scratch.h"
 #include "ranges.h"
 
 static const option_row quantize_rows[] = {
@@ -111,6 +112,8 @@ static int run(quantizing *q)
     int status = settings_new_env(&q->options.settings, &q->env);
     q->path = q->files.items[0];
     q->folder = folder_of(q->options.output);
+    if (status == 0 && q->options.output != NULL)
+        status = scratch_try(q->options.output);
     if (status == 0 && q->options.verb == NULL)
         status = suggest_verb(q);
     return status == 0 ? run_verb(q) : status;

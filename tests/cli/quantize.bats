@@ -23,6 +23,13 @@ load helper
     works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 -o link.onnx
     [ -L link.onnx ]
     fails 5 "can't create" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 -o no/q.onnx
+    # the place is asked for before anything is read, so that no minutes are lost
+    mkdir folder
+    for verb in static dynamic weights calibrate; do
+        fails 5 "no/q.onnx: can't create" ort-quantize $verb nosuch.onnx -o no/q.onnx
+        fails 5 "folder: can't write: Is a directory" ort-quantize $verb nosuch.onnx -o folder
+    done
+    [ -z "$(ls -A folder)" ]
 }
 
 @test "the same bytes for every tier and number of threads" {

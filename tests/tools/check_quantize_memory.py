@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Peak memory of ort-quantize: each of its processes by itself, on a model with large external data.
 
-usage: check_quantize_memory.py TOOLS [--model FILE] [--layers N --words N --inner N] [--only WORD ...]
+usage: check_quantize_memory.py TOOLS [--model FILE] [--layers N --words N --inner N] [--only WORD]
 
 Without --model the model is made (llama_shape.py) of numbers drawn from a seed: weights of zeros would all be one, merged
 before anything reads them. --layers 10 are 2.2 GB, beyond what 31 bits count. Bounds: converting (the tool's first
@@ -50,7 +50,7 @@ def check(tools, model, folder, options):
     run = max(peaks.values()) + ROOM
     failed = 0
     for (verb, *words), least in VERBS:
-        if options.only and not {verb, *words} & {*options.only}:
+        if options.only and not {verb, *(w.strip("-") for w in words)} & {*options.only}:
             continue
         words = [folder / w if w == "made.json" else w for w in words]
         output = folder / ("made.json" if verb == "calibrate" else "made.onnx")
@@ -74,7 +74,7 @@ def main():
     parser.add_argument("tools", type=pathlib.Path)
     parser.add_argument("--model", type=pathlib.Path)
     parser.add_argument("--times", type=float, default=1)
-    parser.add_argument("--only", nargs="*", help="words of rows: static, hqq, --ranges")
+    parser.add_argument("--only", action="append", help="a word of rows: static, hqq, ranges")
     for name, value in dict(layers=2, hidden=2048, inner=5632, words=26000).items():
         parser.add_argument(f"--{name}", type=int, default=value)
     options = parser.parse_args()
