@@ -33,6 +33,22 @@ gates() {
     [[ $output == *"without refused: the peer takes no loops"* ]]
 }
 
+@test "bench-quant takes NaN for the worst that an output can be" {
+    run "$ROOT/build/venv/bin/python" - "$ROOT/tests/tools" <<'PY'
+import sys
+
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from bench_quant import Reference
+
+reference = Reference.__new__(Reference)
+reference.names, reference.wanted = ["y"], [[np.array([3.0, 4.0, np.inf])]]
+for got in ([3, 4, 0], [3, 3.5, 0], [3, np.nan, 0], [np.inf, 4, 0]):
+    print(reference.sqnr([[np.array(got, np.float32)]]))
+PY
+    [ "$output" = $'100.0\n20.0\n-100.0\n-100.0' ]
+}
+
 @test "bench-quant says no to a model that is behind, here or in onnxruntime" {
     gates plain '{}' '{"name": "late", "ours": {"ort": 29.99, "here": 33}}'
     [ "$status" -eq 1 ]

@@ -160,3 +160,26 @@ import json, sys
 kept = json.loads(sys.argv[1]).get('kept_float', {'share_of_products': 0})
 assert 0 <= kept['share_of_products'] <= 0.04, kept" "$(sed -n '/^{/,$p' <<<"$output")"
 }
+
+@test "what was 0 in all samples has no range: its readers stay float" {
+    python3 - "$ROOT" <<'PY'
+import sys
+
+sys.path.insert(0, sys.argv[1] + "/tests/tools")
+from fixtures import archive, initializer, model, node, npy, value_info
+
+weights = [initializer("w", [4, 4], [k / 7 - 1 for k in range(16)]),
+           initializer("b", [4], [0.001, -0.002, 0.003, 0.5])]
+open("net.onnx", "wb").write(model(
+    [node("Mul", ["x", "mask"], ["hidden"]), node("Gemm", ["hidden", "w", "b"], ["out"], "last")],
+    [value_info("x", [1, 4]), value_info("mask", [1, 4])], [value_info("out", [1, 4])], weights))
+for name, mask in (("hidden", 0), ("shown", 1)):
+    open(name + ".npz", "wb").write(archive({
+        "x.npy": npy([1, -2, 3, 4], (1, 4)), "mask.npy": npy([mask] * 4, (1, 4))}))
+PY
+    run -0 --separate-stderr ort-quantize static net.onnx -i hidden.npz -v -o q.onnx
+    [[ $stderr == *"Gemm 'last' stays float: samples held nothing but 0"* ]]
+    [[ $stderr == *"samples showed nothing, or zeros alone, at 1 nodes"* ]]
+    run -0 --separate-stderr ort-quantize static net.onnx -i shown.npz -v -o q8.onnx
+    [[ $stderr != *"zeros alone"* ]]
+}

@@ -321,11 +321,18 @@ static double reach_of(void *arg, const ort_site *site, ort_id id, const ort_cod
     return (double)(-r.least > r.most ? -r.least : r.most);
 }
 
+static bool holds_numbers(const ort_observed *o)
+{
+    const ort_histogram *h = &o->histogram;
+    return (h->count > 0 && (h->least < 0 || h->most > 0)) ||
+           (o->average.known && (o->average.least < 0 || o->average.most > 0));
+}
+
 static bool was_seen(void *arg, const ort_site *site, ort_id id, const ort_code_form *form)
 {
     const seen_site seen = {arg, site};
     const ort_observed *o = observed_of(&seen, ort_place_root(&site->place, id));
-    return form->has_range || (o && (o->histogram.count > 0 || o->average.known));
+    return form->has_range || (o && holds_numbers(o));
 }
 
 /* What ranges say of where codes can stand. */
@@ -334,7 +341,8 @@ static ort_status settle_ranges(ort_quantizer *q, ort_error *err)
     size_t unseen;
     ORT_TRY(ort_unseen_part(&q->design, was_seen, q, &unseen, err));
     if (unseen)
-        ort_log_write(&q->log, ORT_LOG_WARNING, "no sample came by %zu nodes that could compute on "
+        ort_log_write(&q->log, ORT_LOG_WARNING,
+                      "samples showed nothing, or zeros alone, at %zu nodes that could compute on "
                       "codes: they stay float", unseen);
     return ort_uneven_part(&q->design, reach_of, q, err);
 }

@@ -28,7 +28,8 @@ ort_status ort_unseen_part(ort_design *design, ort_seen_fn *seen, void *arg, siz
             if (site->place.nodes[node->id].part == ORT_PART_FLOAT ||
                 !reads_unseen(site, node, seen, arg))
                 continue;
-            site->stays[node->id] = "no sample came by: the range of what it reads isn't known";
+            site->stays[node->id] = "samples held nothing but 0 of what it reads, or nothing: its "
+                                    "range isn't known";
             ++*count;
         }
     }
