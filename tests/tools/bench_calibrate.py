@@ -16,7 +16,6 @@ more than ort-run's peak; a thousand samples at most 1.1 times the memory of ten
 import argparse
 import fnmatch
 import json
-import os
 import pathlib
 import resource
 import subprocess
@@ -26,6 +25,8 @@ import time
 
 import numpy as np
 
+import process_peaks
+
 NAMES = ["mobilenet_v2", "resnet50", "vit_tiny_patch16_224", "efficientnet_lite0", "squeezenet_tensor_input",
          "yolox_nano", "mlperf_tiny_resnet8_fp32", "mlperf_tiny_vww_fp32"]
 METHODS = {"min-max": "MinMax", "percentile": "Percentile", "entropy": "Entropy"}
@@ -33,14 +34,15 @@ MEGABYTE = 1 << 20
 
 
 def measured(command, wall, **more):
-    """Seconds and peak bytes of a process of its own."""
-    begin = time.monotonic()
-    process = subprocess.Popen(command, **more)
-    _, status, usage = os.wait4(process.pid, 0)
+    """Seconds and peak bytes of a process. (What getrusage says of memory begins with this one's, which started it.)"""
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    status, peaks = process_peaks.run(command, **more)
+    seconds, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
     if status:
         sys.exit(f"{' '.join(map(str, command))}: status {status}")
-    seconds = time.monotonic() - begin if wall else usage.ru_utime + usage.ru_stime
-    return seconds, usage.ru_maxrss * 1024
+    if not wall:
+        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, max(peaks.values())
 
 
 def find_models(folder, only):
@@ -98,7 +100,7 @@ def worker(path, name, folder, method, threads):
         return make(model, sess_options=sess_options, **more)
 
     onnxruntime.InferenceSession = session
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    held = process_peaks.peak_of("self")
     with tempfile.TemporaryDirectory() as own:
         # It sees only values whose type the file tells.
         onnx.shape_inference.infer_shapes_path(path, str(pathlib.Path(own) / "inferred.onnx"))
@@ -110,7 +112,7 @@ def worker(path, name, folder, method, threads):
         calibrator.collect_data(Reader())
         calibrator.compute_data()
         seconds = clock() - begin
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = process_peaks.peak_of("self")
     print(json.dumps([seconds, peak - held]))
 
 
