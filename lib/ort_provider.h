@@ -27,9 +27,23 @@
  * nodes with bodies.
  *
  * Errors. A callback that fails returns what it says in err, which is never NULL (api->fail fills
- * it). open: ORT_ERROR_DEVICE or ORT_ERROR_MEMORY leaves the provider out where another may run (a
- * warning), and is the session's error where not. plan, frame, copies, run and sync:
- * ORT_ERROR_DEVICE or ORT_ERROR_MEMORY, the run's error; the frame stays fit for another try.
+ * it). What a status means:
+ *
+ *     ORT_ERROR_DEVICE   the device, its driver or its compiler can't go on. devices, open: there
+ *                        is none, or it can't be used. In a run the session goes on on the host,
+ *                        where its list of providers names the host.
+ *     ORT_ERROR_MEMORY   the same, for want of memory.
+ *     ORT_ERROR_USAGE    open alone: a value of an option is wrong; the user's error, whoever else
+ *                        could run the model.
+ *     ORT_ERROR_DATA     copies, run, sync: what the caller gave is wrong for every provider (an
+ *                        index out of range). It is the run's error: nobody tries again, and the
+ *                        device is as good as before.
+ *
+ * In a run any other status counts as ORT_ERROR_DEVICE, and so does one without a message. open:
+ * DEVICE and MEMORY leave the provider out where another may run (a warning), and are the
+ * session's error where not. plan, frame: the error of the run that needs them, or none where they
+ * were made ahead of a session's first run, which makes them again. After an error of copies, run
+ * or sync the frame stays fit for another try.
  *
  * Values of callers. A provider with memory of its own may keep inputs and outputs of runs on the
  * device (the last members of the row): what one session gives, the next takes where it lies.
