@@ -11,7 +11,8 @@
  *                     "cpu"; else a small GPU
  *   FAKE_CL_FAST=N    products and convolutions of the device of its own take 2 ms, those of
  *                     programs with tiles of N x N a tenth; FAKE_CL_LIES=1: they say the opposite
- *   FAKE_CL_COUNT=F   at the end "CALLS calls, OBJECTS open" is written to the file
+ *   FAKE_CL_COUNT=F   at the end "CALLS calls, OBJECTS open" is written to the file, the bytes of
+ *                     buffers of its own, at most and now, and which call failed first
  *
  * What isn't defined here is the system's: this is linked with it, and dlsym looks there, too.
  */
@@ -32,6 +33,8 @@
 #define SLOW_NS 2000000
 
 static atomic_long calls, objects;
+static atomic_long bytes_now, bytes_most; /* of buffers of its own */
+static _Atomic(const char *) first_failed;
 
 static long number(const char *name)
 {
@@ -45,12 +48,17 @@ static bool is_own(void)
 }
 
 /* Does this call fail? */
-static bool fails(void)
+static bool fails_in(const char *name)
 {
     long now = atomic_fetch_add(&calls, 1) + 1;
     long at = number("FAKE_CL_AT"), from = number("FAKE_CL_FROM");
+    if (now == at || now == from)
+        atomic_store(&first_failed, name);
+    if ((now == at || now == from) && number("FAULT_TELL"))
+        setenv("FAULT_SEEN", name, 1); /* a program of one thread looks at it */
     return now == at || (from && now >= from);
 }
+#define fails() fails_in(__func__)
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void *library;
@@ -74,7 +82,10 @@ __attribute__((destructor)) static void write_count(void)
     FILE *file = path ? fopen(path, "w") : NULL;
     if (!file)
         return;
-    fprintf(file, "%ld calls, %ld open\n", atomic_load(&calls), atomic_load(&objects));
+    const char *failed = atomic_load(&first_failed);
+    fprintf(file, "%ld calls, %ld open, most %ld bytes, now %ld%s%s\n", atomic_load(&calls),
+            atomic_load(&objects), atomic_load(&bytes_most), atomic_load(&bytes_now),
+            failed ? ", failed: " : "", failed ? failed : "");
     fclose(file);
 }
 
@@ -95,6 +106,10 @@ static object *new_object(size_t size)
     atomic_store(&o->references, 1);
     o->size = size;
     o->data = size ? calloc(1, size) : NULL;
+    long now = atomic_fetch_add(&bytes_now, (long)size) + (long)size;
+    long most = atomic_load(&bytes_most);
+    while (now > most && !atomic_compare_exchange_weak(&bytes_most, &most, now))
+        ;
     return o;
 }
 
@@ -102,10 +117,12 @@ static void release(object *o)
 {
     if (atomic_fetch_sub(&o->references, 1) > 1)
         return;
-    if (o->parent)
+    if (o->parent) {
         release(o->parent);
-    else
+    } else {
+        atomic_fetch_sub(&bytes_now, (long)o->size);
         free(o->data);
+    }
     free(o);
 }
 

@@ -215,6 +215,12 @@ def models():
                            [integers("shape", [6])]),
         "rescaled.onnx": model([node("Mul", ["x", "v"], ["q"]), node("Relu", ["q"], ["out"])], [x],
                                [out], [initializer("v", [2, 3], [1, 2, 3, 4, 5, 7])]),
+        # Nine values of one size, two of which live at a time; then sums, so that an empty batch has a result.
+        "pools.onnx": model(
+            [node("MaxPool", [f"v{i}" if i else "x"], [f"v{i + 1}"],
+                  attributes={"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}) for i in range(9)] +
+            [node("ReduceSum", ["v9", "axes"], ["out"], attributes={"keepdims": 0})],
+            [value_info("x", ["N", 4, 32, 32])], [value_info("out", ["N", 4])], [integers("axes", [2, 3])]),
         "sideways.onnx": model(
             [node("Transpose", ["x"], ["a"]), node("Conv", ["a", "w"], ["out"])],
             [value_info("x", [2, 2, 3, 1])], [value_info("out", [1, 2, 2, 2])],
