@@ -1,6 +1,7 @@
 # Values on devices through the installed library: tests/providers/on_device.c is the program, OpenCL and a
 # provider of a library (tests/providers/faulty.c) are the devices.
 load helper
+. "$BATS_TEST_DIRNAME/../providers/statuses.sh"
 
 setup_file() {
     export FX=$BATS_FILE_TMPDIR/fx
@@ -52,34 +53,40 @@ needs_device() {
     done
 }
 
-# expected MODE N: what the program exits with when that call fails. 4: nothing is opened. 0: a plan and a frame that
-# are made ahead of a session's first run, which makes them again (pairs of calls of plan and frame); and the last
-# calls, of a session whose only run is refused. 1: a check of the program sees it.
-expected() {
-    case $1:$2 in
-        *:1) echo 4 ;;
-        FAULTY_AT:1[2356] | FAULTY_AT:7[01] | FAULTY_AT:9[89] | FAULTY_AT:11[56] | *:12[0-3]) echo 0 ;;
-        *) echo 1 ;;
-    esac
-}
-
 @test "a provider of a library can do it, too; each of its calls fails in turn" {
     export FAULTY_COUNT=$PWD/count
     works ./on_device faulty "$FX" ./faulty.so
     [[ $output =~ " checks, 0 failed"$ ]]
-    [ "$(cat count)" = "123 calls, 0 open" ] # the table above is of these calls
+    [ "$(cat count)" = "123 calls, 0 open" ] # of_faulty is of these calls
     works ./on_device -t faulty "$FX" ./faulty.so
     local n mode
     for ((n = 1; n <= 123; n++)); do
         for mode in FAULTY_AT FAULTY_FROM; do
             rm -f count
             run env $mode=$n FAULTY_QUIET=$((n % 3 == 0)) ./on_device faulty "$FX" ./faulty.so
-            [ "$status" -eq "$(expected $mode $n)" ] || { echo "$mode=$n: $status $output"; return 1; }
+            [ "$status" -eq "$(of_faulty $mode $n)" ] || { echo "$mode=$n: $status $output"; return 1; }
             if [ $n -eq 1 ]; then # the count is written when a device is closed
                 [ ! -e count ]
             else
                 grep -q ", 0 open" count || { echo "$mode=$n: $(cat count)"; return 1; }
             fi
+        done
+    done
+}
+
+@test "OpenCL of the tests: each of its calls fails in turn, and whoever called it says so" {
+    [ -e fake.so ] || skip "no library of OpenCL to link with"
+    export ORT_OPENCL_LIB=$PWD/fake.so FAKE_CL_OWN=1 FAKE_CL_COUNT=$PWD/count FAULT_TELL=1
+    works ./on_device -n opencl "$FX"
+    local n all mode
+    all=$(sed 's/ calls.*//' count)
+    for ((n = 1; n <= all; n++)); do
+        for mode in FAKE_CL_AT FAKE_CL_FROM; do
+            rm -f count
+            run env $mode=$n ./on_device -n opencl "$FX"
+            echo "$output" >log
+            [ "$status" = "$(of_opencl log)" ] || { echo "$mode=$n: $status $output"; return 1; }
+            grep -q ", 0 open" count || { echo "$mode=$n: $(cat count)"; return 1; }
         done
     done
 }

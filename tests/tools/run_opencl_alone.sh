@@ -25,44 +25,60 @@ $cc $flags -shared -fPIC "$root/tests/providers/fake_opencl.c" -o fake.so -l:lib
 }
 export ASAN_OPTIONS=exitcode=99 UBSAN_OPTIONS=exitcode=99:halt_on_error=1 TSAN_OPTIONS=exitcode=99:halt_on_error=1
 
-# run NAME ARGUMENT...: whatever the program says, a sanitizer says nothing; with NAME "ok ...", it passes, too
+. "$root/tests/providers/statuses.sh"
+# A check that fails leaves the program's own values.
+no_leaks=$ASAN_OPTIONS:detect_leaks=0
+
+# run NAME EXPECTED ARGUMENT...: no sanitizer says anything, and the program ends with this status; "told" is what it is by
+# its own words, "any" 0, 1 or 4, where several threads meet the failure
 run() {
-    name=$1
-    shift
-    case $name in
-    ok*) "$@" >log 2>&1 ;;
-    *) ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 "$@" >log 2>&1 ;; # a check that fails leaves the program's own values
+    name=$1 expected=$2
+    shift 2
+    case $expected in
+    0) "$@" >log 2>&1 ;;
+    *) ASAN_OPTIONS=$no_leaks "$@" >log 2>&1 ;;
     esac
     status=$?
-    case $name in ok*) [ $status -eq 0 ] ;; *) [ $status -eq 0 ] || [ $status -eq 1 ] || [ $status -eq 4 ] ;; esac
-    if [ $? -eq 0 ] && ! grep -q 'Sanitizer\|runtime error' log; then
+    case $expected in
+    told) expected=$(of_opencl log) ;;
+    any) case $status in [014]) expected=$status ;; esac ;;
+    esac
+    if [ "$status" = "$expected" ] && ! grep -q 'Sanitizer\|runtime error' log; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
-        echo "not ok $name: status $status"
+        echo "not ok $name: status $status, it should be $expected"
         grep -A 25 'Sanitizer\|runtime error' log | head -n 40
         tail -n 3 log
     fi
 }
 
-run "ok a library's provider" ./on_device faulty fx ./faulty.so
-run "ok a library's provider, four sessions at once" ./on_device -t faulty fx ./faulty.so
-for n in $(seq 1 3 130); do
-    run "a library's provider, lost at $n" env FAULTY_FROM="$n" ./on_device faulty fx ./faulty.so
-    run "a library's provider, failing at $n" env FAULTY_AT="$n" ./on_device -t faulty fx ./faulty.so
+run "a library's provider" 0 ./on_device faulty fx ./faulty.so
+run "a library's provider, four sessions at once" 0 ./on_device -t faulty fx ./faulty.so
+for n in $(seq 1 3 123); do
+    run "a library's provider, lost at $n" "$(of_faulty FAULTY_FROM "$n")" env FAULTY_FROM="$n" ./on_device faulty fx \
+        ./faulty.so
+    run "a library's provider, failing at $n" "$(of_faulty FAULTY_AT "$n")" env FAULTY_AT="$n" ./on_device faulty fx \
+        ./faulty.so
+    run "a library's provider, failing at $n, four sessions" any env FAULTY_AT="$n" ./on_device -t faulty fx ./faulty.so
 done
 if [ -e fake.so ]; then
     export ORT_OPENCL_LIB="$PWD/fake.so"
-    run "OpenCL of the tests" env FAKE_CL_OWN=1 ./on_device opencl fx
-    run "OpenCL of the tests, four sessions at once" env FAKE_CL_OWN=1 ./on_device -t opencl fx
-    for n in $(seq 1 25 600); do
-        run "OpenCL of the tests, lost at $n" env FAKE_CL_OWN=1 FAKE_CL_FROM="$n" ./on_device opencl fx
-        run "OpenCL of the tests, failing at $n" env FAKE_CL_OWN=1 FAKE_CL_AT="$n" ./on_device -t opencl fx
+    export FAKE_CL_COUNT="$PWD/count"
+    run "OpenCL of the tests" 0 env FAKE_CL_OWN=1 ./on_device -n opencl fx
+    all=$(sed 's/ calls.*//' count)
+    unset FAKE_CL_COUNT
+    run "OpenCL of the tests, four sessions at once" 0 env FAKE_CL_OWN=1 ./on_device -n -t opencl fx
+    for n in $(seq 1 7 "$all"); do
+        run "OpenCL of the tests, lost at $n" told env FAULT_TELL=1 FAKE_CL_OWN=1 FAKE_CL_FROM="$n" ./on_device -n opencl fx
+        run "OpenCL of the tests, failing at $n" told env FAULT_TELL=1 FAKE_CL_OWN=1 FAKE_CL_AT="$n" ./on_device -n opencl fx
+        run "OpenCL of the tests, failing at $n, four sessions" any env FAKE_CL_OWN=1 FAKE_CL_AT="$n" ./on_device -n -t \
+            opencl fx
     done
     if [ -z "$tsan" ] && ASAN_OPTIONS=detect_leaks=0 ./on_device opencl fx >/dev/null 2>&1; then
-        ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 # a driver's own
-        run "ok OpenCL of the system" ./on_device opencl fx
-        run "ok OpenCL of the system, four sessions at once" ./on_device -t opencl fx
+        ASAN_OPTIONS=$no_leaks # a driver's own
+        run "OpenCL of the system" 0 ./on_device opencl fx
+        run "OpenCL of the system, four sessions at once" 0 ./on_device -t opencl fx
     fi
 fi
 echo "$passed passed, $failed failed, $skipped skipped"
