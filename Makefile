@@ -383,8 +383,8 @@ opset: all $(OBJ)/tests/onnx/conformance
 # ONNX's node tests, and those of com.microsoft, on OpenCL: ONLY=GLOB, OPTIONS=:KEY=VALUE
 .PHONY: opencl-conformance
 opencl-conformance: all $(OBJ)/tests/onnx/conformance provider-cases
-	@build/venv/bin/python -u tests/tools/check_provider.py $(ONLY:%=--only '%') $(OPTIONS:%=--options '%') opencl \
-	  build/bin $(OBJ)/tests/onnx/conformance build/conformance tests/onnx/contrib build/provider-cases
+	@build/venv/bin/python -u tests/tools/check_provider.py $(ONLY:%=--only '%') $(OPTIONS:%=--options '%') \
+	  $(if $(ONLY)$(OPTIONS),,--types tests/onnx/opencl.txt) opencl build/bin $(OBJ)/tests/onnx/conformance build/conformance tests/onnx/contrib build/provider-cases
 
 # What ONNX's tests can't ask: constants where they have inputs, operators of com.microsoft. And the part of
 # opencl-conformance that make test runs: these, with both forms of kernels, and what share of models goes there.

@@ -104,6 +104,19 @@ static void put_moving(ort_json *json, const char *key, const ort_graph *graph, 
     ort_json_end_array(json);
 }
 
+/* Of its first input; of its result where it has none, or the type of that isn't known. */
+static const char *element_type(const ort_graph *graph, const ort_node *node)
+{
+    ort_id in = node->input_count ? node->inputs[0] : ORT_ID_NONE;
+    ort_id out = node->output_count ? node->outputs[0] : ORT_ID_NONE;
+    ort_dtype dtype = ORT_DTYPE_UNDEFINED;
+    if (in != ORT_ID_NONE)
+        dtype = graph->values.data[in]->fact.type.dtype;
+    if (dtype == ORT_DTYPE_UNDEFINED && out != ORT_ID_NONE)
+        dtype = graph->values.data[out]->fact.type.dtype;
+    return dtype == ORT_DTYPE_UNDEFINED ? "" : ort_dtype_name(dtype);
+}
+
 static void put_node(ort_json *json, const ort_partition *p, const ort_graph *graph,
                      const ort_node *node, const char *within, const refusals *r)
 {
@@ -111,6 +124,7 @@ static void put_node(ort_json *json, const ort_partition *p, const ort_graph *gr
     ort_report_text(json, "name", node->name);
     ort_report_text(json, "domain", ort_report_domain(node->domain));
     ort_report_text(json, "op_type", node->op_type);
+    ort_report_text(json, "element_type", element_type(graph, node));
     if (*within)
         ort_report_text(json, "within", within);
     ort_report_text(json, "provider", ort_partition_name(p, node));

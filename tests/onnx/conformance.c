@@ -12,8 +12,11 @@
  *   --opset N[,M]      convert each model to this opset instead (and then to opset M); one that is
  *                      blocked is skipped, --list-failures prints the reasons
  *   --written DIR      where those files go (must exist); needed with --optimize and --opset
- *   --provider LIST    run with these providers at level 0, and print a line for each operator:
- *                      "first DOMAIN OP R of N": in R of its N tests a node of it was the first's
+ *   --provider LIST    run with these providers at level 0, and print lines for each operator:
+ *                      "first DOMAIN OP R of N, A": in R of its N tests a node of it was the first
+ *                      provider's, in A any node; "type DOMAIN OP TYPE R": in R of them one whose
+ *                      first operand has this element type
+ *   --provider-lib LIB one that isn't built in
  *   --operators LIST   only tests of these, with commas
  *   --of-largest X     floats may differ by this share of the largest of their output
  *   --timeout SECONDS  for one test (default 60)
@@ -38,21 +41,25 @@ enum { LINE_BYTES = 900 };
 typedef struct record { /* smaller than PIPE_BUF, so that a write is whole */
     int index;
     outcome outcome;
-    bool placed; /* with --provider: a node of the test's operator was the first provider's */
+    /* With --provider: the first of them had a node; one of the test's operator, whose first
+     * operand is of this element type. */
+    bool any, placed;
+    char type[16];
     char message[1000];
 } record;
 
 typedef struct test_case {
     const char *name;
     harness_meta meta;
-    bool selected, ignored, placed;
+    bool selected, ignored, any, placed;
+    char type[16];
     outcome outcome;
     char *message;
 } test_case;
 
 typedef struct settings {
     const char *dir, *filter, *isa, *ignore;
-    const char *written, *opset, *provider, *operators;
+    const char *written, *opset, *provider, *provider_lib, *operators;
     int threads, timeout, optimize; /* optimize 0 and opset NULL: sessions as they are */
     bool list_failures, print_ignore, contrib;
     double of_largest;
@@ -120,27 +127,34 @@ static ort_status load_written(ort_env *env, const settings *set, const char *na
     return status != ORT_OK ? status : ort_session_load(env, written, &plain, session, err);
 }
 
-/* Does the provider run a node of this operator? */
-static bool has_node(const char *report, const char *provider, const char *op)
+static const char *text_of(json_object *object, const char *key)
+{
+    const char *text = json_object_get_string(json_object_object_get(object, key));
+    return text ? text : "";
+}
+
+/* Which nodes the provider runs. */
+static void find_placed(const char *report, const char *provider, const char *op, record *r)
 {
     json_object *whole = json_tokener_parse(report), *nodes = NULL;
-    bool found = false;
     json_object_object_get_ex(whole, "nodes", &nodes);
     for (size_t i = 0; nodes && i < json_object_array_length(nodes); i++) {
         json_object *node = json_object_array_get_idx(nodes, i);
-        found = found ||
-                (!strcmp(op, json_object_get_string(json_object_object_get(node, "op_type"))) &&
-                 !strcmp(provider,
-                         json_object_get_string(json_object_object_get(node, "provider"))) &&
-                 json_object_get_boolean(json_object_object_get(node, "computed_by_runs")));
+        if (strcmp(provider, text_of(node, "provider")) ||
+            !json_object_get_boolean(json_object_object_get(node, "computed_by_runs")))
+            continue;
+        r->any = true;
+        if (r->placed || strcmp(op, text_of(node, "op_type")))
+            continue;
+        r->placed = true;
+        snprintf(r->type, sizeof r->type, "%s", text_of(node, "element_type"));
     }
     json_object_put(whole);
-    return found;
 }
 
-/* A session of the listed providers; *placed: the first has a node of the test's operator. */
+/* A session of the listed providers, and what the first of them runs of it. */
 static ort_status load_provided(ort_env *env, const settings *how, const test_case *test,
-                                const char *path, ort_session **session, bool *placed,
+                                const char *path, ort_session **session, record *r,
                                 ort_error *err)
 {
     char first[40];
@@ -156,7 +170,8 @@ static ort_status load_provided(ort_env *env, const settings *how, const test_ca
         status = ort_model_load(env, path, NULL, &model, err);
     if (status == ORT_OK)
         status = ort_partition_report(env, model, &options, &report, err);
-    *placed = status == ORT_OK && has_node(report, first, test->meta.op);
+    if (status == ORT_OK)
+        find_placed(report, first, test->meta.op, r);
     free(report);
     ort_model_free(model);
     return status;
@@ -178,7 +193,7 @@ static ort_status run_test(ort_env *env, const settings *how, const test_case *t
     ort_session *session = NULL;
     snprintf(path, sizeof path, "%s/%s/model.onnx", how->dir, test->name);
     ort_status status =
-        how->provider  ? load_provided(env, how, test, path, &session, &r->placed, err)
+        how->provider  ? load_provided(env, how, test, path, &session, r, err)
         : how->written ? load_written(env, how, test->name, path, &session, blocked, err)
                        : ort_session_load(env, path, NULL, &session, err);
     for (int set = 0; status == ORT_OK; set++) {
@@ -203,7 +218,8 @@ static void run_child(const settings *set, const test_case *tests, int count, in
     options.log = note_failure;
     options.log_arg = left;
     options.log_level = ORT_LOG_WARNING;
-    if (ort_env_new(&options, &env, &err)) {
+    if (ort_env_new(&options, &env, &err) ||
+        (set->provider_lib && ort_env_add_provider_library(env, set->provider_lib, &err))) {
         fprintf(stderr, "conformance: %s\n", err.message);
         _exit(2);
     }
@@ -276,7 +292,9 @@ static int run_batch(const settings *set, test_case *tests, int count, int first
         if (ready <= 0 || read(fds[0], &r, sizeof r) != (ssize_t)sizeof r)
             break;
         take(&tests[r.index], r.outcome, r.message);
+        tests[r.index].any = r.any;
         tests[r.index].placed = r.placed;
+        memcpy(tests[r.index].type, r.type, sizeof r.type);
         last = r.index;
         current = next_selected(tests, count, r.index + 1);
     }
@@ -393,14 +411,37 @@ static void print_table(test_case **order, int count)
     }
 }
 
-/* For each operator: in how many of its tests the first provider had a node of it. */
+static int by_type(const void *a, const void *b)
+{
+    return strcmp((*(test_case *const *)a)->type, (*(test_case *const *)b)->type);
+}
+
+/* Of the tests of one operator, by element type: how often a node of it was the first
+ * provider's. */
+static void print_types(test_case **order, int count)
+{
+    qsort(order, (size_t)count, sizeof *order, by_type);
+    for (int i = 0, j; i < count; i = j) {
+        for (j = i; j < count && by_type(&order[i], &order[j]) == 0; j++)
+            ;
+        if (order[i]->placed)
+            printf("type %s %s %s %d\n", order[i]->meta.domain, order[i]->meta.op, order[i]->type,
+                   j - i);
+    }
+}
+
+/* For each operator: in how many of its tests the first provider had a node of it, or any. */
 static void print_placed(test_case **order, int count)
 {
     for (int i = 0; i < count;) {
-        int j = i, placed = 0;
-        for (; j < count && by_operator(&order[i], &order[j]) == 0; j++)
+        int j = i, placed = 0, any = 0;
+        for (; j < count && by_operator(&order[i], &order[j]) == 0; j++) {
             placed += order[j]->placed;
-        printf("first %s %s %d of %d\n", order[i]->meta.domain, order[i]->meta.op, placed, j - i);
+            any += order[j]->any;
+        }
+        printf("first %s %s %d of %d, %d\n", order[i]->meta.domain, order[i]->meta.op, placed,
+               j - i, any);
+        print_types(order + i, j - i);
         i = j;
     }
 }
@@ -415,6 +456,7 @@ static bool parse(int argc, char **argv, settings *set)
         {"written", required_argument, NULL, 'w'}, {"opset", required_argument, NULL, 'N'},
         {"contrib", no_argument, NULL, 'c'},       {"provider", required_argument, NULL, 'P'},
         {"operators", required_argument, NULL, 'o' + 256},
+        {"provider-lib", required_argument, NULL, 'p' + 256},
         {"of-largest", required_argument, NULL, 'l' + 256},
         {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -431,6 +473,7 @@ static bool parse(int argc, char **argv, settings *set)
         case 'N': set->opset = optarg; break;
         case 'c': set->contrib = true; break;
         case 'P': set->provider = optarg; break;
+        case 'p' + 256: set->provider_lib = optarg; break;
         case 'o' + 256: set->operators = optarg; break;
         case 'l' + 256: set->of_largest = atof(optarg); break;
         default: return false;

@@ -1,6 +1,7 @@
 /* faulty.c - a provider of tests that fails on demand, over the example's: FAULTY_AT=N, the N-th
  * call of a callback that can fail fails; FAULTY_FROM=N, that one and all behind it (a device that
  * is lost); FAULTY_QUIET=1, without words; FAULTY_SIZES=1, sizes and costs that nobody has.
+ * FAULTY_LISTS=OP, it lists one more operator, of which it claims no node.
  * FAULTY_COUNT=FILE, what was called, made and freed, written when the device is closed. Unlike the
  * example it keeps values of callers: memory of its own, which parts read and write. */
 #include <math.h>
@@ -78,6 +79,12 @@ static void faulty_plan_free(void *made)
 {
     plan_free(made);
     open_things--;
+}
+
+static bool faulty_supports(const ort_provider_api *api, const ort_op *op)
+{
+    const char *more = getenv("FAULTY_LISTS");
+    return supports(api, op) || (more && !*api->op_domain(op) && !strcmp(api->op_name(op), more));
 }
 
 /* ---- memory of callers */
@@ -228,8 +235,9 @@ static ort_status faulty_sync(void *opened, ort_error *err)
 static const ort_provider faulty = {
     .size = sizeof(ort_provider), .name = "faulty", .doc = "a provider that fails",
     .devices = faulty_devices, .open = faulty_open, .close = faulty_close, .claim = claim,
-    .supports = supports, .cost = faulty_cost, .copy_cost = faulty_copy_cost, .plan = faulty_plan,
-    .plan_free = faulty_plan_free, .frame = faulty_frame, .frame_free = faulty_frame_free,
+    .supports = faulty_supports, .cost = faulty_cost, .copy_cost = faulty_copy_cost,
+    .plan = faulty_plan, .plan_free = faulty_plan_free, .frame = faulty_frame,
+    .frame_free = faulty_frame_free,
     .copy_in = faulty_copy_in, .run = faulty_run, .copy_out = faulty_copy_out, .sync = faulty_sync,
     .shares = faulty_shares, .memory = faulty_memory, .memory_free = faulty_memory_free,
     .memory_part = faulty_part, .memory_alignment = faulty_alignment,

@@ -6,6 +6,7 @@ Two kinds. Tests of ONNX whose shapes, axes, indices or bounds are inputs of the
 is how models have them, and a provider wants to know them when it makes its plan. And operators of com.microsoft,
 casts and forms that have no test: the expected values are onnxruntime's.
 """
+import collections
 import json
 import pathlib
 import shutil
@@ -15,6 +16,7 @@ import numpy as np
 import onnx
 import onnx.reference
 import onnxruntime
+import rounding
 from onnx import TensorProto, helper, numpy_helper
 
 FIXED = ("Pad", "Gather", "Resize", "Slice", "Clip", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd",
@@ -24,6 +26,12 @@ KEPT = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "RotaryEm
         "GatherElements", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "And", "Or", "Xor", "Not", "Where",
         "Tile", "Sum", "Max", "Min", "PRelu", "Selu", "Celu", "HardSigmoid", "Softplus", "LSTM", "GRU", "RNN", "Attention",
         "Loop", "Scan", "If")
+# Two of ONNX's tests for each element type of these, which have kernels of their own or are parts of chains.
+SOME = ("Abs Add AveragePool BatchNormalization Ceil Concat Cos DepthToSpace Div Dropout Elu Erf Exp Flatten Floor Gelu "
+        "GlobalAveragePool GlobalMaxPool GroupNormalization HardSwish Identity InstanceNormalization LayerNormalization "
+        "LeakyRelu Log LogSoftmax MaxPool Mish Mul Neg Pow RMSNormalization Reciprocal Relu Round Sigmoid Sign Sin Softsign "
+        "SpaceToDepth Sqrt Sub Swish Tanh ThresholdedRelu Transpose").split()
+TYPES = (TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
 MS = "com.microsoft"
 
 
@@ -64,14 +72,30 @@ def fix(source, out):
 def keep(source, out):
     """The test itself; False where it isn't of these, or is one of many that ask for the same."""
     name = source.name
-    if json.loads((source / "meta.json").read_text())["op"] not in KEPT or "expanded" in name or "int16" in name:
+    op = json.loads((source / "meta.json").read_text())["op"]
+    if op not in KEPT or "expanded" in name or ("int16" in name and op != "DequantizeLinear"):
         return False
     shutil.copytree(source, out / name)
     return True
 
 
+def keep_some(sources, out):
+    kept = collections.Counter()
+    for source in sources:
+        op = json.loads((source / "meta.json").read_text())["op"]
+        if op not in SOME or "expanded" in source.name:
+            continue
+        inputs = onnx.load(source / "model.onnx").graph.input
+        kind = inputs[0].type.tensor_type.elem_type if inputs else 0
+        if kind in TYPES and kept[op, kind] < 2:
+            kept[op, kind] += 1
+            shutil.copytree(source, out / source.name)
+    return kept.total()
+
+
 CONTRIB = pathlib.Path(__file__).parents[1] / "onnx/contrib"
-CONTRIB_OPS = ("Attention", "MultiHeadAttention", "DecoderMaskedMultiHeadAttention", "GroupQueryAttention")
+CONTRIB_OPS = ("Attention", "MultiHeadAttention", "DecoderMaskedMultiHeadAttention", "GroupQueryAttention",
+               "DequantizeLinear")
 
 
 def borrow(source, out):
@@ -132,6 +156,8 @@ CASES = [  # name, domain, operator, inputs (constants between |), attributes
     ("quick_gelu", MS, "QuickGelu", [floats(3, 50)], dict(alpha=1.3)),
     ("simplified_norm", "", "SimplifiedLayerNormalization", [floats(5, 40), "|", floats(40)], dict(epsilon=1e-5)),
     ("skip_norm", MS, "SkipLayerNormalization", [floats(2, 5, 40), floats(2, 5, 40), floats(40), floats(40), floats(40)],
+     dict(epsilon=1e-5)),
+    ("skip_rms", MS, "SkipSimplifiedLayerNormalization", [floats(2, 5, 40), floats(2, 5, 40), floats(40)],
      dict(epsilon=1e-5)),
     ("fused_attention", MS, "Attention", [floats(2, 9, 24), "|", floats(24, 72), floats(72)], dict(num_heads=3)),
     ("fused_attention_causal", MS, "Attention", [floats(2, 9, 24), "|", floats(24, 72), floats(72)],
@@ -355,9 +381,38 @@ BYTES = [  # products and sums of codes: the results have the type of the last, 
     ("qgemm", MS, "QGemm", [codes(U8, 9, 130), "|", one(0.02), one(120, U8), codes(I8, 40, 130), scales(40),
                             np.zeros(40, I8), random.integers(-900, 900, 40).astype(np.int32), one(0.4), one(100, U8)],
      dict(transB=1, alpha=1.0)),
+    ("quantize_ms", MS, "QuantizeLinear", [floats(3, 50), "|", one(0.02), one(120, U8)], {}),
+    ("dequantize_ms", MS, "DequantizeLinear", [codes(U8, 3, 50), "|", one(0.02), one(120, U8)], {}),
     ("qadd", MS, "QLinearAdd", [codes(U8, 3, 90), "|", one(0.021), one(120, U8), codes(U8, 3, 90), one(0.013), one(99, U8),
                                 one(0.033), one(140, U8)], {}),
 ]
+
+
+COMPARES = ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal")
+NUMBERS = ("Add", "Sub", "Mul", "Max", "Min")
+ALIASES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout")
+
+
+def typed_cases():
+    """Operators that ONNX's tests have for few of the element types that kernels are for."""
+    for kind in (np.float32, np.int32, np.int64):
+        for op in COMPARES + NUMBERS:
+            yield (f"of_types_{op}_{np.dtype(kind).name}".lower(), "", op,
+                   [random.integers(-3, 4, shape).astype(kind) for shape in ((3, 1, 50), (4, 50))], {})
+    for kind in (np.float32, np.int32, np.int64, np.bool_):
+        if kind is not np.bool_:  # which onnxruntime has no kernel for
+            yield (f"of_types_where_{np.dtype(kind).name}", "", "Where",
+                   [floats(3, 40) > 0, (floats(3, 40) * 3).astype(kind), (floats(40) * 3).astype(kind)], {})
+        for op in ALIASES:
+            shape = {"Reshape": ints(7, 9, kind=np.int64), "Squeeze": ints(1, kind=np.int64),
+                     "Unsqueeze": ints(0, kind=np.int64)}.get(op)
+            if op == "Dropout" and kind is not np.float32:
+                continue
+            yield (f"of_types_{op}_{np.dtype(kind).name}".lower(), "", op,
+                   [(floats(9, 1, 7) * 3).astype(kind), *(["|", shape] if shape is not None else [])], {})
+    for kind in (np.int8, np.int32):
+        zero = [one(0, kind)] if kind is np.int32 else [one(-7, kind)]
+        yield (f"of_types_dequantize_{np.dtype(kind).name}", "", "DequantizeLinear", [codes(kind, 3, 50) // 100, "|", one(0.02), *zero], {})
 
 
 # Beside onnx's own, which have no mask that is shorter than the keys by all but one.
@@ -370,6 +425,12 @@ def result_kind(op, inputs, attributes):
         return attributes["to"]
     if op in ("ConvInteger", "MatMulInteger"):
         return TensorProto.INT32
+    if op in COMPARES:
+        return TensorProto.BOOL
+    if op in NUMBERS + ALIASES + ("Where",):
+        return helper.np_dtype_to_tensor_dtype(inputs[op == "Where"].dtype)
+    if op == "QuantizeLinear":
+        return helper.np_dtype_to_tensor_dtype(inputs[-1].dtype)
     return helper.np_dtype_to_tensor_dtype(inputs[0].dtype) if op[0] == "Q" and op != "QuickGelu" else TensorProto.FLOAT
 
 
@@ -406,19 +467,44 @@ def make_case(out, name, domain, op, inputs, attributes):
     write_expected(out / name, model, op, domain, values, *make_model(name, domain, op, like, **attributes))
 
 
+def recurrent_case(out, name, op, gates, steps=12, batch=3, depth=19, hidden=37, directions=1, linear=False):
+    """Expected values in double precision, and the bound of what float arithmetic may make of them as tolerance."""
+    attributes = dict(hidden_size=hidden, direction="bidirectional" if directions == 2 else "forward")
+    if op == "GRU":
+        attributes["linear_before_reset"] = int(linear)
+    x = floats(steps, batch, depth)
+    w, r = floats(directions, gates * hidden, depth), floats(directions, gates * hidden, hidden)
+    # Weights of states sum up to less than one: else the bound grows from step to step without end.
+    r *= np.float32(0.8) / np.abs(r).sum(axis=2, keepdims=True)
+    w, b = w * np.float32(0.3), floats(directions, 2 * gates * hidden)
+    model, values = make_model(name, "", op, [x, "|", w, r, b], 3 if op == "LSTM" else 2, **attributes)
+    outputs, bounds = rounding.recurrent(op, x, w, r, b, linear)
+    meta = dict(op=op, domain="ai.onnx", kind="node", folder="", rtol=0.0, atol=max(bounds), atols=bounds)
+    write(out / name, meta, model, values, outputs)
+
+
+RECURRENT = [("lstm_bound", "LSTM", 4), ("lstm_both_bound", "LSTM", 4, 7, 2, 5, 33, 2), ("gru_bound", "GRU", 3),
+             ("gru_linear_bound", "GRU", 3, 9, 2, 6, 33, 2, True), ("rnn_bound", "RNN", 1),
+             ("rnn_both_bound", "RNN", 1, 8, 1, 300, 130, 2)]
+
+
 def main():
     conformance, out = map(pathlib.Path, sys.argv[1:])
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    fixed = sum(fix(source, out) for source in sorted(conformance.glob("test_*")) if (source / "meta.json").exists())
-    kept = sum(keep(source, out) for source in sorted(conformance.glob("test_*")) if (source / "meta.json").exists())
+    sources = [s for s in sorted(conformance.glob("test_*")) if (s / "meta.json").exists()]
+    fixed = sum(fix(source, out) for source in sources)
+    kept = sum(keep(source, out) for source in sources) + keep_some(sources, out)
     borrowed = sum(borrow(source, out) for source in sorted(CONTRIB.iterdir()) if (source / "meta.json").exists())
-    cases = CASES + MORE + BYTES + attention_cases() + KEYS
+    cases = CASES + MORE + BYTES + attention_cases() + KEYS + list(typed_cases())
     for case in cases:
         make_case(out, *case)
+    for case in RECURRENT:
+        recurrent_case(out, *case)
     chain_model(out)
     joined_model(out)
-    print(f"make_provider_cases: {fixed} tests with constants, {kept} and {borrowed} as they are, {len(cases) + 2} cases in {out}")
+    print(f"make_provider_cases: {fixed} tests with constants, {kept} and {borrowed} as they are, "
+          f"{len(cases + RECURRENT) + 2} cases in {out}")
 
 
 if __name__ == "__main__":

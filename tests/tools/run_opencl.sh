@@ -15,24 +15,56 @@ count() { # count FILE
 }
 
 log=build/opencl.log
+
+# says LINE SETTING ARGUMENT...: the check of what runs where, of a provider of tests, fails with this line alone; it
+# passes where LINE is "".
+says() {
+    want=$1 setting=$2 expected=${1:+1}
+    expected=${expected:-0}
+    shift 2
+    env "$setting" build/venv/bin/python tests/tools/check_provider.py --provider-lib build/faulty.so "$@" faulty "$bin" \
+        "$program" build/conformance >$log 2>&1
+    status=$?
+    if [ "$(grep '^not ok' $log)" = "${want:+not ok $want}" ] && [ "$status" -eq "$expected" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "not ok the check of what runs where: status $status, it should say '${want:-nothing}'"
+        tail -n 3 $log
+    fi
+}
+if ${CC:-cc} -O1 -shared -fPIC -Wno-unused-parameter -Ilib tests/providers/faulty.c -o build/faulty.so -lm 2>$log; then
+    printf 'ai.onnx %s float\n' Relu Neg Exp Tanh Add Sub Mul Div >build/faulty.types
+    sed 's/Add.*/& int32/' build/faulty.types >build/faulty.more
+    sed 's/Neg.*/Neg/' build/faulty.types >build/faulty.less
+    says '' FAULTY_LISTS= --types build/faulty.types
+    says 'ai.onnx.Gemm: claimed, and ran nowhere but on the host' FAULTY_LISTS=Gemm
+    says 'ai.onnx.RandomNormal: claimed, and ran nowhere but on the host: no test is for it' FAULTY_LISTS=RandomNormal
+    says 'ai.onnx.Add of int32: claimed, and ran nowhere but on the host' FAULTY_LISTS= --types build/faulty.more
+    says 'ai.onnx.Neg of float: it ran there, and the list of types lacks it' FAULTY_LISTS= --types build/faulty.less
+else
+    failed=$((failed + 1))
+    echo "not ok the provider of tests: $(head -n 1 $log)"
+fi
+
 if ! "$bin/ort-inspect" --providers | grep -A1 '^opencl:' | grep -q '^  0'; then
     echo "skip opencl: this build or this machine has no device of OpenCL"
     [ "${CI:-}" = true ] && { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
 fi
-# check OPTIONS NAMES OF_LARGEST
+# check OPTIONS NAMES OF_LARGEST ARGUMENT...
 check() {
-    build/venv/bin/python tests/tools/check_provider.py --options "$1" --only "$2" --of-largest "$3" opencl "$bin" \
-        "$program" build/provider-cases >$log 2>&1
+    options=$1 names=$2 of_largest=$3
+    shift 3
+    build/venv/bin/python tests/tools/check_provider.py --options "$options" --only "$names" --of-largest "$of_largest" \
+        "$@" opencl "$bin" "$program" build/provider-cases >$log 2>&1
     count $log
 }
-check '' '*' 0
-check ':tiles=local' '[cfgjmq]*' 0
-# Inputs, weights and results are rounded to 2^-11, and a test's nodes are few: 2^-8 of the largest of an output. Numbers
-# that are rounded before they are cut to integers (cast_*) may be others.
-check ':fp16=1' '[!c]*' 0.00390625
-check ':fp16=1' 'c[!a]*' 0.00390625
+check '' '*' 0 --types tests/onnx/opencl.txt
+check ':tiles=local' '[acfgjlmpqr]*' 0
+# Inputs, weights and results are rounded to 2^-11, and a test's nodes are few: 2^-8 of the largest of an output.
+check ':fp16=1' '[!o]*' 0.00390625 --ignore tests/onnx/opencl_fp16.txt
 check ':fp16=1:tiles=local' '[fgjm]*' 0.00390625
 # What kernels use of extensions that the device lacks, computed by other means.
 if ${CC:-cc} -O1 -shared -fPIC tests/providers/fake_opencl.c -o build/fake_opencl.so -l:libOpenCL.so.1 2>$log; then
