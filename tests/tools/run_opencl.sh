@@ -53,18 +53,24 @@ if ! "$bin/ort-inspect" --providers | grep -A1 '^opencl:' | grep -q '^  0'; then
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
 fi
-# check OPTIONS NAMES OF_LARGEST ARGUMENT...
-check() {
-    options=$1 names=$2 of_largest=$3
-    shift 3
+# judge LOG OPTIONS NAMES OF_LARGEST ARGUMENT...
+judge() {
+    to=$1 options=$2 names=$3 of_largest=$4
+    shift 4
     build/venv/bin/python tests/tools/check_provider.py --options "$options" --only "$names" --of-largest "$of_largest" \
-        "$@" opencl "$bin" "$program" build/provider-cases >$log 2>&1
+        "$@" opencl "$bin" "$program" build/provider-cases >"$to" 2>&1
+}
+check() { # check OPTIONS NAMES OF_LARGEST ARGUMENT...
+    judge $log "$@"
     count $log
 }
+# Most of the time a kernel is compiled, by one thread: two checks side by side.
+# Inputs, weights and results are rounded to 2^-11, and a test's nodes are few: 2^-8 of the largest of an output.
+judge build/opencl_halves.log ':fp16=1' '[!o]*' 0.00390625 --ignore tests/onnx/opencl_fp16.txt &
 check '' '*' 0 --types tests/onnx/opencl.txt
 check ':tiles=local' '[acfgjlmpqr]*' 0
-# Inputs, weights and results are rounded to 2^-11, and a test's nodes are few: 2^-8 of the largest of an output.
-check ':fp16=1' '[!o]*' 0.00390625 --ignore tests/onnx/opencl_fp16.txt
+wait
+count build/opencl_halves.log
 check ':fp16=1:tiles=local' '[fgjm]*' 0.00390625
 # What kernels use of extensions that the device lacks, computed by other means.
 if ${CC:-cc} -O1 -shared -fPIC tests/providers/fake_opencl.c -o build/fake_opencl.so -l:libOpenCL.so.1 2>$log; then
