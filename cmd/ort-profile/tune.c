@@ -7,6 +7,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -122,6 +123,22 @@ static bool put_back(void *arg, const char *name)
     return true;
 }
 
+static const char *unfinished; /* the folder, while there is one */
+
+/* In a signal's handler, which readdir isn't for: entries come of the kernel at once. */
+static void discard(void)
+{
+    static _Alignas(struct dirent64) char entries[1 << 14];
+    int folder = open(unfinished, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (ssize_t size; folder >= 0 && (size = getdents64(folder, entries, sizeof entries)) > 0;)
+        for (ssize_t at = 0; at < size;) {
+            const struct dirent64 *e = (const void *)(entries + at);
+            unlinkat(folder, e->d_name, 0);
+            at += e->d_reclen;
+        }
+    rmdir(unfinished);
+}
+
 int profile_tune_begin(tune_state *t, const profile_options *o)
 {
     const char *cache = getenv("ORT_CACHE");
@@ -138,6 +155,8 @@ int profile_tune_begin(tune_state *t, const profile_options *o)
         t->folder = NULL;
         return status;
     }
+    unfinished = t->folder;
+    tool_on_signal(discard);
     setenv("ORT_CACHE", t->folder, 1);
     walk(t->cache, lend, t);
     return 0;
@@ -147,6 +166,7 @@ int profile_tune_end(tune_state *t, int status)
 {
     if (t->folder != NULL) {
         walk(t->folder, put_back, t);
+        tool_on_signal(NULL);
         rmdir(t->folder);
         setenv("ORT_CACHE", t->cache, 1);
     }

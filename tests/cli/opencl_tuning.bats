@@ -175,3 +175,15 @@ ignored() {
         rm -r planted
     done
 }
+
+@test "a signal in the middle takes the folder of measurements along" {
+    ort-profile "$net" --tune-opencl --seconds 100 >out 2>&1 &
+    for _ in $(seq 400); do
+        [ -z "$(ls cache)" ] || break
+        sleep 0.05
+    done
+    [ -d cache/opencl-tuning-?????? ]
+    kill -TERM $!
+    run wait $!
+    [ -z "$(ls cache)" ]
+}
