@@ -14,6 +14,7 @@
 #   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
 #   make bench-optimize  the optimizer beside the simplifiers and onnxruntime's own files
 #   make bench-quant  what quantized models compute beside those of onnxruntime.quantization
+#   make bench-quant-dynamic  the same of those whose inputs are quantized in each run
 #   make bench-calibrate  time and memory of calibration beside onnxruntime.quantization
 #   make bench-agreement  how often quantized classifiers answer as their float models do
 #   make bench-weights  4-bit weights of a language model beside onnxruntime's
@@ -491,6 +492,10 @@ bench-weights-large: all
 .PHONY: bench-quant
 bench-quant: all
 	@sh tests/tools/run_bench_quant.sh $(MODELS) $(BENCH_QUANT)
+# SQNR of ort-quantize dynamic beside onnxruntime.quantization: BENCH_QUANT="--only GLOB"
+.PHONY: bench-quant-dynamic
+bench-quant-dynamic: all
+	@sh tests/tools/run_bench_quant.sh $(MODELS) --dynamic $(BENCH_QUANT)
 # Time and memory of calibration beside onnxruntime.quantization: BENCH_CALIBRATE="--only GLOB"
 .PHONY: bench-calibrate
 bench-calibrate: all

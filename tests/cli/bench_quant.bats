@@ -83,3 +83,23 @@ PY
     [ "$status" -eq 1 ]
     [[ $output == *"new: no file"* ]]
 }
+
+@test "bench-quant goes on where it was stopped, and starts over where something changed" {
+    run "$ROOT/build/venv/bin/python" - "$ROOT/tests/tools" "$BATS_TEST_TMPDIR" <<'PY'
+import pathlib
+import sys
+
+sys.path.insert(0, sys.argv[1])
+from bench_quant import start_over
+
+home = pathlib.Path(sys.argv[2])
+made = home / "entropy.onnx"
+for kept in (False, True, False):
+    made.write_text("a peer's file")
+    start_over(home, ["digest", "names", "other" if home.joinpath("again").exists() else "versions"])
+    print(made.exists() == kept)
+    if kept:
+        home.joinpath("again").write_text("")
+PY
+    [ "$output" = $'True\nTrue\nTrue' ]
+}

@@ -205,6 +205,16 @@ def has_codes(path):
     return "DequantizeLinear" in set(operators(model.graph))
 
 
+def start_over(home, made_of):
+    """Files that an earlier run left stay where it was stopped at the same."""
+    begun = home / "begun.txt"
+    if begun.exists() and json.loads(begun.read_text()) == made_of:
+        return
+    for path in home.glob("*.*"):
+        path.unlink()
+    begun.write_text(json.dumps(made_of))
+
+
 def theirs(who, python, reference, home, tools):
     """{name: {"db" or "why"}} of a peer, made once."""
     home.mkdir(parents=True, exist_ok=True)
@@ -213,8 +223,7 @@ def theirs(who, python, reference, home, tools):
     found = json.loads(index.read_text()) if index.exists() else {}
     if found.pop("made_of", None) == made_of:
         return found
-    for path in home.glob("*.*"):
-        path.unlink()
+    start_over(home, made_of)
     found = {}
     begin = time.perf_counter()
     try:

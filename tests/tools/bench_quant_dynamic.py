@@ -2,7 +2,7 @@
 """ort-quantize dynamic beside onnxruntime.quantization's quantize_dynamic, on every float model of
 MODELS and every filled topology.
 
-usage: bench_quant_dynamic.py BIN SCRATCH DIR... [--only GLOB] [--options "OPTION ..."]
+usage: bench_quant_dynamic.py BIN SCRATCH DIR... [--only GLOB,...] [--options "OPTION ..."]
 
 Outputs are measured as bench_quant.py does, against the float model in onnxruntime, on samples that
 are drawn like the recorded ones. Theirs are four files, {QInt8, QUInt8} x {per channel or not}, with
@@ -15,6 +15,7 @@ nearer in the median. Exit status 1 where one says no, or a file doesn't load.
 """
 import argparse
 import fnmatch
+import json
 import logging
 import pathlib
 import statistics
@@ -147,7 +148,8 @@ def main():
     print(f"{'model':28} {'ours':>7} {'here':>7} {'theirs':>7} {'nodes':>5} {'size':>6}  best")
     for path in sorted(p for d in args.dirs for p in d.glob("*/model.onnx")):
         name = path.parent.name
-        if not fnmatch.fnmatch(name, args.only) or not applies(path):
+        if not any(fnmatch.fnmatch(name, glob) for glob in args.only.split(",")) or \
+                not applies(path):
             continue
         try:
             row = measure(args.bin, path.parent, args.scratch / name, args.options.split())
@@ -156,6 +158,7 @@ def main():
             continue
         rows.append(row)
         print_row(row)
+        args.scratch.joinpath("results.json").write_text(json.dumps(rows, indent=1))
     return 0 if judge(rows, failed) else 1
 
 

@@ -164,6 +164,8 @@ def outliers(bin_dir, folder, check):
     p = Planted(bin_dir, folder, build)
     plain = sqnr_of(p.quantize("--observer", "min-max"))
     check(plain < 15, f"it is there: {plain:.1f} dB")
+    chosen = sqnr_of(p.quantize())
+    check(chosen > 30, f"the default spreads it over the weights, which samples chose: {chosen:.1f} dB")
     rows = [r.split("\t") for r in p.tool(bin_dir / "ort-quantize", "static", p.path, *p.samples, "--sensitivity", "-q",
                                           ).stdout.splitlines() if r[0] != "#"]
     check(rows[0][0] == "MatMul_2", f"--sensitivity has the node that reads it first: {rows[0]}")

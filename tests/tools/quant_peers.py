@@ -4,7 +4,8 @@ usage: quant_peers.py onnxruntime SOURCE SAMPLES FOLDER     the twelve of VARIAN
        quant_peers.py nncf SOURCE SAMPLES FOLDER            the four of NNCF_VARIANTS
 
 SAMPLES is a folder of .npz files. FOLDER gets NAME.onnx for each, and NAME.txt with why there is
-none. onnxruntime's files are made of what its quant_pre_process makes of the source.
+none. onnxruntime's files are made of what its quant_pre_process makes of the source. A file that is
+there is whole, and stays: a run that was stopped goes on where it was.
 """
 import pathlib
 import sys
@@ -80,17 +81,19 @@ def make_variant(source, feeds, folder, variant):
             return next(self.rest, None)
 
     method, per_channel, signed = variant
-    target = folder / f"{name_of(variant)}.onnx"
+    target, making = folder / f"{name_of(variant)}.onnx", folder / "making.onnx"
+    if target.exists():
+        return True
     try:
         q.quantize_static(
-            str(source), str(target), Reader(), quant_format=q.QuantFormat.QDQ,
+            str(source), str(making), Reader(), quant_format=q.QuantFormat.QDQ,
             activation_type=q.QuantType.QInt8 if signed else q.QuantType.QUInt8,
             weight_type=q.QuantType.QInt8, per_channel=per_channel,
             calibrate_method=getattr(q.CalibrationMethod, method),
             calibration_cache_path=str(folder / f"{source.stem}_{method}.json"))
-        session(target)
+        session(making)
+        making.rename(target)
     except Exception:  # pylint: disable=broad-except
-        target.unlink(missing_ok=True)
         target.with_suffix(".txt").write_text(traceback.format_exc())
         return False
     target.with_suffix(".txt").unlink(missing_ok=True)
@@ -98,6 +101,8 @@ def make_variant(source, feeds, folder, variant):
 
 
 def make_onnxruntime(source, feeds, folder):
+    if all((folder / f"{name}.onnx").exists() for name in names("onnxruntime")):
+        return
     for form in forms(source, folder):
         if sum([make_variant(form, feeds, folder, variant) for variant in VARIANTS]):
             return
@@ -108,6 +113,9 @@ def make_nncf_variant(given, feeds, target, variant):
     from nncf.quantization.advanced_parameters import OverflowFix
     from onnx_runs import session
     preset, seven_bits, fast = variant
+    making = target.with_name("making.onnx")
+    if target.exists():
+        return
     more = {} if seven_bits else {"advanced_parameters": nncf.AdvancedQuantizationParameters(
         overflow_fix=OverflowFix.DISABLE)}
     try:
@@ -116,10 +124,10 @@ def make_nncf_variant(given, feeds, target, variant):
         made = nncf.quantize(onnx.load(given), nncf.Dataset(feeds), subset_size=len(feeds),
                              preset=nncf.QuantizationPreset(preset), model_type=kind,
                              fast_bias_correction=fast, **more)
-        onnx.save(made, str(target))
-        session(target)
+        onnx.save(made, str(making))
+        session(making)
+        making.rename(target)
     except Exception:  # pylint: disable=broad-except
-        target.unlink(missing_ok=True)
         target.with_suffix(".txt").write_text(traceback.format_exc())
 
 

@@ -1,9 +1,11 @@
 #!/bin/sh
-# ort-quantize static beside onnxruntime.quantization, and --effort beside NNCF, on all float models.
+# ort-quantize static beside onnxruntime.quantization, and --effort beside NNCF, on all float models;
+# or ort-quantize dynamic beside its quantize_dynamic.
 #
-# usage: tests/tools/run_bench_quant.sh MODELS_DIR [OPTION...]
+# usage: tests/tools/run_bench_quant.sh MODELS_DIR [--dynamic] [OPTION...]
 #
-# OPTIONs are those of bench_quant.py. Peers' files are made once, in build/bench/quant.
+# OPTIONs are those of bench_quant.py, or of bench_quant_dynamic.py. Peers' files are made once, in
+# build/bench/quant or build/bench/quant_dynamic.
 set -u
 models=$1
 shift
@@ -17,6 +19,11 @@ if [ ! -d "$models" ]; then
     echo "bench-quant: skipped, $models is not there" >&2
     exit 3
 fi
+bench=quant
+if [ "${1:-}" = --dynamic ]; then
+    bench=quant_dynamic
+    shift
+fi
 nncf=
 for option in "$@"; do
     [ "$option" = --effort ] && nncf=$root/build/venv-nncf/bin/python
@@ -26,6 +33,9 @@ if [ -n "$nncf" ] && ! sh "$root/tests/tools/setup_venv.sh" --nncf; then
     exit 3
 fi
 filled=$(sh "$root/tests/tools/fill_topologies.sh" "$models" "$python") || exit 1
+if [ "$bench" = quant ]; then
+    set -- --python-of-nncf "$nncf" "$@"
+fi
 # shellcheck disable=SC2086
-exec "$python" "$root/tests/tools/bench_quant.py" "$root/build/bin" "$root/build/bench/quant" \
-    "$models" $filled --python-of-nncf "$nncf" "$@"
+exec "$python" "$root/tests/tools/bench_$bench.py" "$root/build/bin" "$root/build/bench/$bench" \
+    "$models" $filled "$@"
