@@ -130,6 +130,14 @@ def floats(*shape):
     return random.standard_normal(shape).astype(np.float32)
 
 
+of_later_cases = np.random.default_rng(22)
+
+
+def fresh(*shape):
+    """For cases among older ones, whose numbers stay what they were."""
+    return of_later_cases.standard_normal(shape).astype(np.float32)
+
+
 def small(*shape):
     """Weights whose products keep the size of what they multiply: scores of larger ones are in the dozens, where softmax
     makes of a half's rounding a tenth of a probability."""
@@ -149,6 +157,22 @@ CASES = [  # name, domain, operator, inputs (constants between |), attributes
     ("conv_computed", "", "Conv", [floats(1, 5, 40), floats(12, 5, 4)], dict(strides=[3])),
     ("conv_volume", "", "Conv", [floats(2, 3, 4, 6, 40), "|", floats(5, 3, 2, 3, 3)],
      dict(pads=[0, 1, 1, 1, 1, 1], strides=[1, 2, 1])),
+    ("depthwise_same", "", "Conv", [fresh(2, 5, 7, 37), "|", fresh(5, 1, 3, 3), fresh(5)],
+     dict(group=5, pads=[1, 1, 1, 1])),
+    ("depthwise_halved", "", "Conv", [fresh(1, 6, 13, 35), "|", fresh(6, 1, 5, 5)],
+     dict(group=6, strides=[2, 2], pads=[2, 1, 2, 3])),
+    ("depthwise_apart", "", "Conv", [fresh(1, 3, 30, 41), "|", fresh(3, 1, 3, 2), fresh(3)],
+     dict(group=3, strides=[4, 3], dilations=[2, 5], pads=[0, 3, 5, 0])),
+    ("depthwise_several", "", "Conv", [fresh(2, 4, 7, 9), "|", fresh(12, 1, 3, 3), fresh(12)],
+     dict(group=4, auto_pad="SAME_LOWER")),
+    ("depthwise_line", "", "Conv", [fresh(2, 6, 40), "|", fresh(6, 1, 5)],
+     dict(group=6, strides=[2], dilations=[2], pads=[3, 4])),
+    ("depthwise_one", "", "Conv", [fresh(1, 1, 60, 8), "|", fresh(9, 1, 3, 3)], dict(pads=[2, 0, 2, 9])),
+    # Rows of a window for which an item has no room.
+    ("depthwise_wide", "", "Conv", [fresh(1, 2, 4, 1500), "|", fresh(2, 1, 3, 3)], dict(group=2, pads=[1, 1, 1, 1])),
+    ("depthwise_tall", "", "Conv", [fresh(1, 3, 25, 5), "|", fresh(3, 1, 17, 3)], dict(group=3, pads=[8, 1, 8, 1])),
+    ("depthwise_volume", "", "Conv", [fresh(1, 3, 4, 5, 20), "|", fresh(3, 1, 2, 3, 3)],
+     dict(group=3, pads=[1, 1, 1, 0, 1, 1])),
     ("conv_transpose_groups", "", "ConvTranspose", [floats(2, 4, 5, 6), "|", floats(4, 3, 3, 3), floats(6)],
      dict(group=2, strides=[2, 2], pads=[1, 0, 1, 1], output_padding=[1, 0])),
     ("gemm_wide", "", "Gemm", [floats(37, 300), "|", floats(101, 300), floats(101)], dict(transB=1, alpha=0.5, beta=2.0)),

@@ -180,6 +180,39 @@ typedef struct conv { /* a convolution, as its launches are made of it */
     int to;
 } conv;
 
+enum { OWN_FLOATS = 4096, OWN_ROWS = 16 }; /* conv.cl */
+
+/* Windows of two axes with one filter a channel are read from the input itself, by items that have
+ * room for the rows of a window; where items are pixels, by all. length: of such a row. */
+static bool takes_rows(const ort_cl_step *s, const conv *v, int64_t *length)
+{
+    const ort_window *w = &v->w;
+    int lanes = s->plan->device->lanes;
+    int64_t last = lanes ? (w->out[2] + lanes - 1) / lanes * lanes : 1;
+    *length = last * w->stride[2] + (w->kernel[2] - 1) * w->dilation[2];
+    return v->single && w->in[0] == 1 && w->kernel[0] == 1 && w->out[0] == 1 &&
+           (!lanes || (w->kernel[1] <= OWN_ROWS &&
+                       ((w->kernel[1] - 1) * w->dilation[1] + 1) * *length <= OWN_FLOATS));
+}
+
+static void convolve_rows(ort_cl_step *s, const conv *v, int64_t length)
+{
+    const ort_window *w = &v->w;
+    bool bias = ort_cl_has(s->node, 2), sum = ort_cl_has(s->node, 3);
+    int x = ort_cl_read(s, 0), filter = ort_cl_read(s, 1);
+    int64_t planes = v->images * v->outs, lines = rows_at_once(s, w->out[1], planes);
+    bool alone = s->plan->device->lanes;
+    const int64_t items[3] = {alone ? (w->out[1] + lines - 1) / lines : v->plane, planes, 1};
+    const size_t local[3] = {1, 1, 1};
+    ort_cl_launch_grid(s, "conv", "depthwise_rows", items, alone ? local : NULL,
+                       "bbbbbiiiiiiiiiiiiiiiiiffii", x, filter, bias ? ort_cl_read(s, 2) : filter,
+                       sum ? ort_cl_read(s, 3) : x, v->to, (int64_t)bias, (int64_t)sum,
+                       v->groups * v->outs, v->outs, w->in[1], w->in[2], w->out[1], w->out[2],
+                       w->kernel[1], w->kernel[2], w->stride[1], w->stride[2], w->begin[1],
+                       w->begin[2], w->dilation[1], w->dilation[2], v->act.kind, v->act.a, v->act.b,
+                       length, lines);
+}
+
 /* rows: that an item makes; 0: the usual number. */
 static void convolve(ort_cl_step *s, const conv *v, int64_t rows, ort_error *err)
 {
@@ -215,7 +248,7 @@ static void describe(const conv *v, bool half, char *text, size_t size)
 static ort_status emit_conv(ort_cl_step *s, ort_error *err)
 {
     const ort_fact *x = ort_cl_in(s, 0), *y = ort_cl_out(s, 0);
-    int64_t kernel[ORT_WINDOW_MAX], groups = ort_node_int(s->node, "group", 1);
+    int64_t kernel[ORT_WINDOW_MAX], groups = ort_node_int(s->node, "group", 1), length;
     conv v = {.groups = groups, .ins = ort_cl_dim(x, 1) / groups,
               .outs = ort_cl_dim(y, 1) / groups, .images = ort_cl_dim(x, 0) * groups};
     ort_cl_choices choices;
@@ -229,6 +262,10 @@ static ort_status emit_conv(ort_cl_step *s, ort_error *err)
     v.to = ort_cl_write(s, 0);
     if (!ort_cl_count(y))
         return ORT_OK;
+    if (takes_rows(s, &v, &length)) {
+        convolve_rows(s, &v, length);
+        return ORT_OK;
+    }
     if (v.single) {
         convolve(s, &v, 0, err);
         return ORT_OK;

@@ -255,6 +255,88 @@ ALONE void depthwise(__global const real *x, __global const real *w, __global co
     }
 }
 
+#define OWN_FLOATS 4096 /* of an item, for the rows of a window */
+#define OWN_ROWS 16
+
+/* A row of the input as windows read it: its elements behind `shift` zeros, zeros behind them. */
+static void own_row(__global const real *from, bool inside, int shift, int width, int length,
+                    float *to)
+{
+    int last = inside ? clamp(shift + width, 0, length) : 0, i = 0;
+    for (; i < min(shift, last); i++)
+        to[i] = 0.0f;
+    for (; i + LANES <= last; i += LANES)
+        STORE(LOADR(from + i - shift), to + i);
+    for (; i < last; i++)
+        to[i] = AT(from, i - shift);
+    for (; i < length; i++)
+        to[i] = 0.0f;
+}
+
+/* Elements that lie `step` apart. */
+static V every(const float *p, int step)
+{
+    float some[LANES];
+    if (step == 1)
+        return LOAD(p);
+    if (step == 2) {
+        V low = LOAD(p), high = LOAD(p + LANES);
+        return (V)(low.even, high.even);
+    }
+    for (int j = 0; j < LANES; j++)
+        some[j] = p[j * step];
+    return LOAD(some);
+}
+
+/* One filter a channel, windows of two axes: an item makes `lines` rows of a channel. Rows of the
+ * input come to memory of its own, each once and with its padding; there they take turns. length:
+ * of one of these, as far as the last window's vector reads. */
+ALONE void depthwise_rows(__global const real *x, __global const real *w,
+                          __global const real *bias, __global const real *sum, __global real *y,
+                          int has_bias, int has_sum, int maps, int outs, int height, int width,
+                          int out_height, int out_width, int kh, int kw, int sy, int sx, int py,
+                          int px, int dy, int dx, int kind, float a, float b, int length,
+                          int lines)
+{
+    float own[OWN_FLOATS] __attribute__((aligned(64)));
+    const float *line[OWN_ROWS];
+    int z = get_global_id(1), c = z % maps, reach = (kh - 1) * dy + 1;
+    int row = (int)get_global_id(0) * lines, end = min(row + lines, out_height), ready = row * sy;
+    finish f = finish_of(kind, a, b);
+    V first = has_bias ? AT(bias, c) : 0.0f;
+    x += (size_t)(z / outs) * height * width;
+    w += c * kh * kw;
+    for (; row < end; row++) {
+        size_t begin = ((size_t)z * out_height + row) * out_width;
+        int top = row * sy;
+        for (ready = max(ready, top); ready < top + reach; ready++) {
+            int from = ready - py;
+            bool inside = from >= 0 && from < height;
+            own_row(x + (size_t)(inside ? from : 0) * width, inside, px, width, length,
+                    own + ready % reach * length);
+        }
+        for (int u = 0; u < kh; u++)
+            line[u] = own + (top + u * dy) % reach * length;
+        for (int at = 0; at < out_width; at += LANES) {
+            V acc = first;
+            float sums[LANES];
+            for (int u = 0; u < kh; u++)
+                for (int v = 0; v < kw; v++)
+                    acc = fused((V)AT(w, u * kw + v), every(line[u] + at * sx + v * dx, sx), acc);
+            bool whole = at + LANES <= out_width;
+            STORE(acc, sums);
+            for (int j = 0; has_sum && j < min(LANES, out_width - at); j++)
+                sums[j] += AT(sum, begin + at + j);
+            acc = activated(&f, bounded(&f, LOAD(sums)));
+            STORE(acc, sums);
+            for (int j = 0; !whole && j < out_width - at; j++)
+                PUT(y, begin + at + j, sums[j]);
+            if (whole)
+                STORER(acc, y + begin + at);
+        }
+    }
+}
+
 #else
 
 #define STEP 16
@@ -325,6 +407,29 @@ __kernel void depthwise(__global const real *x, __global const real *w,
     x += (size_t)(z / outs) * channel_step + OFFSET(pixel);
     for (int k = 0; k < tap_count; k++)
         acc = fma(AT(w, c * tap_count + k), AT(x, taps[k]), acc);
+    PUT(y, at, activate(kind, a, b, acc + (has_sum ? AT(sum, at) : 0.0f)));
+}
+
+/* One filter a channel, windows of two axes, of the input as it lies: an item has a pixel. */
+__kernel void depthwise_rows(__global const real *x, __global const real *w,
+                             __global const real *bias, __global const real *sum,
+                             __global real *y, int has_bias, int has_sum, int maps, int outs,
+                             int height, int width, int out_height, int out_width, int kh, int kw,
+                             int sy, int sx, int py, int px, int dy, int dx, int kind, float a,
+                             float b, int length, int lines)
+{
+    int pixel = get_global_id(0), z = get_global_id(1), c = z % maps;
+    int top = pixel / out_width * sy - py, left = pixel % out_width * sx - px;
+    float acc = has_bias ? AT(bias, c) : 0.0f;
+    size_t at = (size_t)z * out_height * out_width + pixel;
+    x += (size_t)(z / outs) * height * width;
+    w += c * kh * kw;
+    for (int u = 0; u < kh; u++)
+        for (int v = 0; v < kw; v++) {
+            int iy = top + u * dy, ix = left + v * dx;
+            bool inside = iy >= 0 && iy < height && ix >= 0 && ix < width;
+            acc = fma(AT(w, u * kw + v), inside ? AT(x, iy * width + ix) : 0.0f, acc);
+        }
     PUT(y, at, activate(kind, a, b, acc + (has_sum ? AT(sum, at) : 0.0f)));
 }
 
