@@ -145,18 +145,34 @@ static bool is_handed(ort_handed handed, int o)
     return o >= handed.first && o < handed.first + handed.count;
 }
 
+/* Where the caller wants it, if that is of its type and the device makes it there; NULL. */
+static ort_value *place_of(ort_handed handed, int o, const ort_slot_plan *slot,
+                           const ort_device *device)
+{
+    ort_value *place = handed.places ? handed.places[o] : NULL;
+    return place && device && ort_value_device(place) == device &&
+                   place->tensor.dtype == slot->tensor.dtype &&
+                   ort_shape_equal(&place->tensor.shape, &slot->tensor.shape)
+               ? place
+               : NULL;
+}
+
 static ort_status bind_results(const body_run *r, ort_handed handed, ort_value **outputs,
                                ort_error *err)
 {
     const ort_plan *plan = r->frame->plan;
     for (int o = 0; o < r->body->output_count; o++) {
         const ort_slot_plan *slot = &plan->slots[r->body->outputs[o]];
-        int maker = r->loan && is_handed(handed, o) ? plan->makers[o] : -1;
+        int maker = r->loan ? plan->makers[o] : -1;
         ort_device *device = maker >= 0 ? r->body->partition->list[maker].memory : NULL;
+        ort_value *place = place_of(handed, o, slot, device);
         if (!plan->direct[o])
             continue;
-        if (device) {
-            ORT_TRY(make_output(r, o, device, &outputs[o], err));
+        if (place || (device && is_handed(handed, o))) {
+            if (place)
+                outputs[o] = ort_value_retain(place);
+            else
+                ORT_TRY(make_output(r, o, device, &outputs[o], err));
             r->loan->out[o] = outputs[o];
             ort_frame_bind_output(r->frame, o, NULL);
             continue;
@@ -180,6 +196,11 @@ static ort_status own_result(const body_run *r, int o, ort_value **output, ort_e
             break;
         }
     return ORT_OK;
+}
+
+static bool is_in_place(ort_handed handed, int o, const ort_value *output)
+{
+    return output && handed.places && handed.places[o] == output;
 }
 
 static ort_status finish_result(const body_run *r, int o, bool handed, ort_value **output,
@@ -227,7 +248,8 @@ static ort_status run(body_run *r, ort_handed handed, ort_value **outputs, ort_e
     ORT_TRY(ort_frame_run(r->frame, err));
     ort_status status = ORT_OK;
     for (int o = 0; status == ORT_OK && o < r->body->output_count; o++)
-        status = finish_result(r, o, is_handed(handed, o), &outputs[o], err);
+        status = finish_result(r, o, is_handed(handed, o) || is_in_place(handed, o, outputs[o]),
+                               &outputs[o], err);
     ort_frame_clear(r->frame);
     return status;
 }

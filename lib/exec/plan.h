@@ -157,6 +157,9 @@ ort_status ort_plan_infer(ort_plan *plan, ort_fact *facts, ort_error *err);
 /* plan_parts.c: which of the steps that a plan needs run where, part by part. */
 typedef struct ort_parts ort_parts;
 /* `kept`: the needed steps, in order; `last_use` by value id. *parts NULL: the host runs all. */
+/* Who reads the value in runs of the body, as far as that is known before them: a run that finds
+ * another reader fetches it. */
+uint32_t ort_program_readers(const ort_program *body, ort_id id);
 ort_status ort_parts_new(ort_plan *plan, const ort_fact *facts, const ort_step *const *kept,
                          int count, const int *last_use, ort_parts **parts, ort_error *err);
 /* The last step of the part that begins at kept step `first`; -1: the host runs that one. */

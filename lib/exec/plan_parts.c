@@ -57,9 +57,7 @@ static int device_of(const ort_parts *p, const ort_step *s)
     return s->device;
 }
 
-/* Who reads the value in runs of the body, as far as that is known before them: a run that finds
- * another reader fetches it. */
-static uint32_t readers_within(const ort_program *body, ort_id id)
+uint32_t ort_program_readers(const ort_program *body, ort_id id)
 {
     uint32_t readers = 0;
     for (int i = 0; i < body->step_count; i++) {
@@ -70,7 +68,7 @@ static uint32_t readers_within(const ort_program *body, ort_id id)
         for (int b = 0; b < s->body_count; b++)
             for (int c = 0; c < s->bodies[b]->capture_count; c++)
                 if (s->bodies[b]->captures[c].outer == id)
-                    readers |= readers_within(s->bodies[b], s->bodies[b]->captures[c].inner);
+                    readers |= ort_program_readers(s->bodies[b], s->bodies[b]->captures[c].inner);
     }
     for (int o = 0; o < body->output_count; o++)
         if (body->outputs[o] == id)
@@ -88,7 +86,7 @@ static void note_readers(ort_parts *p, int index)
     for (int b = 0; b < s->body_count; b++)
         for (int c = 0; c < s->bodies[b]->capture_count; c++) {
             const ort_capture *capture = &s->bodies[b]->captures[c];
-            p->inner[capture->outer] |= readers_within(s->bodies[b], capture->inner);
+            p->inner[capture->outer] |= ort_program_readers(s->bodies[b], capture->inner);
         }
 }
 

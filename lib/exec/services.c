@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "exec/away.h"
 #include "exec/body_run.h"
+#include "exec/slices.h"
 #include "exec/twin.h"
 
 static void *service_alloc(ort_call *call, size_t bytes)
@@ -128,4 +129,5 @@ const ort_call_services ort_exec_services = {
     .output = service_output,
     .body = service_body,
     .set_output = service_set_output,
+    .slices = &ort_exec_slices,
 };

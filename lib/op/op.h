@@ -227,10 +227,26 @@ typedef struct ort_shaping {
 typedef struct ort_call ort_call;
 
 /* Outputs [first, first + count) of a body that the operator only hands on: to the body's next run,
- * or to an output of its own. Their elements may lie on a device, out of its sight. */
+ * or to an output of its own. Their elements may lie on a device, out of its sight. Others may have
+ * places there: what is made on that device is written to its place, and is it then. */
 typedef struct ort_handed {
     int first, count;
+    ort_value *const *places; /* by output; or NULL */
 } ort_handed;
+
+/* For tensors of the operator that a body reads or gives slice by slice along the first axis: the
+ * whole lies on the device whose parts alone do, and slices are parts of it. */
+typedef struct ort_slice_services {
+    /* Input `input` of the call, of which the body's input `formal` is a slice; and room for
+     * `count` slices that are the body's output `output`. NULL: no such device, or slices that its
+     * parts can't be. */
+    ort_status (*input)(ort_call *call, int body, int formal, int input, ort_value **whole,
+                        ort_error *err);
+    ort_status (*room)(ort_call *call, int body, int output, const ort_tensor *slice,
+                       int64_t count, ort_value **whole, ort_error *err);
+    ort_status (*part)(ort_value *whole, int64_t index, ort_value **slice, ort_error *err);
+    ort_status (*fill)(ort_call *call, ort_value *slice, const ort_value *from, ort_error *err);
+} ort_slice_services;
 
 /* What the executor (or the plain interpreter) provides to a running operator. */
 typedef struct ort_call_services {
@@ -240,6 +256,7 @@ typedef struct ort_call_services {
     ort_status (*body)(ort_call *call, int index, ort_value *const *inputs, int input_count,
                        ort_value **outputs, int output_count, ort_handed handed, ort_error *err);
     void (*set_output)(ort_call *call, int index, ort_value *value); /* takes the reference */
+    const ort_slice_services *slices; /* NULL: all values lie here */
 } ort_call_services;
 
 struct ort_call {
@@ -310,7 +327,7 @@ static inline ort_status ort_call_body(ort_call *call, int index, ort_value *con
                                        ort_error *err)
 {
     return call->services->body(call, index, inputs, input_count, outputs, output_count,
-                                (ort_handed){0, 0}, err);
+                                (ort_handed){0, 0, NULL}, err);
 }
 static inline ort_status ort_call_body_handing(ort_call *call, int index, ort_value *const *inputs,
                                                int input_count, ort_value **outputs,

@@ -1,7 +1,9 @@
 """Models whose work lies in bodies of control flow, for providers: body_models.py OUT
 
 loop: a state that goes through products, a captured value, a result of each round; the count of rounds is an input.
-while: ends by what the body computes. scan: a state and slices. nested: a branch in a loop, taken in turns, beside a
+while: ends by what the body computes. scan: a state and slices; scan_back: from the last to the first, of a size that the
+file doesn't tell; scan_odd: slices that begin where no part of a buffer can; scan_in_loop: of what a loop's body computed.
+nested: a branch in a loop, taken in turns, beside a
 state that passes through. grow: a state with more rows in each round. Beside each NAME.onnx lies NAME.npz.
 """
 import pathlib
@@ -89,12 +91,38 @@ def scans(out, weight, x):
          {"x": x, "xs": floats(7, *STATE)})
 
 
+def scan_of(shape, **attributes):
+    own = body("MatMul h W -> hw; Add hw slice -> s; Sigmoid s -> h2; Mul h2 slice -> o; Neg s -> q",
+               [value("h", shape), value("slice", shape)], [value("h2", shape), value("o", shape), value("q", shape)])
+    return helper.make_node("Scan", ["h0", "xs"], ["hN", "os", "qs"], "scan", body=own, num_scan_inputs=1, **attributes)
+
+
+def more_scans(out, weight, x):
+    for name, shape, given, attributes in (
+            ("scan_back", ["b", 64], STATE, {"scan_input_directions": [1], "scan_output_directions": [1, 0]}),
+            ("scan_odd", [3, 64], [3, 64], {"scan_input_axes": [1], "scan_output_axes": [0, 1]}),
+            ("scan_odd_rows", [1, 5], [1, 5], {})):
+        rows = ["T", *shape] if name != "scan_odd" else [shape[0], "T", shape[1]]
+        fed = floats(7, *given) if name != "scan_odd" else floats(given[0], 7, given[1])
+        outs = [value("os", ["T", *shape]), value("qs", rows)]
+        save(out, name, [scan_of(shape, **attributes)], [value("h0", shape), value("xs", rows)],
+             [value("hN", shape), *outs], {"W": weight[:given[1], :given[1]]}, {"h0": floats(*given), "xs": fed})
+    again = value("cond2", [], TensorProto.BOOL)
+    own = body([*nodes("Mul k xs0 -> xs; Tanh k -> h0"), scan_of(STATE), *nodes("Add hN k -> k2; Identity cond -> cond2"),
+                *nodes("ReduceMax os -> m")], rounds(value("k", STATE)), [again, value("k2", STATE), value("m", [1, 1, 1])])
+    save(out, "scan_in_loop", [helper.make_node("Loop", ["n", "", "x"], ["y", "ms"], "loop", body=own)],
+         [value("x", STATE), value("n", [], TensorProto.INT64), value("xs0", ["T", *STATE])],
+         [value("y", STATE), value("ms", ["n", 1, 1, 1])], {"W": weight},
+         {"x": x, "n": np.int64(3), "xs0": floats(7, *STATE)})
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     weight, x = floats(64, 64) / 8, floats(*STATE)
     loops(out, weight, x)
     scans(out, weight, x)
+    more_scans(out, weight, x)
 
 
 if __name__ == "__main__":

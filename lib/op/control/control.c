@@ -115,7 +115,7 @@ static ort_status if_run(ort_call *call, ort_error *err)
     if (!outs)
         return ort_error_memory(err, (size_t)count * sizeof *outs);
     ort_status status = ort_call_body_handing(call, body, NULL, 0, outs, count,
-                                              (ort_handed){0, count}, err);
+                                              (ort_handed){0, count, NULL}, err);
     for (int i = 0; status == ORT_OK && i < count; i++)
         if (call->out[i])
             status = ort_flow_set_output(call, i, outs[i], err);
@@ -353,7 +353,7 @@ static ort_status loop_step(loop *l, int64_t iteration, bool *go_on, ort_error *
     ORT_TRY(new_scalar(ORT_DTYPE_INT64, iteration, &l->in[0], err));
     ORT_TRY(new_scalar(ORT_DTYPE_BOOL, 1, &l->in[1], err));
     ORT_TRY(ort_call_body_handing(call, l->body, l->in, l->carried + 2, l->out, l->outs,
-                                  (ort_handed){1, l->carried}, err));
+                                  (ort_handed){1, l->carried, NULL}, err));
     const ort_tensor *cond = &l->out[0]->tensor;
     int64_t again;
     if (l->out[0]->kind != ORT_KIND_TENSOR || cond->dtype != ORT_DTYPE_BOOL ||

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "op/control/loop_scan.h"
+#include "op/eval.h"
 #include "op/flow.h"
 
 #define RUN_TRAITS (ORT_TRAIT_CONTROL | ORT_TRAIT_DYNAMIC)
@@ -130,6 +131,8 @@ typedef struct scan {
     ort_value **row;        /* [states + inputs] of the present row */
     ort_value **in, **out;  /* formal inputs and outputs of the body */
     ort_value **result;     /* [outs]: state results of version 8, scan outputs */
+    ort_value **away;       /* [inputs]: as the body's device has them; or NULL */
+    ort_value **place;      /* [outs]: slices of results that lie there; or NULL */
     int *in_axis;
 } scan;
 
@@ -164,6 +167,13 @@ static ort_status scan_check(scan *s, ort_error *err)
     return ORT_OK;
 }
 
+/* Where slice t goes in result k. */
+static int64_t out_index(const scan *s, int k, int64_t t)
+{
+    bool back = !s->batched && entry(s->call->node, "scan_output_directions", k - s->states);
+    return back ? s->length - 1 - t : t;
+}
+
 /* The part of result `k` that belongs to row `b`. */
 static ort_tensor result_row(const scan *s, int k, int64_t b)
 {
@@ -195,6 +205,83 @@ static ort_status new_result(scan *s, int k, ort_dtype dtype, const ort_shape *p
     return ort_value_new_tensor_(dtype, &shape, &s->result[k], err);
 }
 
+/* ---- slices on the device of the body (ort_slice_services) */
+
+static bool is_away(const ort_value *value)
+{
+    return value && value->kind == ORT_KIND_DEVICE;
+}
+
+static int64_t out_axis(const scan *s, int k, int rank)
+{
+    int64_t axis = entry(s->call->node, "scan_output_axes", k - s->states);
+    return axis + (axis < 0 ? rank : 0);
+}
+
+/* Of version 9, along their first axis. */
+static ort_status find_away(scan *s, ort_error *err)
+{
+    const ort_slice_services *slices = s->call->services->slices;
+    for (int i = 0; slices && !s->batched && i < s->inputs; i++)
+        if (s->in_axis[i] == 0 && !s->away[i])
+            ORT_TRY(slices->input(s->call, s->body, s->states + i, s->first + s->states + i,
+                                  &s->away[i], err));
+    return ORT_OK;
+}
+
+/* Room for result k, whose slices are of this type; it stays NULL where the host has it. */
+static ort_status make_room(scan *s, int k, const ort_tensor *slice, ort_error *err)
+{
+    const ort_slice_services *slices = s->call->services->slices;
+    if (!slices || s->batched || s->result[k] || out_axis(s, k, slice->shape.rank + 1) != 0)
+        return ORT_OK;
+    return slices->room(s->call, s->body, k, slice, s->length, &s->result[k], err);
+}
+
+/* Of results whose slices are known before the first is there. */
+static ort_status make_rooms(scan *s, ort_error *err)
+{
+    const ort_graph *body = s->call->node->bodies[s->body];
+    for (int k = s->states; k < s->outs; k++) {
+        const ort_type *type = &ort_graph_value_at(body, body->outputs.data[k])->fact.type;
+        ort_tensor slice = {.dtype = type->dtype};
+        if (type->kind == ORT_TYPE_TENSOR && ort_type_concrete(type, &slice.shape))
+            ORT_TRY(make_room(s, k, &slice, err));
+    }
+    return ORT_OK;
+}
+
+static ort_status find_places(scan *s, int64_t t, ort_error *err)
+{
+    for (int k = s->states; k < s->outs; k++) {
+        ort_value_free(s->place[k]);
+        s->place[k] = NULL;
+        if (is_away(s->result[k]))
+            ORT_TRY(s->call->services->slices->part(s->result[k], out_index(s, k, t), &s->place[k],
+                                                    err));
+    }
+    return ORT_OK;
+}
+
+/* A slice that isn't in its place yet. */
+static ort_status put_away(scan *s, int k, int64_t at, ort_error *err)
+{
+    const ort_slice_services *slices = s->call->services->slices;
+    ort_value *part = NULL;
+    if (s->place[k] && s->place[k] == s->out[k])
+        return ORT_OK;
+    ORT_TRY(slices->part(s->result[k], at, &part, err));
+    ort_status status = ort_shape_equal(&part->tensor.shape, &s->out[k]->tensor.shape) &&
+                                part->tensor.dtype == s->out[k]->tensor.dtype
+                            ? slices->fill(s->call, part, s->out[k], err)
+                            : ort_call_fail(s->call, err, "output %d of its body changes its shape "
+                                            "or type", k);
+    ort_value_free(part);
+    return status;
+}
+
+/* ---- results */
+
 static ort_status put_strings(scan *s, ort_tensor *row, int axis, int64_t at,
                               const ort_tensor *part, ort_error *err)
 {
@@ -214,14 +301,16 @@ static ort_status put_strings(scan *s, ort_tensor *row, int axis, int64_t at,
 static ort_status scan_collect(scan *s, int k, int64_t b, int64_t t, ort_error *err)
 {
     const ort_value *v = s->out[k];
-    if (v->kind != ORT_KIND_TENSOR || v->tensor.shape.rank + 2 > ORT_MAX_RANK)
+    if ((v->kind != ORT_KIND_TENSOR && !is_away(v)) || v->tensor.shape.rank + 2 > ORT_MAX_RANK)
         return ort_call_fail(s->call, err, "output %d of its body must be a tensor of at most %d "
                              "dims", k, ORT_MAX_RANK - 2);
+    ORT_TRY(make_room(s, k, &v->tensor, err));
+    if (is_away(s->result[k]))
+        return put_away(s, k, t, err);
     if (!s->result[k])
         ORT_TRY(new_result(s, k, v->tensor.dtype, &v->tensor.shape, err));
     ort_tensor row = result_row(s, k, b);
-    int64_t axis = entry(s->call->node, "scan_output_axes", k - s->states);
-    axis += axis < 0 ? row.shape.rank : 0;
+    int64_t axis = out_axis(s, k, row.shape.rank);
     ort_shape want = ort_flow_insert_dim(&v->tensor.shape, (int)axis, s->length);
     if (row.dtype != v->tensor.dtype || !ort_shape_equal(&want, &row.shape))
         return ort_call_fail(s->call, err, "output %d of its body changes its shape or type", k);
@@ -241,16 +330,17 @@ static ort_status scan_step(scan *s, int64_t b, int64_t t, int64_t length, ort_e
         ort_value **slot = &s->in[s->states + i];
         ort_value_free(*slot);
         *slot = NULL;
-        ORT_TRY(ort_flow_slice(&s->row[s->states + i]->tensor, s->in_axis[i], at, slot, err));
+        if (s->away[i])
+            ORT_TRY(s->call->services->slices->part(s->away[i], at, slot, err));
+        else
+            ORT_TRY(ort_flow_slice(&s->row[s->states + i]->tensor, s->in_axis[i], at, slot, err));
     }
-    const ort_handed states = {0, s->batched ? 0 : s->states};
+    ORT_TRY(find_places(s, t, err));
+    const ort_handed states = {0, s->batched ? 0 : s->states, s->place};
     ORT_TRY(ort_call_body_handing(s->call, s->body, s->in, s->states + s->inputs, s->out, s->outs,
                                   states, err));
-    for (int k = s->states; k < s->outs; k++) {
-        int64_t at = !s->batched && entry(node, "scan_output_directions", k - s->states)
-                         ? s->length - 1 - t : t;
-        ORT_TRY(scan_collect(s, k, b, at, err));
-    }
+    for (int k = s->states; k < s->outs; k++)
+        ORT_TRY(scan_collect(s, k, b, out_index(s, k, t), err));
     for (int k = 0; k < s->outs; k++) {
         if (k < s->states) {
             ort_value *kept = NULL;
@@ -289,6 +379,8 @@ static ort_status scan_row(scan *s, int64_t b, ort_error *err)
             s->in[i] = ort_value_retain(s->row[i]);
         }
     }
+    ORT_TRY(find_away(s, err));
+    ORT_TRY(make_rooms(s, err));
     for (int64_t t = 0; t < length; t++)
         ORT_TRY(scan_step(s, b, t, length, err));
     for (int k = 0; s->batched && k < s->states; k++) {
@@ -344,7 +436,8 @@ static ort_status scan_run(ort_call *call, ort_error *err)
     s.inputs = (int)ort_node_attr_int(call->node, "num_scan_inputs");
     s.states = call->in_count - s.first - s.inputs;
     s.outs = (int)call->node->bodies[s.body]->outputs.count;
-    size_t ins = (size_t)(s.states + s.inputs), total = 2 * ins + 2 * (size_t)s.outs;
+    size_t ins = (size_t)(s.states + s.inputs);
+    size_t total = 2 * ins + 3 * (size_t)s.outs + (size_t)s.inputs;
     ort_value **all = calloc(total + 1, sizeof *all);
     s.in_axis = calloc((size_t)s.inputs + 1, sizeof *s.in_axis);
     ort_status status;
@@ -353,6 +446,8 @@ static ort_status scan_run(ort_call *call, ort_error *err)
         s.in = all + ins;
         s.out = s.in + ins;
         s.result = s.out + s.outs;
+        s.place = s.result + s.outs;
+        s.away = s.place + s.outs;
         status = scan_all(&s, err);
     } else {
         status = ort_error_memory(err, total * sizeof *all);
