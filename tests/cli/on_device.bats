@@ -76,7 +76,7 @@ needs_device() {
 
 @test "OpenCL of the tests: each of its calls fails in turn, and whoever called it says so" {
     [ -e fake.so ] || skip "no library of OpenCL to link with"
-    export ORT_OPENCL_LIB=$PWD/fake.so FAKE_CL_OWN=1 FAKE_CL_COUNT=$PWD/count FAULT_TELL=1
+    export ORT_OPENCL_LIB=$PWD/fake.so FAKE_CL_OWN=1 FAKE_CL_COUNT=$PWD/count
     works ./on_device -n opencl "$FX"
     local n all mode
     all=$(sed 's/ calls.*//' count)
@@ -85,7 +85,7 @@ needs_device() {
             rm -f count
             run env $mode=$n ./on_device -n opencl "$FX"
             echo "$output" >log
-            [ "$status" = "$(of_opencl log)" ] || { echo "$mode=$n: $status $output"; return 1; }
+            [ "$status" = "$(of_fault log)" ] || { echo "$mode=$n: $status $output"; return 1; }
             grep -q ", 0 open" count || { echo "$mode=$n: $(cat count)"; return 1; }
         done
     done

@@ -13,6 +13,7 @@
  *                     programs with tiles of N x N a tenth; FAKE_CL_LIES=1: they say the opposite
  *   FAKE_CL_COUNT=F   at the end "CALLS calls, OBJECTS open" is written to the file, the bytes of
  *                     buffers of its own, at most and now, and which call failed first
+ *   FAKE_CL_UPLOADS=F the bytes of each copy to the device of its own are a line of the file
  *
  * What isn't defined here is the system's: this is linked with it, and dlsym looks there, too.
  */
@@ -35,6 +36,7 @@
 static atomic_long calls, objects;
 static atomic_long bytes_now, bytes_most; /* of buffers of its own */
 static _Atomic(const char *) first_failed;
+static _Thread_local const char *seen; /* the call that failed first, where this thread made it */
 
 static long number(const char *name)
 {
@@ -47,6 +49,12 @@ static bool is_own(void)
     return number("FAKE_CL_OWN") != 0;
 }
 
+/* For programs that want to know which of their threads met the failure. */
+__attribute__((visibility("default"))) const char *fault_seen(void)
+{
+    return seen;
+}
+
 /* Does this call fail? */
 static bool fails_in(const char *name)
 {
@@ -54,8 +62,8 @@ static bool fails_in(const char *name)
     long at = number("FAKE_CL_AT"), from = number("FAKE_CL_FROM");
     if (now == at || now == from)
         atomic_store(&first_failed, name);
-    if ((now == at || now == from) && number("FAULT_TELL"))
-        setenv("FAULT_SEEN", name, 1); /* a program of one thread looks at it */
+    if (now == at || now == from)
+        seen = name;
     return now == at || (from && now >= from);
 }
 #define fails() fails_in(__func__)
@@ -373,10 +381,22 @@ static cl_int with_event(cl_int code, cl_event *event)
         return said;                                                                               \
     }
 
+static cl_int upload(cl_mem memory, size_t at, size_t size, const void *from)
+{
+    const char *path = getenv("FAKE_CL_UPLOADS");
+    FILE *file = path ? fopen(path, "a") : NULL;
+    if (file) {
+        fprintf(file, "%zu\n", size);
+        fclose(file);
+    }
+    return put(memory, at, size, from);
+}
+
 ENQUEUES(clEnqueueWriteBuffer,
          (cl_command_queue queue, cl_mem memory, cl_bool waits, size_t at, size_t size,
           const void *from, cl_uint count, const cl_event *events, cl_event *event),
-         put(memory, at, size, from), (queue, memory, waits, at, size, from, count, events, event))
+         upload(memory, at, size, from),
+         (queue, memory, waits, at, size, from, count, events, event))
 ENQUEUES(clEnqueueReadBuffer,
          (cl_command_queue queue, cl_mem memory, cl_bool waits, size_t at, size_t size, void *to,
           cl_uint count, const cl_event *events, cl_event *event),

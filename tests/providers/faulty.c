@@ -13,6 +13,13 @@
 #undef ort_provider_entry
 
 static atomic_int calls, open_things;
+static _Thread_local const char *seen; /* the call that failed first, where this thread made it */
+
+/* For programs that want to know which of their threads met the failure. */
+__attribute__((visibility("default"))) const char *fault_seen(void)
+{
+    return seen;
+}
 
 static long number(const char *name)
 {
@@ -20,16 +27,19 @@ static long number(const char *name)
     return text ? atol(text) : 0;
 }
 
-static ort_status call(ort_error *err)
+static ort_status call_in(const char *name, ort_error *err)
 {
     long now = atomic_fetch_add(&calls, 1) + 1;
     long at = number("FAULTY_AT"), from = number("FAULTY_FROM");
     if (now != at && (!from || now < from))
         return ORT_OK;
+    seen = seen ? seen : name;
     if (!number("FAULTY_QUIET"))
         snprintf(err->message, sizeof err->message, "the device fell over at call %ld", now);
     return err->status = now % 2 ? ORT_ERROR_DEVICE : ORT_ERROR_MEMORY;
 }
+
+#define call(err) call_in(__func__, err)
 
 /* What fails must not do half of its work. */
 #define OR_FAIL(does)                                                                              \
