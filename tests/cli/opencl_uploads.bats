@@ -1,0 +1,75 @@
+# What goes to a device once a session, whatever plans and frames its runs need: weights, in each form that kernels read.
+# The library of tests (tests/providers/fake_opencl.c) notes the bytes of each copy.
+load helper
+
+setup_file() {
+    export NETS=$BATS_FILE_TMPDIR/nets
+    ${CC:-gcc} -O1 -g -shared -fPIC "$ROOT/tests/providers/fake_opencl.c" -o "$BATS_FILE_TMPDIR/fake.so" \
+        -l:libOpenCL.so.1 || true
+    # Each weight has a size of its own, which no table of a plan has.
+    "$ROOT/build/venv/bin/python" - "$NETS" <<'END'
+import pathlib, sys
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper, save
+out = pathlib.Path(sys.argv[1])
+out.mkdir()
+random = np.random.default_rng(5)
+floats = lambda *shape: random.standard_normal(shape).astype(np.float32) / 8
+codes = lambda *shape: random.integers(-100, 100, shape).astype(np.int8)
+
+
+def net(name, nodes, weights):
+    graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 24, "h", "h"])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()])
+    save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), out / f"{name}.onnx")
+
+
+node = helper.make_node
+net("floats", [node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]), node("Conv", ["a", "each"], ["b"], group=40),
+               node("GlobalAveragePool", ["b"], ["c"]), node("Flatten", ["c"], ["d"]), node("MatMul", ["d", "m"], ["y"])],
+    {"w": floats(40, 24, 3, 3), "each": floats(40, 1, 3, 3), "m": floats(40, 72)})
+one = {"s": np.float32(0.05), "z": np.uint8(120), "zw": np.int8(0)}
+net("codes", [node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+              node("QLinearConv", ["q", "s", "z", "w", "s", "zw", "s", "z"], ["a"], pads=[1, 1, 1, 1]),
+              node("DequantizeLinear", ["a", "s", "z"], ["y"])], {"w": codes(40, 24, 3, 3), **one})
+for size in (6, 8, 11):
+    np.save(out / f"x{size}.npy", floats(size // 4, 24, size, size))
+END
+}
+
+setup() {
+    mkdir "$BATS_TEST_TMPDIR/work"
+    cd "$BATS_TEST_TMPDIR/work" || exit 1
+    ort-run --provider opencl --settings >/dev/null 2>&1 || skip "this build has no OpenCL"
+    [ -e "$BATS_FILE_TMPDIR/fake.so" ] || skip "no library of OpenCL to link with"
+    export ORT_OPENCL_LIB=$BATS_FILE_TMPDIR/fake.so FAKE_CL_OWN=1 FAKE_CL_UPLOADS=$PWD/uploads
+}
+
+# uploads OPTIONS NET BYTES: how many copies of so many bytes a session makes that runs three shapes, back and forth
+uploads() {
+    rm -f uploads
+    run --separate-stderr ort-run -v --stream --provider "opencl:cost=off$1,cpu" "$NETS/$2.onnx" "$NETS"/x{6,8,6,11,8,6}.npy \
+        -o y.json
+    [[ $status -eq 0 && $stderr != *"goes on on"* ]] || { echo "$2: $stderr" >&2; return 1; }
+    grep -cx "$3" uploads
+}
+
+@test "each weight goes there once, whatever shapes runs have" {
+    local kind
+    for kind in '' :tiles=registers :chains=off; do
+        [ "$(uploads "$kind" floats $((40 * 24 * 9 * 4)))" -eq 1 ]
+        [ "$(uploads "$kind" floats $((40 * 9 * 4)))" -eq 1 ]
+        [ "$(uploads "$kind" floats $((40 * 72 * 4)))" -eq 1 ]
+        # The filters of bytes as words of four, in blocks of 16.
+        [ "$(uploads "$kind" codes $((48 * 24 * 9)))" -eq 1 ]
+    done
+    # Inputs go there for each run.
+    [ "$(uploads '' floats $((24 * 6 * 6 * 4)))" -eq 3 ]
+}
+
+@test "halves of a weight go there once, and its floats never" {
+    [ "$(uploads :fp16=1 floats $((40 * 24 * 9 * 2)))" -eq 1 ]
+    [ "$(uploads :fp16=1 floats $((40 * 72 * 2)))" -eq 1 ]
+    [ "$(uploads :fp16=1 floats $((40 * 24 * 9 * 4)) || true)" -eq 0 ]
+}
