@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """bench_partition.py BIN SCRATCH MODEL...: is a session with the cost model on ever slower than the processor alone?
 
-Each model runs with --provider cpu and with --provider opencl,cpu by turns; so do nets that are hard to divide
-(make_divided.py --fast). A round's ratio is that of the least runs of the two sides, and rounds go on until the interval
-(95 %) of the ratios' median lies below 1.05 or above, for at most ROUNDS rounds: other work of the machine makes single
-rounds wrong, not their median. Exit status 1 where it lies above, and where it isn't decided. COST=off judges the
-division that moves all it can: with a device that is slower than the processor (PoCL) it must say no, which shows that
-this can. Equal sides: SIDES=cpu compares the processor with itself.
+Each model runs with --provider cpu and with --provider opencl,cpu by turns, on its own test_data_set_0 where it has one,
+else on values that are made up; so do nets that are hard to divide (make_divided.py --fast). A round's ratio is that of
+the least runs of the two sides, and rounds go on until the interval (95 %) of the ratios' median lies below 1.05 or above,
+for at most ROUNDS rounds: other work of the machine makes single rounds wrong, not their median. Exit status 1 where it
+lies above, where it isn't decided, and where a model doesn't run on either side: those are named at the end. COST=off
+judges the division that moves all it can: with a device that is slower than the processor (PoCL) it must say no, which
+shows that this can. Equal sides: SIDES=cpu compares the processor with itself.
 """
 import json
 import math
@@ -23,7 +24,9 @@ DEVICE = os.environ.get("SIDES") or ("opencl:cost=off,cpu" if os.environ.get("CO
 
 
 def least(path, provider):
-    done = subprocess.run([BIN / "ort-run", path, "--random", "1", "--provider", provider, "--seconds", SECONDS, "--json"],
+    own = path.parent / "test_data_set_0"
+    inputs = ["-i", own] if own.is_dir() else ["--random", "1"]
+    done = subprocess.run([BIN / "ort-run", path, *inputs, "--provider", provider, "--seconds", SECONDS, "--json"],
                           capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
@@ -63,28 +66,30 @@ def judge(path):
 
 def main():
     subprocess.run([sys.executable, HERE / "make_divided.py", SCRATCH, "--fast"], check=True)
-    bad = judged = 0
+    judged, failed, left = 0, [], []
     print("| model | on the device | cpu ms | divided ms | over cpu | rounds | |\n| --- | --: | --: | --: | --: | --: | --- |")
     for path in [*sorted(SCRATCH.glob("*.onnx")), *map(pathlib.Path, sys.argv[3:])]:
         name = path.parent.name if path.name == "model.onnx" else path.stem
         try:
             least(path, "cpu")
-        except RuntimeError as why:  # inputs that can't be made up
-            print(f"| {name} | | | | | | not run: {why} |")
+        except RuntimeError as why:
+            print(f"| {name} | | | | | | the processor alone doesn't run it: {why} |")
+            left.append(name)
             continue
         judged += 1
         try:
             cpu, divided, ratio, (low, high), count = judge(path)
         except RuntimeError as why:  # where the processor alone can
             print(f"| {name} | | | | | | failed: {why} |")
-            bad += 1
+            failed.append(name)
             continue
         verdict = "" if high <= MOST else "slower" if low > MOST else "not decided"
-        bad += verdict != ""
+        failed += [name] if verdict else []
         print(f"| {name} | {placed(path)} | {cpu:.3f} | {divided:.3f} | {ratio:.3f} ({low:.3f} to {high:.3f}) | {count} | "
               f"{verdict} |", flush=True)
-    print(f"{judged} judged, {bad} failed or not shown to be within {MOST - 1:.0%} of the processor alone")
-    return bad != 0 or not judged
+    print(f"{judged} judged; {len(failed)} failed or not shown to be within {MOST - 1:.0%} of the processor alone: "
+          f"{', '.join(failed) or 'none'}; {len(left)} not run: {', '.join(left) or 'none'}")
+    return bool(failed or left or not judged)
 
 
 if __name__ == "__main__":
