@@ -163,27 +163,69 @@ static void share_storage(planner *p, ort_id id, ort_id with)
         storage->last = p->last_use[id];
 }
 
-/* Does this step only give its input another shape, decided here? */
-static bool place_alias(planner *p, const ort_step *s)
+/* Can value `id` lie where `with` does, which has its elements? */
+static bool may_lie_with(const planner *p, ort_id id, ort_id with)
 {
-    ort_slot_plan *from, *to;
-    if (!(s->traits & ORT_TRAIT_ALIAS) || s->in[0] == ORT_ID_NONE || s->out[0] == ORT_ID_NONE)
-        return false;
-    from = &p->plan->slots[s->in[0]];
-    to = &p->plan->slots[s->out[0]];
-    if (from->place == ORT_PLACE_DYNAMIC || from->place == ORT_PLACE_NONE ||
-        ort_tensor_bytes(&from->tensor) != ort_tensor_bytes(&to->tensor))
-        return false;
-    for (int i = 1; i < s->out_count; i++)
-        if (s->out[i] != ORT_ID_NONE)
-            return false;
+    const ort_slot_plan *from = &p->plan->slots[with];
+    ort_tensor tensor;
+    return from->place != ORT_PLACE_DYNAMIC && from->place != ORT_PLACE_NONE &&
+           concrete(p, id, &tensor) && ort_tensor_bytes(&from->tensor) == ort_tensor_bytes(&tensor);
+}
+
+static void lie_with(planner *p, ort_id id, ort_id with)
+{
+    const ort_slot_plan *from = &p->plan->slots[with];
+    ort_slot_plan *to = &p->plan->slots[id];
     if (from->place == ORT_PLACE_ARENA) {
-        share_storage(p, s->out[0], s->in[0]);
+        share_storage(p, id, with);
     } else {
         to->place = from->place;
         to->port = from->port;
         to->tensor.data = from->tensor.data;
     }
+}
+
+/* Does this step only give its input another shape, decided here? */
+static bool place_alias(planner *p, const ort_step *s)
+{
+    if (!(s->traits & ORT_TRAIT_ALIAS) || s->in[0] == ORT_ID_NONE || s->out[0] == ORT_ID_NONE ||
+        !may_lie_with(p, s->out[0], s->in[0]))
+        return false;
+    for (int i = 1; i < s->out_count; i++)
+        if (s->out[i] != ORT_ID_NONE)
+            return false;
+    lie_with(p, s->out[0], s->in[0]);
+    return true;
+}
+
+static bool wants_place(const planner *p, ort_id id)
+{
+    return id != ORT_ID_NONE && p->needed[id] && p->plan->slots[id].place != ORT_PLACE_CONSTANT;
+}
+
+/* An If whose branch is known and only hands on what it captures: models that ask for the rank of
+ * what they were given have many. Who wants to see values inside of bodies has it run. */
+static bool place_handed_on(planner *p, const ort_step *s)
+{
+    if (!s->body_count || p->parts || p->program->keep_all || p->program->watches)
+        return false;
+    for (int i = 0; i < s->out_count; i++) {
+        if (!wants_place(p, s->out[i]))
+            continue;
+        const ort_id with = p->plan->same[s->out[i]];
+        if (with == s->out[i] || p->facts[with].type.kind != ORT_TYPE_TENSOR ||
+            p->facts[with].type.dtype != p->facts[s->out[i]].type.dtype ||
+            !p->plan->slots[with].fixed || !may_lie_with(p, s->out[i], with) ||
+            (p->plan->slots[with].place == ORT_PLACE_GIVEN &&
+             p->plan->given[p->plan->slots[with].port].strided))
+            return false;
+    }
+    for (int i = 0; i < s->out_count; i++)
+        if (wants_place(p, s->out[i])) {
+            ort_slot_plan *slot = &p->plan->slots[s->out[i]];
+            slot->fixed = concrete(p, s->out[i], &slot->tensor);
+            lie_with(p, s->out[i], p->plan->same[s->out[i]]);
+        }
     return true;
 }
 
@@ -309,6 +351,8 @@ static ort_status place_static(planner *p, const ort_step *s, int position)
 static ort_status place_step(planner *p, const ort_step *s, int position)
 {
     ort_plan_step ps = {.step = s, .position = position};
+    if (place_handed_on(p, s))
+        return ORT_OK;
     if (!is_static(p, s)) {
         ps.dynamic = ps.special = true;
         place_dynamic(p, s);

@@ -88,6 +88,7 @@ struct ort_plan {
     int given_count;
     bool *wanted; /* per output; NULL: all. The others have no place */
     ort_slot_plan *slots; /* by value id */
+    ort_id *same; /* by value id: the value whose elements it has in another shape; else its own */
     ort_plan_step *steps;
     int step_count;
     ort_branch_group *groups; /* by their first step; none with one thread */
@@ -151,8 +152,8 @@ ort_status ort_plan_new(const ort_program *program, const ort_given *given, cons
                         ort_plan **plan, ort_error *err);
 void ort_plan_drop(ort_plan *plan);
 
-/* plan_facts.c: facts of every value for these given types; folds what is known into plan->owned.
- */
+/* plan_facts.c: facts of every value for these given types; folds what is known into plan->owned,
+ * and sets plan->same. */
 ort_status ort_plan_infer(ort_plan *plan, ort_fact *facts, ort_error *err);
 /* plan_parts.c: which of the steps that a plan needs run where, part by part. */
 typedef struct ort_parts ort_parts;

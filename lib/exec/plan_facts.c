@@ -3,6 +3,9 @@
  * A step is evaluated here when all its inputs are known (constants, or results of shapes), it
  * gives the same result each time, and the result is small. Bodies are inferred with the facts of
  * their call; a body that contradicts these shapes is not an error, since it may never run.
+ *
+ * On the way the walk notes which values are others in another shape: outputs of steps that only
+ * give one, and of an If whose condition is known, where the branch does nothing else.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -13,6 +16,7 @@
 #include "exec/plan.h"
 #include "op/eval.h"
 #include "op/half_weight.h"
+#include "tensor/scalar.h"
 
 #define FOLD_MAX_COUNT 4096
 #define FOLD_MAX_CONSTANT_BYTES ((int64_t)16 << 20)
@@ -21,7 +25,10 @@ typedef struct walker {
     ort_plan *plan; /* owns all results */
     const ort_program *program;
     ort_fact *facts;
+    ort_id *same;         /* by value id: whose elements it has, or its own id */
     const ort_step *step; /* the current one */
+    ort_id *through;      /* by output of the body that was inferred last: the outer value that it
+                           * is, or ORT_ID_NONE */
 } walker;
 
 static ort_status walk(walker *w, ort_error *err);
@@ -31,6 +38,7 @@ static void start_facts(walker *w)
     const ort_program *p = w->program;
     memset(w->facts, 0, sizeof *w->facts * (size_t)p->value_count);
     for (int id = 0; id < p->value_count; id++) {
+        w->same[id] = (ort_id)id;
         w->facts[id].type.rank = -1;
         if (!p->constants[id])
             continue;
@@ -41,30 +49,51 @@ static void start_facts(walker *w)
     }
 }
 
+/* The outer value that an output of the body is, in another shape or not. */
+static ort_id passed_through(const walker *body, const walker *outer, int output)
+{
+    const ort_program *p = body->program;
+    const ort_id id = body->same[p->outputs[output]];
+    for (int i = 0; i < p->capture_count; i++)
+        if (p->captures[i].inner == id)
+            return outer->same[p->captures[i].outer];
+    return ORT_ID_NONE;
+}
+
 static ort_status infer_body(ort_infer *x, int index, const ort_fact *inputs, int input_count,
                              ort_fact *outputs, int output_count, ort_error *err)
 {
     walker *outer = x->driver;
     assert(index >= 0 && index < outer->step->body_count);
     const ort_program *body = outer->step->bodies[index];
-    walker w = {outer->plan, body, NULL, NULL};
+    walker w = {.plan = outer->plan, .program = body};
     ort_error ignored = {0};
+    for (int i = 0; i < outer->step->out_count; i++)
+        outer->through[i] = ORT_ID_NONE;
     for (int i = 0; i < output_count; i++) {
         memset(&outputs[i], 0, sizeof outputs[i]);
         outputs[i].type.rank = -1;
     }
     w.facts = malloc(sizeof *w.facts * ((size_t)body->value_count + 1));
-    if (!w.facts)
+    w.same = malloc(sizeof *w.same * ((size_t)body->value_count + 1));
+    if (!w.facts || !w.same) {
+        free(w.facts);
+        free(w.same);
         return ort_error_memory(err, sizeof *w.facts * (size_t)body->value_count);
+    }
     start_facts(&w);
     for (int i = 0; i < input_count && i < body->input_count; i++)
         w.facts[body->inputs[i]] = inputs[i];
     for (int i = 0; i < body->capture_count; i++)
         w.facts[body->captures[i].inner] = outer->facts[body->captures[i].outer];
     if (walk(&w, &ignored) == ORT_OK)
-        for (int i = 0; i < output_count && i < body->output_count; i++)
+        for (int i = 0; i < output_count && i < body->output_count; i++) {
             outputs[i] = w.facts[body->outputs[i]];
+            if (i < outer->step->out_count)
+                outer->through[i] = passed_through(&w, outer, i);
+        }
     free(w.facts);
+    free(w.same);
     return ORT_OK;
 }
 
@@ -157,6 +186,19 @@ done:
     return status;
 }
 
+/* The branch that an If is known to take is the one that it infers last. */
+static void note_same(walker *w, const ort_step *s, const ort_fact *const *in)
+{
+    int64_t known;
+    const bool chosen = s->body_count == 2 && !strcmp(s->op->name, "If") && in[0] &&
+                        ort_tensor_one_i64(in[0]->value, &known);
+    if ((s->traits & ORT_TRAIT_ALIAS) && s->out_count == 1 && s->in[0] != ORT_ID_NONE)
+        w->same[s->out[0]] = w->same[s->in[0]];
+    for (int i = 0; chosen && i < s->out_count; i++)
+        if (s->out[i] != ORT_ID_NONE && w->through[i] != ORT_ID_NONE)
+            w->same[s->out[i]] = w->through[i];
+}
+
 static ort_status walk_step(walker *w, const ort_step *s, const ort_fact **in, ort_fact *out,
                             ort_error *err)
 {
@@ -185,6 +227,7 @@ static ort_status walk_step(walker *w, const ort_step *s, const ort_fact **in, o
     ort_status status = ort_op_infer(&x, err);
     if (status != ORT_OK)
         return ort_node_wrap_error(s->node, err, status);
+    note_same(w, s, in);
     known = true;
     for (int i = 0; i < s->out_count; i++) {
         settle_symbolic(&w->plan->memory, &out[i]);
@@ -211,12 +254,14 @@ static ort_status walk(walker *w, ort_error *err)
     }
     in = malloc(sizeof *in * (size_t)most_in);
     out = malloc(sizeof *out * (size_t)most_out);
-    if (!in || !out)
+    w->through = malloc(sizeof *w->through * (size_t)most_out);
+    if (!in || !out || !w->through)
         status = ort_error_memory(err, sizeof *out * (size_t)most_out);
     for (int i = 0; status == ORT_OK && i < w->program->step_count; i++)
         status = walk_step(w, &w->program->steps[i], in, out, err);
     free(in);
     free(out);
+    free(w->through);
     return status;
 }
 
@@ -247,7 +292,10 @@ static void given_fact(const walker *w, int index, ort_id id, ort_fact *fact)
 ort_status ort_plan_infer(ort_plan *plan, ort_fact *facts, ort_error *err)
 {
     const ort_program *p = plan->program;
-    walker w = {plan, p, facts, NULL};
+    plan->same = ort_arena_array(&plan->memory, (size_t)p->value_count + 1, sizeof *plan->same);
+    if (!plan->same)
+        return ort_error_memory(err, sizeof *plan->same * (size_t)p->value_count);
+    walker w = {.plan = plan, .program = p, .facts = facts, .same = plan->same};
     start_facts(&w);
     for (int i = 0; i < p->input_count; i++)
         given_fact(&w, i, p->inputs[i], &facts[p->inputs[i]]);

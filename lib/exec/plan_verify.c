@@ -95,7 +95,10 @@ static ort_id origin_of(const audit *a, ort_id id)
     while (id != ORT_ID_NONE && !a->written[id]) {
         ort_id producer = a->graph->producers.data[id];
         const ort_node *node = producer == ORT_ID_NONE ? NULL : a->graph->nodes.data[producer];
-        id = node && node->input_count ? node->inputs[0] : ORT_ID_NONE;
+        if (a->plan->same[id] != id)
+            id = a->plan->same[id];
+        else
+            id = node && node->input_count ? node->inputs[0] : ORT_ID_NONE;
     }
     return id;
 }

@@ -308,6 +308,8 @@ static int64_t pad_index(enum pad_mode mode, int64_t i, int64_t n)
         int64_t period = 2 * (n - 1), k;
         if (period == 0)
             return 0;
+        if (i > -n && i < 2 * n - 1) /* reflected once: no division */
+            return i < 0 ? -i : period - i;
         k = (i % period + period) % period;
         return k < n ? k : period - k;
     }
@@ -328,10 +330,13 @@ static ort_status pad_axis(ort_call *call, enum pad_mode mode, int axis, int64_t
                              (long long)total, (long long)ort_call_out(call, 0)->shape.dim[axis]);
     if (kept <= 0 && mode != PAD_CONSTANT && total > 0)
         return ort_call_fail(call, err, "axis %d is empty and has nothing to pad with", axis);
-    for (int64_t i = 0; i < total; i++) {
+    const int64_t inside = ort_min_i64(lead, total), end = ort_min_i64(lead + kept, total);
+    for (int64_t i = 0; i < total; i = i == inside && inside < end ? end : i + 1) {
         int64_t at = pad_index(mode, i - lead, kept);
         map[i] = at < 0 ? -1 : at + first;
     }
+    for (int64_t i = inside; i < end; i++)
+        map[i] = i - lead + first;
     return ORT_OK;
 }
 

@@ -7,6 +7,8 @@
  *
  * Few maps per group (depthwise): a task spreads the rows it needs of one group into scratch and
  * slides the window kernel over them, straight into the output.
+ *
+ * Few positions in a map: conv_few.c.
  */
 #include <math.h>
 #include <string.h>
@@ -116,6 +118,9 @@ static ort_status plan_product(ort_shaping *s, conv_plan *p, size_t *workspace, 
 
 ort_status ort_conv_plan_f32(ort_shaping *s, conv_plan *p, size_t *workspace, ort_error *err)
 {
+    p->few = ort_conv_few(p);
+    if (p->few)
+        return ort_conv_plan_few(p, workspace, err);
     ort_window window = p->s.w;
     ORT_TRY(ort_spread_build(&window, s->arena, &p->s, err));
     p->windows = p->group_maps <= WINDOW_MAPS && p->depth <= (p->group_maps == 1 ? 256 : 128) &&
@@ -264,6 +269,10 @@ void ort_conv_run_f32(ort_call *call, const float *x, const float *w, const floa
     const conv_plan *p = call->plan_state;
     conv_run r = {.call = call, .p = p, .x = x, .w = w, .b = b, .z = z, .y = y,
                   .e = &state->epilogue};
+    if (p->few) {
+        ort_conv_run_few(call, x, w, b, z, y);
+        return;
+    }
     if (p->windows) {
         ort_call_parallel(call, (size_t)(p->n * p->group / p->groups * p->row_blocks),
                           task_windows, &r);

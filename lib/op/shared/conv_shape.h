@@ -18,6 +18,7 @@ typedef struct conv_plan {
     int64_t depth;                          /* k of the product: taps of one output */
     int64_t in_plane, out_plane;            /* elements */
     ort_spread s;
+    bool few;                               /* few outputs in a map: dot products */
     bool windows;                           /* few maps per group: window kernel, no product */
     const int64_t *offset;                  /* [depth]: of each k within a group's channels */
     int64_t rows, row_blocks;               /* windows: output rows of one task */

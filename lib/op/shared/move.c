@@ -544,6 +544,23 @@ static void double_bytes(uint8_t *restrict dst, const uint8_t *restrict src, int
         dst[2 * i] = dst[2 * i + 1] = src[i];
 }
 
+/* How many indices from map[0] on are fill, or each the one before it and one; n of them. */
+static int64_t run_length(const int64_t *map, int64_t n)
+{
+    enum { AT_ONCE = 16 };
+    const int64_t first = map[0], step = first >= 0;
+    int64_t run = 1;
+    for (int64_t others = 0; n - run >= AT_ONCE; run += AT_ONCE) {
+        for (int64_t i = run; i < run + AT_ONCE; i++)
+            others |= map[i] ^ (first + step * i);
+        if (others)
+            break;
+    }
+    while (run < n && map[run] == first + step * run)
+        run++;
+    return run;
+}
+
 /* The inner axis as runs of consecutive or filled indices, when they are few. */
 static void find_segments(map_job *job)
 {
@@ -551,9 +568,7 @@ static void find_segments(map_job *job)
     int64_t n = job->dst->shape.dim[job->axis];
     int count = 0;
     for (int64_t i = 0, run; i < n; i += run) {
-        run = 1;
-        while (i + run < n && map[i + run] == (map[i] < 0 ? -1 : map[i] + run))
-            run++;
+        run = run_length(map + i, n - i);
         if (count == (int)(sizeof job->segment / sizeof *job->segment))
             return;
         job->segment[count++] = (struct segment){i, map[i], run};
@@ -570,6 +585,34 @@ static void copy_segment(const map_job *job, struct segment s, int64_t dst, int6
     else
         ort_move_span(job->dst->dtype, job->dst->data, dst + s.to * block, job->src->data,
                       src + s.from * block, s.count * block);
+}
+
+/* Long runs as they are, and what lies between them one by one. */
+static void map_runs(const map_job *job, int64_t dst, int64_t src)
+{
+    enum { LONG = 8 };
+    const int64_t *map = job->map->axis[job->axis];
+    const int64_t n = job->dst->shape.dim[job->axis];
+    const size_t bytes = ort_move_element_bytes(job->dst->dtype);
+    const bool single = bytes > 0 && job->block == 1;
+    char *to = job->dst->data;
+    const char *from = job->src->data;
+    int64_t first = 0; /* of those that aren't copied yet */
+    for (int64_t i = 0, run; i < n; i += run) {
+        run = run_length(map + i, n - i);
+        if (single && run < LONG && map[i] >= 0) {
+            if (i + run < n)
+                continue;
+            run = 0;
+            i = n;
+        }
+        if (first < i)
+            gather_row(to + (size_t)(dst + first) * bytes, from + (size_t)src * bytes, map + first,
+                       i - first, bytes);
+        if (run > 0)
+            copy_segment(job, (struct segment){i, map[i], run}, dst, src);
+        first = i + run;
+    }
 }
 
 static void map_row(const map_job *job, int64_t dst, int64_t src)
@@ -597,12 +640,7 @@ static void map_row(const map_job *job, int64_t dst, int64_t src)
                    (const char *)job->src->data + src * bytes, map, n, (size_t)bytes);
         return;
     }
-    for (int64_t i = 0, run; i < n; i += run) {
-        run = 1;
-        while (i + run < n && map[i + run] == (map[i] < 0 ? -1 : map[i] + run))
-            run++;
-        copy_segment(job, (struct segment){i, map[i], run}, dst, src);
-    }
+    map_runs(job, dst, src);
 }
 
 /* Source offset of output row `row`, or -1 when it lies in the fill. */
@@ -648,11 +686,11 @@ static bool is_doubled(const int64_t *map, int64_t n)
 
 static bool is_scattered(const int64_t *map, int64_t n)
 {
-    int64_t runs = 1;
-    for (int64_t i = 0; i < n; i++) {
+    int64_t runs = 0;
+    for (int64_t i = 0; i < n; i += run_length(map + i, n - i)) {
         if (map[i] < 0)
             return false;
-        runs += i > 0 && map[i] != map[i - 1] + 1;
+        runs++;
     }
     return runs * 8 > n;
 }
@@ -676,10 +714,11 @@ void ort_move_mapped(const ort_tensor *src, ort_tensor *dst, const ort_move_map 
     job.block = ort_shape_count_range(&dst->shape, job.axis + 1, rank);
     job.rows = ort_shape_count_range(&dst->shape, 0, job.axis);
     int64_t n = dst->shape.dim[job.axis], row_bytes = n * job.block * (int64_t)(bytes ? bytes : 1);
-    job.scattered = bytes > 0 && job.block == 1 && is_scattered(map->axis[job.axis], n);
+    find_segments(&job);
+    job.scattered = job.segment_count == 0 && bytes > 0 && job.block == 1 &&
+                    is_scattered(map->axis[job.axis], n);
     job.doubled = job.scattered && (bytes == 4 || bytes == 1) &&
                   is_doubled(map->axis[job.axis], n);
-    find_segments(&job);
     job.per_task = bytes == 0 ? job.rows : ort_max_i64(1, TASK_BYTES / row_bytes);
     ort_pool_run(pool, ort_task_count(job.rows, job.per_task), map_task, &job);
 }
