@@ -476,8 +476,8 @@ ORT_WARN_UNUSED ort_status ort_model_quantize_dynamic(ort_env *env, const ort_mo
  * back, other memory stays as it is. */
 void ort_value_forget(const ort_value *value, size_t begin, size_t count);
 
-/* The kernel tier of every float run that decides about a file, whatever tier runs otherwise: avx2,
- * or scalar where a machine lacks that. Files are the same on all machines that have it. */
+/* The kernels of every float run that decides about a file, whatever tier runs otherwise: "common",
+ * the same bits on every x86 machine with AVX2, or scalar where a machine lacks that. */
 const char *ort_quantize_tier(void);
 
 /* Its property "ort.quantize.VERB" says how a model was quantized: the library's version, options

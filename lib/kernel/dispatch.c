@@ -79,6 +79,7 @@ static const ort_kernel_tier tiers[] = {
 enum { TIER_COUNT = sizeof tiers / sizeof tiers[0] };
 
 static ort_kernels tables[TIER_COUNT];
+static ort_kernels common[2]; /* on 256 bits, and on 512 where the machine has them */
 static int best_tier;
 static pthread_once_t built = PTHREAD_ONCE_INIT;
 
@@ -107,6 +108,39 @@ static void build_table(int i)
     assert(tables[i].gemm.nr % 2 == 0 && tables[i].gemm.mr > 0 && tables[i].gemm.kc % 8 == 0);
 }
 
+#if defined(__x86_64__)
+/* AVX2's kernels, and blocks of 16 channels, which both widths have. What sums each element on its
+ * own, in one order, gives the same bits at any width; what sums lanes (dot products, reductions)
+ * stays on 256 bits. */
+static void build_common(void)
+{
+    ort_kernels *narrow = &common[0], *wide = &common[1];
+    if (!has_avx2())
+        return;
+    *narrow = tables[tier_named("avx2")];
+    narrow->isa = "common";
+    narrow->block = 16;
+    narrow->gemm.whole_rows = 0; /* a batch gives the bits of its samples alone */
+    *wide = *narrow;
+    if (!has_avx512())
+        return;
+    const ort_kernels *from = &tables[tier_named("avx512")];
+    wide->blocked16 = from->blocked16;
+    wide->gemm.mr = from->gemm.mr;
+    wide->gemm.nr = from->gemm.nr;
+    wide->gemm.f32 = from->gemm.f32;
+    wide->gemm.f16 = from->gemm.f16;
+    wide->gemm.bf16 = from->gemm.bf16;
+    wide->gemm.pack_f32 = from->gemm.pack_f32;
+    wide->gemm.pack_16 = from->gemm.pack_16;
+    assert(from->gemm.kc == narrow->gemm.kc);
+}
+#else
+static void build_common(void)
+{
+}
+#endif
+
 /* What a machine has of a tier it has of those below. */
 static void build_tables(void)
 {
@@ -117,6 +151,7 @@ static void build_tables(void)
         if (!tiers[i].untried)
             best_tier = i;
     }
+    build_common();
     for (int i = 0; i < ORT_UNARY_COUNT; i++) /* the scalar tier has them all */
         assert(tables[0].math.unary[i] && tables[0].math.unary_f64[i]);
 }
@@ -131,6 +166,11 @@ const ort_kernels *ort_kernels_get(const char *isa)
     pthread_once(&built, build_tables);
     if (!isa || !*isa)
         return &tables[best_tier];
+    const ort_kernels *same = !strcmp(isa, "common")    ? &common[1]
+                              : !strcmp(isa, "common256") ? &common[0]
+                                                          : NULL;
+    if (same)
+        return same->isa ? same : NULL;
     int i = tier_named(isa);
     return i >= 0 && tables[i].isa ? &tables[i] : NULL;
 }

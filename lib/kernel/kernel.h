@@ -49,7 +49,10 @@ typedef struct ort_kernel_tier {
 /* Tiers, worst first, then the untried ones; NULL past the end. */
 const ort_kernel_tier *ort_kernel_tier_at(int index);
 /* The table of a tier and all below it; "" or NULL: the best that was tried. NULL when the name
- * is unknown or the machine lacks it. Tables are const and shared. */
+ * is unknown or the machine lacks it. Tables are const and shared.
+ *
+ * Two names are no tiers of their own: "common" gives the same bits on every machine with AVX2, on
+ * vectors as wide as the machine has, and "common256" gives these bits on 256 bits, for tests. */
 const ort_kernels *ort_kernels_get(const char *isa);
 
 #endif

@@ -8,11 +8,20 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "graph/override.h"
+#include "kernel/kernel.h"
 
 static void add_part(ort_strbuf *text, const char *name, const char *value)
 {
     if (value && value[0])
         ort_strbuf_addf(text, "; %s: %s", name, value);
+}
+
+/* By the name of its bits, which others may give, too. */
+static const char *told_tier(const char *tier)
+{
+    const ort_kernels *k = tier && tier[0] ? ort_kernels_get(tier) : NULL;
+    tier = k ? k->isa : tier;
+    return tier && strcmp(tier, "common") ? tier : NULL;
 }
 
 ort_status ort_quantize_stamp_model(ort_model *model, const ort_quantize_stamp *stamp,
@@ -23,8 +32,7 @@ ort_status ort_quantize_stamp_model(ort_model *model, const ort_quantize_stamp *
     ort_strbuf_add(&text, ort_version());
     add_part(&text, "options", stamp->options);
     add_part(&text, "samples", stamp->samples);
-    if (stamp->tier && strcmp(stamp->tier, "avx2"))
-        add_part(&text, "tier", stamp->tier);
+    add_part(&text, "tier", told_tier(stamp->tier));
     const char *before = ort_graph_metadata(model, ort_strbuf_text(&key));
     if (before)
         ort_strbuf_addf(&text, " < %s", before);

@@ -11,7 +11,7 @@ typedef struct ort_quantize_stamp {
     const char *options; /* those that differ from the defaults, as they are written; or NULL */
     const char *samples; /* "64 samples, digest 0123456789abcdef", "made up, seed 7",
                           * "ranges.json"; NULL: none decided */
-    const char *tier;    /* of float runs that decided, told unless it is avx2; NULL: none did */
+    const char *tier;    /* of float runs that decided, told unless it is common; NULL: none did */
 } ort_quantize_stamp;
 
 /* The property "ort.quantize.VERB": "0.9.0; options: ...; samples: ...; tier: scalar". A model that

@@ -1,11 +1,11 @@
-/* tier.c - the kernel tier of float runs that decide about a file: one that nearly every x86
- * machine has, and the portable one where there is none.
+/* tier.c - the kernels of float runs that decide about a file: those whose bits nearly every x86
+ * machine has (kernel/dispatch.c), and the portable ones where there are none.
  */
 #include "kernel/kernel.h"
 #include "ort.h"
 
 const char *ort_quantize_tier(void)
 {
-    static const char common[] = "avx2";
+    static const char common[] = "common";
     return ort_kernels_get(common) ? common : "scalar";
 }

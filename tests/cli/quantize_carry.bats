@@ -27,8 +27,8 @@ states_of() {
     mkdir ids positions
     cp prompt.npy ids/0.npy
     echo '[[0, 1, 2, 3, 4]]' | ort-tensor - --from json --cast int64 -o positions/0.npy
-    ort-run "$DECODER" -i prompt.npy "${GREEDY[@]}" --steps 3 --isa avx2 -q -o steps.npz
-    ort-run "$DECODER" -i prompt.npy "${GREEDY[@]}" --steps 3 --isa avx2 -q \
+    ort-run "$DECODER" -i prompt.npy "${GREEDY[@]}" --steps 3 --isa common -q -o steps.npz
+    ort-run "$DECODER" -i prompt.npy "${GREEDY[@]}" --steps 3 --isa common -q \
         --outputs 'argmax(logits)' -o best.npz
     states_of 0 0 --slice :,:,0:0
     for k in 1 2; do

@@ -25,7 +25,7 @@ static void keeps_what_was_said(test_state *test)
     ort_error err = {0};
     char expected[128];
     CHECK(net_init(&n, NULL));
-    ort_quantize_stamp first = {"weights", "--bits 4", NULL, NULL};
+    ort_quantize_stamp first = {"weights", "--bits 4", NULL, "common"}; /* isn't told */
     ort_quantize_stamp second = {"weights", "", "", ""};
     CHECK(!ort_quantize_stamp_model(n.model, &first, &err));
     CHECK(!ort_quantize_stamp_model(n.model, &second, &err));

@@ -77,7 +77,7 @@ static int64_t weight_bytes(const ort_blocked_state *s)
  * stream. */
 static bool is_faster(const ort_blocked_state *s, double height, double width, double tiles)
 {
-    double maps = (double)s->maps, channels = (double)s->channels, lanes = s->k->vector;
+    double maps = (double)s->maps, channels = (double)s->channels, lanes = (double)s->block;
     double products = channels * maps / (2 * lanes), bytes = (double)weight_bytes(s);
     double direct = 9 * height * width * products;
     double transformed = POSITIONS * tiles * (1.15 * products + 4 * (channels + maps) / lanes);

@@ -1,6 +1,6 @@
 /* ranges_json.c - ranges as text: the same text of the same ranges, and the same bits read back.
  *
- *     {"schema": "ort-ranges/1", "model": "0123456789abcdef", "tier": "avx2", "keeps": "bins",
+ *     {"schema": "ort-ranges/1", "model": "0123456789abcdef", "tier": "common", "keeps": "bins",
  *      "samples": 2, "made_up": 0, "values": [
  *      {"name": "x", "count": 9, "zeros": 1, "not_finite": 0, "least": -0.5, "most": 1,
  *       "exponent": -10, "bins": [1, -700, 6, -834, 1]}]}

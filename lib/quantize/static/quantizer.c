@@ -37,7 +37,6 @@ struct ort_quantizer {
     ort_log log;
     ort_pool *pool; /* the caller's */
     ort_env *env; /* of the calibration tier */
-    ort_kernels kernels; /* its, but for sums that depend on the number of rows */
     ort_session *session;
     const char **inputs; /* [input_count] of the model as it was given: passes may take weights out
                           * of them; in the model's arena */
@@ -174,9 +173,6 @@ static ort_status open_session(ort_quantizer *q, ort_error *err)
     session.watched = q->smooths ? q->smoothed : q->watched;
     if (!q->env)
         ORT_TRY(ort_env_new(&env, &q->env, err));
-    q->kernels = *q->env->k; /* batches give the bits of their samples alone */
-    q->kernels.gemm.whole_rows = 0;
-    q->env->k = &q->kernels;
     return ort_exec_session_new(q->env, q->model, &session, &q->session, err);
 }
 
