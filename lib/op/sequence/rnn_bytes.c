@@ -96,7 +96,7 @@ static void quantized_product(const ort_call *call, byte_product *p, ort_rnn_sca
 }
 
 /* The codes of the state lie behind the first thread's own scratch. */
-static void multiply(const ort_call *call, bool pooled, byte_product *p, bool add)
+static void multiply(const ort_call *call, bool pooled, bool odd, byte_product *p, bool add)
 {
     ort_rnn_scaling s = {.add = add};
     (void)pooled; /* otherwise the call has no pool */

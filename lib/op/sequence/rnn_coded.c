@@ -146,7 +146,7 @@ static void float_product(const ort_call *call, const coded_product *p, const fl
 }
 
 /* The state in fixed point lies behind the first thread's own scratch. */
-static void multiply(const ort_call *call, bool pooled, coded_product *p, bool add)
+static void multiply(const ort_call *call, bool pooled, bool odd, coded_product *p, bool add)
 {
     (void)pooled; /* otherwise the call has no pool */
     float_product(call, p, NULL, add,

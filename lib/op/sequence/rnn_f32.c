@@ -22,12 +22,13 @@ static const float *as_real(const ort_tensor *t, int64_t first, int64_t count, f
     return temporary;
 }
 
-static void multiply(const ort_call *call, bool pooled, PRODUCT *p, bool add)
+static void multiply(const ort_call *call, bool pooled, bool odd, PRODUCT *p, bool add)
 {
     ort_epilogue e = ort_epilogue_none();
     e.add = add ? p->c : NULL;
     e.ldadd = p->ldc;
     p->epilogue = &e;
+    p->backwards = odd;
     if (pooled)
         ort_matrix_multiply_f32(call, p);
     else

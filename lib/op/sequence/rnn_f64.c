@@ -89,7 +89,7 @@ static void add_mul_row(const ort_kernels *k, double *y, const double *a, const 
         y[i] += a[i] * b[i];
 }
 
-static void multiply(const ort_call *call, bool pooled, PRODUCT *p, bool add)
+static void multiply(const ort_call *call, bool pooled, bool odd, PRODUCT *p, bool add)
 {
     p->alpha = 1;
     p->add = add ? p->c : NULL;
@@ -104,7 +104,7 @@ static void input_product(const ort_rnn_run *run, PRODUCT *p, const double *bias
 {
     for (int64_t i = 0; i < p->m; i++)
         memcpy(p->c + i * p->ldc, bias, (size_t)p->n * sizeof *bias);
-    multiply(run->call, true, p, true);
+    multiply(run->call, true, false, p, true);
 }
 
 #include "op/sequence/rnn_core.inc"

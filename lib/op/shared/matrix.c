@@ -172,6 +172,31 @@ static void block_f32(const ort_kernels *k, const ort_product_f32 *p, const oper
     ort_matrix_activate(k, p->m, p->n, p->c, p->ldc, e);
 }
 
+/* The same from the last columns on, some panels at a time. */
+static void block_backwards(const ort_kernels *k, const ort_product_f32 *p, const operand *o)
+{
+    const int64_t together = 128 << 10, nr = k->gemm.nr, panel = p->depth * nr;
+    const int64_t columns = ort_max_i64(together / ort_max_i64(panel * 4, 1), 1) * nr;
+    for (int64_t j = (p->n - 1) / columns * columns; j >= 0; j -= columns) {
+        ort_epilogue e = p->epilogue ? *p->epilogue : ort_epilogue_none();
+        ort_product_f32 part = *p;
+        operand of = *o;
+        const void *next = j ? at_element(o, (j - columns) / nr * o->panel) : NULL;
+        e.add = e.add ? e.add + j : NULL;
+        e.col_bias = e.col_bias ? e.col_bias + j : NULL;
+        part.epilogue = &e;
+        part.n = ort_min_i64(columns, p->n - j);
+        part.c += j;
+        of.b = at_element(o, j / nr * o->panel);
+        block_f32(k, &part, &of, next, p->m);
+    }
+}
+
+static bool goes_backwards(const ort_kernels *k, const ort_product_f32 *p)
+{
+    return p->backwards && p->packed && p->m <= k->gemm.whole_rows;
+}
+
 /* Packing reads and writes B once: worth it when enough rows pass over it. */
 static bool packs(const ort_kernels *k, int64_t m, int64_t column)
 {
@@ -192,6 +217,8 @@ void ort_matrix_block_f32(const ort_kernels *k, const ort_product_f32 *p)
     operand o = operand_of(k, p, now);
     if (on_tiles(k, p, &o))
         ort_tiles_block(k, p, o.b);
+    else if (goes_backwards(k, p))
+        block_backwards(k, p, &o);
     else
         block_f32(k, p, &o, NULL, p->m);
 }
@@ -378,6 +405,8 @@ void ort_matrix_multiply_f32(const ort_call *call, const ort_product_f32 *p)
     j.b = operand_of(j.k, p, now);
     if (on_tiles(j.k, p, &j.b))
         ort_tiles_multiply(call, p, j.b.b);
+    else if (width == 1 && goes_backwards(j.k, p))
+        block_backwards(j.k, p, &j.b);
     else
         ort_call_parallel(call, (size_t)(j.g.row_tasks * j.g.column_tasks), task_f32, &j);
 }

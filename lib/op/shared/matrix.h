@@ -41,6 +41,9 @@ typedef struct ort_product_f32 {
                          * no tiles */
     size_t tiles_step;
     void *split;        /* with tiles: ort_matrix_split_f32(...) bytes */
+    bool backwards;     /* few rows by packed B on one thread: from the last columns on, with the
+                         * same results. Of a B that the cache can't hold, read again and again, by
+                         * turns forwards and backwards, a cache full is there each time. */
     float *c;
     int64_t ldc;
     const ort_epilogue *epilogue;
