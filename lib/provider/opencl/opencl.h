@@ -213,6 +213,12 @@ typedef struct ort_cl_trial { /* of a choice: its launches */
     bool warm; /* it has run before: the first time isn't kept */
 } ort_cl_trial;
 
+typedef struct ort_cl_view { /* a value that is columns of rows, which nobody has copied yet */
+    int whole;                    /* the buffer of the rows; -1: none */
+    int64_t start, row_step, row; /* elements: of the first, from row to row, of a row */
+    bool half;
+} ort_cl_view;
+
 typedef struct ort_cl_plan {
     ort_cl_device *device;
     ORT_VEC(ort_cl_buffer) buffers;
@@ -231,6 +237,7 @@ typedef struct ort_cl_plan {
     struct ort_cl_ahead *ahead; /* by value id */
     int *buffer_of;    /* by value id; -1 */
     int *half_of;      /* of its halves; -1 */
+    ort_cl_view *view_of;
     int half_steps;    /* that are computed on halves */
     ort_status status; /* the first error, which `error` tells */
     ort_error *error;
@@ -294,6 +301,12 @@ ort_status ort_cl_known(const ort_cl_step *s, int input, ort_error *err);
 void ort_cl_alias(ort_cl_step *s);
 /* Can an output be a part of an input's memory, from this element on? Then it is. */
 bool ort_cl_is_part(ort_cl_step *s, int output, int input, int64_t at);
+
+/* An output is columns of the rows that input 0 is made of, from element `start` on: copied when
+ * somebody reads it who can't read it so. */
+void ort_cl_columns(ort_cl_step *s, int output, int64_t start, int64_t row_step, int64_t row);
+/* An input by rows of its last axis: where the first is, how far they are apart. */
+int ort_cl_read_rows(ort_cl_step *s, int input, int64_t *start, int64_t *row_step);
 
 /* opencl_ahead.c: what the steps behind a step mean for it, known before the first is made. */
 typedef struct ort_cl_ahead { /* of a value */

@@ -113,18 +113,19 @@ static bool follows(const ort_cl_walk *walk)
 static ort_status emit_split(ort_cl_step *s, ort_error *err)
 {
     const ort_type *x = &ort_cl_in(s, 0)->type;
-    int axis = axis_of(s, x->rank, 0), from = ort_cl_read(s, 0);
+    int axis = axis_of(s, x->rank, 0);
     int64_t at = 0;
     for (int i = 0; i < s->node->output_count; i++) {
         if (!ort_cl_gives(s->node, i))
             continue;
         const ort_type *y = &ort_cl_out(s, i)->type;
+        int64_t row = y->dim[axis].size * behind(x, axis);
         ort_cl_walk w = ort_cl_walk_of(y);
         ort_cl_spread(x, ORT_CL_AXES, w.x);
         ort_cl_spread(y, ORT_CL_AXES, w.y);
         if (!follows(&w) || !ort_cl_is_part(s, i, 0, at))
-            ort_cl_move(s, from, ort_cl_write(s, i), w, at, 0);
-        at += y->dim[axis].size * behind(x, axis);
+            ort_cl_columns(s, i, at, x->dim[axis].size * behind(x, axis), row);
+        at += row;
     }
     return ORT_OK;
 }

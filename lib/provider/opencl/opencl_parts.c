@@ -194,6 +194,30 @@ void ort_cl_join_axes(ort_cl_walk *walk)
     *walk = w;
 }
 
+enum { LONG = 64 }; /* a row whose beginning costs little */
+
+/* An item goes along the last axis without a thought: a long one, which lies closely in one operand
+ * at least. Where items have an element each, neighbours write neighbours. */
+static void order_axes(ort_cl_walk *w)
+{
+    int64_t most = 0, best = ORT_CL_AXES - 1;
+    for (int d = ORT_CL_AXES - 1; d >= 0; d--) {
+        int64_t size = w->n[d] < LONG ? w->n[d] : LONG;
+        int64_t worth = size * (w->y[d] == 1 ? 4 : w->x[d] == 1 ? 2 : 1);
+        best = worth > most ? d : best;
+        most = worth > most ? worth : most;
+    }
+    const int64_t n = w->n[best], x = w->x[best], y = w->y[best];
+    for (int64_t d = best; d + 1 < ORT_CL_AXES; d++) {
+        w->n[d] = w->n[d + 1];
+        w->x[d] = w->x[d + 1];
+        w->y[d] = w->y[d + 1];
+    }
+    w->n[ORT_CL_AXES - 1] = n;
+    w->x[ORT_CL_AXES - 1] = x;
+    w->y[ORT_CL_AXES - 1] = y;
+}
+
 void ort_cl_move(ort_cl_step *s, int from, int to, ort_cl_walk w, int64_t first, int64_t at)
 {
     int64_t count = 1;
@@ -201,6 +225,8 @@ void ort_cl_move(ort_cl_step *s, int from, int to, ort_cl_walk w, int64_t first,
         count *= w.n[d];
     const int64_t grid[3] = {ort_cl_items(s, count), 1, 1};
     ort_cl_join_axes(&w);
+    if (s->plan->device->lanes)
+        order_axes(&w);
     ort_cl_launch_grid(s, "map", "move", grid, NULL, "bbvvviii", from, to, w.n, w.x, w.y, first, at,
                        count);
 }

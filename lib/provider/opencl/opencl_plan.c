@@ -125,7 +125,7 @@ static int converted(ort_cl_plan *p, ort_id id, bool to_half)
 {
     int from = *form_of(p, id, !to_half);
     int64_t count = ort_cl_count(&p->request->facts[id]);
-    ort_cl_step s = {.plan = p, .half = true};
+    ort_cl_step s = {.plan = p, .half = true, .tiles = p->device->own};
     assert(from >= 0);
     int to = new_buffer(p, (size_t)count * (to_half ? 2 : 4));
     const int64_t grid[3] = {ort_cl_items(&s, count), 1, 1};
@@ -134,10 +134,14 @@ static int converted(ort_cl_plan *p, ort_id id, bool to_half)
     return to;
 }
 
+static void copy_columns(ort_cl_plan *p, ort_id id);
+
 int ort_cl_read_value(ort_cl_plan *p, ort_id id, bool half)
 {
     int *form = form_of(p, id, half);
     const ort_cl_strips plain = {.half = form == &p->half_of[id]};
+    if (p->view_of[id].whole >= 0)
+        copy_columns(p, id);
     if (p->status == ORT_OK && *form < 0)
         *form = p->request->facts[id].value ? add_constant(p, id, &plain)
                                             : converted(p, id, plain.half);
@@ -263,6 +267,45 @@ int ort_cl_write_value(ort_cl_plan *p, ort_id id, bool half)
         *form = new_value(p, id, form == &p->half_of[id]);
     touch(p, *form);
     return *form;
+}
+
+/* ---- columns of rows */
+
+void ort_cl_columns(ort_cl_step *s, int output, int64_t start, int64_t row_step, int64_t row)
+{
+    int whole = ort_cl_read(s, 0);
+    if (s->plan->status == ORT_OK)
+        s->plan->view_of[s->node->outputs[output]] =
+            (ort_cl_view){whole, start, row_step, row, s->half};
+}
+
+static void copy_columns(ort_cl_plan *p, ort_id id)
+{
+    const ort_cl_view v = p->view_of[id];
+    ort_cl_step s = {.plan = p, .half = v.half, .tiles = p->device->own};
+    int64_t count = ort_cl_count(&p->request->facts[id]);
+    p->view_of[id].whole = -1;
+    touch(p, v.whole);
+    const int64_t n[6] = {1, 1, 1, 1, v.row ? count / v.row : 0, v.row};
+    const int64_t from[6] = {0, 0, 0, 0, v.row_step, 1}, to[6] = {0, 0, 0, 0, v.row, 1};
+    const int64_t grid[3] = {ort_cl_items(&s, count), 1, 1};
+    ort_cl_launch_grid(&s, "map", "move", grid, NULL, "bbvvviii", v.whole,
+                       ort_cl_write_value(p, id, v.half), n, from, to, v.start, (int64_t)0, count);
+}
+
+int ort_cl_read_rows(ort_cl_step *s, int input, int64_t *start, int64_t *row_step)
+{
+    ort_id id = s->node->inputs[input];
+    const ort_type *type = &s->plan->request->facts[id].type;
+    const ort_cl_view *v = &s->plan->view_of[id];
+    int64_t row = type->dim[type->rank - 1].size;
+    bool as_it_is = v->whole >= 0 && v->half == s->half && v->row == row;
+    *start = as_it_is ? v->start : 0;
+    *row_step = as_it_is ? v->row_step : row;
+    if (!as_it_is)
+        return ort_cl_read(s, input);
+    touch(s->plan, v->whole);
+    return v->whole;
 }
 
 int ort_cl_write(ort_cl_step *s, int output)

@@ -148,10 +148,11 @@ static ort_status make(ort_cl_plan *p, ort_error *err)
     size_t values = p->request->graph->values.count;
     p->buffer_of = malloc((values + 1) * sizeof *p->buffer_of);
     p->half_of = malloc((values + 1) * sizeof *p->half_of);
-    if (!p->buffer_of || !p->half_of)
-        return ort_error_memory(err, values * sizeof *p->buffer_of);
+    p->view_of = malloc((values + 1) * sizeof *p->view_of);
+    if (!p->buffer_of || !p->half_of || !p->view_of)
+        return ort_error_memory(err, values * sizeof *p->view_of);
     for (size_t i = 0; i < values; i++)
-        p->buffer_of[i] = p->half_of[i] = -1;
+        p->buffer_of[i] = p->half_of[i] = p->view_of[i].whole = -1;
     ORT_TRY(ort_cl_look_ahead(p, err));
     ORT_TRY(ort_cl_chains_new(p, err));
     for (int i = 0; i < p->request->part_count; i++)
@@ -176,8 +177,10 @@ ort_status ort_cl_plan_new(void *device, const ort_device_request *request, void
     free(p->ahead);
     free(p->buffer_of);
     free(p->half_of);
+    free(p->view_of);
     p->ahead = NULL;
     p->buffer_of = p->half_of = NULL;
+    p->view_of = NULL;
     p->request = NULL;
     p->error = NULL;
     if (status != ORT_OK)

@@ -32,16 +32,27 @@ static bool new_tables(ort_cl_step *s, const ort_type *y, look_up *l)
     return true;
 }
 
+/* Does what is taken along the last axis lie there as it lies in the result? */
+static bool in_rows(const look_up *l, int64_t row)
+{
+    const int64_t *table = l->table + l->count - row;
+    for (int64_t i = 0; i < row; i++)
+        if (table[i] < 0 || table[i] != table[0] + i)
+            return false;
+    return true;
+}
+
 static void take(ort_cl_step *s, look_up *l, double fill)
 {
     const ort_fact *y = ort_cl_out(s, 0);
     ort_cl_walk w = ort_cl_walk_of(&y->type);
+    int64_t rows = in_rows(l, w.n[ORT_CL_AXES - 1]);
     const int64_t grid[3] = {ort_cl_items(s, ort_cl_count(y)), 1, 1};
     int table = ort_cl_table(s, l->table, l->count);
     free(l->table);
-    ort_cl_launch_grid(s, "take", "take", grid, NULL, "bbbiiiiiifi", ort_cl_read(s, 0),
+    ort_cl_launch_grid(s, "take", "take", grid, NULL, "bbbiiiiiifii", ort_cl_read(s, 0),
                        ort_cl_write(s, 0), table, w.n[0], w.n[1], w.n[2], w.n[3], w.n[4], w.n[5],
-                       fill, ort_cl_count(y));
+                       fill, rows, ort_cl_count(y));
 }
 
 static void strides_of(const ort_type *type, int64_t *stride)

@@ -1,8 +1,9 @@
 /* take.cl - elements looked up by tables, blended by weights. */
 
-/* table: of each of six axes, where in the source an index lies, or -1. */
+/* table: of each of six axes, where in the source an index lies, or -1. in_rows: along the last
+ * axis these follow each other. */
 __kernel void take(__global const real *in, __global real *out, __global const int *table, int n0,
-                   int n1, int n2, int n3, int n4, int n5, float fill, int count)
+                   int n1, int n2, int n3, int n4, int n5, float fill, int in_rows, int count)
 {
     __global const int *t1 = table + n0, *t2 = t1 + n1, *t3 = t2 + n2, *t4 = t3 + n3, *t5 = t4 + n4;
     int i = get_global_id(0) * SPAN, end = min(i + SPAN, count);
@@ -20,6 +21,9 @@ __kernel void take(__global const real *in, __global real *out, __global const i
             inside = inside && from[d] >= 0;
             whole += from[d];
         }
+        if (inside && in_rows)
+            for (int row = whole + t5[a5]; i < stop; i++)
+                PUT(out, i, AT(in, row++));
         for (; i < stop; i++, a5++)
             PUT(out, i, inside && t5[a5] >= 0 ? AT(in, whole + t5[a5]) : fill);
     }

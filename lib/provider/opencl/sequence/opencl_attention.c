@@ -111,6 +111,16 @@ ort_cl_matrix ort_cl_heads_at(int buffer, const ort_fact *fact, int64_t count, i
     return (ort_cl_matrix){buffer, 0, rows * count * size, size, count * size, 1};
 }
 
+ort_cl_matrix ort_cl_heads_in(ort_cl_step *s, int input, int64_t count, int64_t rows, int64_t size)
+{
+    const ort_fact *fact = ort_cl_in(s, input);
+    int64_t start, step;
+    if (fact->type.rank == 4)
+        return ort_cl_heads_at(ort_cl_read(s, input), fact, count, rows, size);
+    int buffer = ort_cl_read_rows(s, input, &start, &step);
+    return (ort_cl_matrix){buffer, start, rows * step, size, step, 1};
+}
+
 /* Rows of heads into [batch, heads, rows of both, size], behind `before` of them. */
 static void append(ort_cl_step *s, const ort_cl_matrix *from, int to, const ort_cl_heads *h,
                    int64_t at, int64_t before, int64_t rows, int64_t size)
@@ -251,7 +261,7 @@ static void show_scores(ort_cl_step *s, ort_cl_heads *h)
 
 static ort_status emit_onnx(ort_cl_step *s, ort_error *err)
 {
-    const ort_fact *q = ort_cl_in(s, 0), *k = ort_cl_in(s, 1), *v = ort_cl_in(s, 2);
+    const ort_fact *q = ort_cl_in(s, 0);
     ort_cl_heads h = {.causal = ort_node_int(s->node, "is_causal", 0),
                       .softcap = ort_node_float(s->node, "softcap", 0),
                       .left = ort_node_int(s->node, "left_window_size", -1),
@@ -259,9 +269,9 @@ static ort_status emit_onnx(ort_cl_step *s, ort_error *err)
     ORT_TRY(read_shapes(s, &h, err));
     const ort_cl_cache keys = {IN_PAST_K, OUT_K, h.past, h.size, 0, 0, false};
     const ort_cl_cache values = {IN_PAST_V, OUT_V, h.past, h.value_size, 0, 0, false};
-    h.q = ort_cl_heads_at(ort_cl_read(s, 0), q, h.heads * h.shared, h.rows, h.size);
-    h.k = ort_cl_heads_at(ort_cl_read(s, 1), k, h.heads, h.fresh, h.size);
-    h.v = ort_cl_heads_at(ort_cl_read(s, 2), v, h.heads, h.fresh, h.value_size);
+    h.q = ort_cl_heads_in(s, 0, h.heads * h.shared, h.rows, h.size);
+    h.k = ort_cl_heads_in(s, 1, h.heads, h.fresh, h.size);
+    h.v = ort_cl_heads_in(s, 2, h.heads, h.fresh, h.value_size);
     h.k = ort_cl_whole(s, &h, h.k, &keys, place_for(s, &h, &keys));
     h.v = ort_cl_whole(s, &h, h.v, &values, place_for(s, &h, &values));
     h.out = ort_cl_heads_at(ort_cl_write(s, 0), q, h.heads * h.shared, h.rows, h.value_size);

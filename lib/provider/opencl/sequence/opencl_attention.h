@@ -40,6 +40,9 @@ void ort_cl_find_places(ort_cl_step *s, ort_cl_heads *h, int lengths, int how, i
 /* Where the heads of Q, K, V or Y lie, a tensor of three axes or four. */
 ort_cl_matrix ort_cl_heads_at(int buffer, const ort_fact *fact, int64_t count, int64_t rows,
                               int64_t size);
+/* Those of an input, which may be columns of another value's rows. */
+ort_cl_matrix ort_cl_heads_in(ort_cl_step *s, int input, int64_t count, int64_t rows,
+                              int64_t size);
 /* A mask as an input has it, its axes spread over those of the scores. */
 ort_cl_mask ort_cl_mask_of(ort_cl_step *s, int input);
 

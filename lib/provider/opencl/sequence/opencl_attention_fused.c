@@ -235,8 +235,8 @@ static bool key_sources(ort_cl_step *s, ort_cl_heads *h)
         return false;
     h->fresh = ort_cl_dim(k, rank == 4 ? 2 : 1);
     h->value_size = rank == 4 ? ort_cl_dim(v, 3) : ort_cl_dim(v, 2) / n;
-    h->k = ort_cl_heads_at(ort_cl_read(s, 1), k, n, h->fresh, h->size);
-    h->v = ort_cl_heads_at(ort_cl_read(s, 2), v, n, h->fresh, h->value_size);
+    h->k = ort_cl_heads_in(s, 1, n, h->fresh, h->size);
+    h->v = ort_cl_heads_in(s, 2, n, h->fresh, h->value_size);
     return ort_cl_dim(k, 0) == h->batch && ort_cl_dim(v, 0) == h->batch &&
            (rank == 3 || (ort_cl_dim(k, 1) == n && ort_cl_dim(v, 1) == n)) &&
            ort_cl_count(k) == h->batch * h->fresh * n * h->size &&
@@ -257,7 +257,7 @@ static bool multi_sources(ort_cl_step *s, ort_cl_heads *h)
     if (q->type.rank != 3 || ort_cl_dim(q, 2) % h->heads)
         return false;
     h->size = ort_cl_dim(q, 2) / h->heads;
-    h->q = ort_cl_heads_at(ort_cl_read(s, 0), q, h->heads, h->rows, h->size);
+    h->q = ort_cl_heads_in(s, 0, h->heads, h->rows, h->size);
     return key_sources(s, h);
 }
 
