@@ -186,12 +186,12 @@ NNCF = {"mixed": ("residual", "mobile", "segments", "encoder"),
         "performance": ("residual", "mobile", "segments", "encoder"),
         "exact": ("residual", "mobile", "encoder"), "transformer": ("encoder",)}
 # What has no pair behind it there, and is float by the file: what follows the last product; a mean of
-# joined codes of two scales; squeezed channels; functions that a convolution ends with (FusedConv,
-# QuickGelu: LeakyRelu and SiLU aren't known to commute with rounding); sums that a norm reads as well.
+# joined codes of two scales; squeezed channels (FusedConv too); functions behind a convolution's exact sums (QuickGelu,
+# LeakyRelu: these aren't known to commute with rounding); sums that a norm reads as well.
 LAST = {"MatMulIntegerToFloat", "Softmax"}
 NNCF_FLOAT = {"residual": LAST | {"GlobalAveragePool"},
               "mobile": LAST | {"FusedConv", "GlobalAveragePool", "QuickGelu"},
-              "segments": {"FusedConv", "Sigmoid"},
+              "segments": {"LeakyRelu", "Sigmoid"},
               "encoder": LAST | {"Add", "Div", "Gelu", "SkipLayerNormalization"}}
 # Scores and their products stay float with this model type, behind SmoothQuant's factors.
 NNCF_TRANSFORMER = {"ElementwiseChain", "MatMul", "Mul"}

@@ -284,6 +284,18 @@ static void products(test_state *test)
          "x:1,16,9,9; #w.i8:16,16,3,3; #sw=0.01; #zw.i8=0; " U8 CODED("x", "x")
          "wd = (DequantizeLinear w sw zw); c = (Conv xd wd); r = (Relu c); " RESULT("r", "z"),
          "QuantizeLinear BlockBytes BytesConv UnblockBytes DequantizeLinear", 0.03},
+        {"a convolution and LeakyRelu without codes in between, as NNCF leaves it",
+         "x:1,16,9,9; #w.i8:16,16,3,3; #sw=0.01; #zw.i8=0; " U8 CODED("x", "x")
+         "wd = (DequantizeLinear w sw zw); c = (Conv xd wd); "
+         "r = (LeakyRelu c alpha=0.1); " RESULT("r", "z"),
+         "QuantizeLinear BlockBytes BytesConvFloat LeakyRelu QuantizeLinear DequantizeLinear",
+         0.03},
+        {"a convolution and its gate, likewise",
+         "x:1,16,9,9; #w.i8:16,16,3,3; #sw=0.01; #zw.i8=0; " U8 CODED("x", "x")
+         "wd = (DequantizeLinear w sw zw); c = (Conv xd wd); g = (Sigmoid c); "
+         "r = (Mul c g); " RESULT("r", "z"),
+         "QuantizeLinear BlockBytes BytesConvFloat QuickGelu QuantizeLinear DequantizeLinear",
+         0.03},
         {"a mean of the largest", "x:2,16,9,9; " U8 CODED("x", "x")
          "p = (MaxPool xd kernel_shape=2,2); "
          "r = (AveragePool p kernel_shape=2,2 strides=2,2); " RESULT("r", "z"),

@@ -8,7 +8,7 @@ typedef struct coded_case {
     int x_zero, w_zero;
     int64_t channels, maps, size, group, kernel;
     bool bias, per_map;
-    const char *act; /* Relu, Clip, Sigmoid or NULL */
+    const char *act; /* an operator without attributes, or NULL */
     bool before;     /* a quantized convolution gives its input */
 } coded_case;
 
@@ -20,6 +20,9 @@ static const coded_case cases[] = {
     {U, U, 100, 128, 32, 32, 6, 2, 3, true, true, "Relu", false},
     {U, S, 120, 0, 16, 20, 9, 1, 1, true, true, "Sigmoid", true},
     {S, S, 0, 0, 16, 20, 9, 1, 3, true, false, NULL, true},
+    {U, S, 128, 0, 3, 40, 13, 1, 3, true, true, "LeakyRelu", false},
+    {S, S, 4, 0, 24, 33, 9, 1, 3, true, true, "LeakyRelu", true},
+    {U, S, 9, 0, 24, 24, 9, 24, 3, true, false, "HardSigmoid", false},
 };
 
 static void add_weight(net *n, const coded_case *c, int64_t maps, const char *w, const char *real)
@@ -116,7 +119,7 @@ static bool check_case(const coded_case *c, ort_value *x)
     for (int t = 0; ort_kernel_tier_at(t) && ok; t++)
         for (int threads = 1; threads <= 3 && ok && ort_kernel_tier_at(t)->has(); threads += 2)
             ok = equals(c, ort_kernel_tier_at(t)->name, threads, b, x,
-                        c->act && c->act[0] == 'S' ? 1e-6 : 0);
+                        c->act && strchr("SH", c->act[0]) ? 1e-6 : 0);
     ort_session_free(a);
     ort_session_free(b);
     net_free(&plain);

@@ -22,7 +22,9 @@ typedef struct coded_conv {
     const ort_tensor *w_scale;
     float x_scale;
     double low, high;
-    const char *act; /* the operator that follows, or NULL */
+    const char *act; /* the operator that follows, or NULL, */
+    ort_attr of_act[2]; /* and its attributes */
+    int of_act_count;
 } coded_conv;
 
 static ort_node *dequantizer(const ort_graph *graph, const ort_node *node, int slot)
@@ -78,6 +80,14 @@ static bool read_activation(const ort_node *conv, coded_conv *c)
         c->high = (double)params->floats[1];
     } else if (!strcmp(name, "Sigmoid") || !strcmp(name, "Tanh")) {
         c->act = name;
+    } else if (!strcmp(name, "LeakyRelu") || !strcmp(name, "HardSigmoid")) {
+        c->act = name;
+        c->of_act_count = *name == 'L' ? 1 : 2;
+        if (!params || params->count != (size_t)c->of_act_count)
+            return false;
+        c->of_act[0] = ort_attr_float("alpha", (double)params->floats[0]);
+        if (c->of_act_count > 1)
+            c->of_act[1] = ort_attr_float("beta", (double)params->floats[1]);
     } else {
         return !*name;
     }
@@ -155,7 +165,8 @@ static ort_status add_activation(ort_layout *l, const coded_conv *c, const ort_n
 {
     const ort_node_spec spec = {.domain = "", .op_type = c->act, .name = like->name,
                                 .inputs = &between, .input_count = 1, .outputs = &out,
-                                .output_count = 1, .origin = like->origin};
+                                .output_count = 1, .origin = like->origin,
+                                .set = c->of_act, .set_count = c->of_act_count};
     return ort_edit_add_node(l->graph, &spec, NULL, err);
 }
 
