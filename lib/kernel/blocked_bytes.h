@@ -50,9 +50,10 @@ typedef struct ort_bytes_conv {
     int64_t first_vector, vectors; /* first_vector is even */
     const int32_t *next;     /* weights that are multiplied after this, brought near meanwhile; */
     int64_t next_bytes;      /* none: 0 */
-    /* of `fours`, which takes one panel and no `next` */
-    int64_t words;           /* of all runs, which lie in the blocks of the layout */
+    /* for tiers that have `fours`: the same once more */
+    int64_t words;           /* of all runs */
     const int64_t *place;    /* of each word, bytes from x */
+    /* of `fours`, which takes one panel and no `next`, of blocks of the layout alone */
     const uint8_t *peaks, *limits; /* four a word, of ORT_BYTES_WORDS rounded up */
     void *space;             /* fours_space(words) bytes */
     ort_bytes_out out;
@@ -96,6 +97,7 @@ typedef struct ort_bytes_window {
     int64_t top, left;      /* there, under the first tap of the first output pixel; what lies
                                outside is padding */
     const uint8_t *padding; /* `width` pixels, and one at least, of the zero point */
+    int64_t channels;       /* that are somebody's; the codes of others may be anything */
     int64_t kernel[2], stride[2];
     const int32_t *w;       /* by pack_depthwise, one term */
     int64_t rows;           /* of the output, one behind the other; out.count: of a row */

@@ -39,8 +39,10 @@ typedef struct ort_tile_cut {
 
 static inline ort_tile_cut ort_tile_cut_of(int64_t pixels, int64_t most)
 {
-    const int64_t tiles = (pixels + most - 1) / most, each = pixels / tiles, more = pixels % tiles;
     assert(pixels > 0 && most > 0);
+    if (pixels <= most) /* short rows are many, and divisions slow */
+        return (ort_tile_cut){pixels, {1, 0}};
+    const int64_t tiles = (pixels + most - 1) / most, each = pixels / tiles, more = pixels % tiles;
     return more ? (ort_tile_cut){each + 1, {more, tiles - more}} : (ort_tile_cut){each, {tiles, 0}};
 }
 

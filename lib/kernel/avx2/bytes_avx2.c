@@ -9,6 +9,7 @@
 
 #define BYTES_PIXELS 6
 #define BYTES_AHEAD /* weights take two bytes */
+#define BYTES_PLACES /* few words a tap: most convolutions are multiplied by fours */
 
 static inline vi bytes_multiply(vi sum, vi x, vi w)
 {

@@ -7,7 +7,8 @@
  *               Otherwise it copies the input rows that it needs first, with their padding, as the
  *               tier's products read them: then every tap is a constant offset.
  *   plain       few input channels, not blocked: copied in words of four; of one channel as it is,
- *               and a word holds neighbouring pixels.
+ *               and a word holds neighbouring pixels, as where the channels of a pixel are
+ *               neighbours already (`last`), on tiers whose words are of two int16.
  *   depthwise   a task is some output rows of one block of channels, copied likewise, or read in
  *               place where the tier has a kernel for the window.
  *   winograd    bytes_winograd.c, whose outputs are the same.
@@ -56,15 +57,15 @@ typedef struct bytes_plan {
     int64_t pixel, x_row, x_block; /* bytes of a pixel, a row and a block as products read them */
     int64_t copy_row;              /* pixels of a copied row */
     ort_bytes_runs part[2];
-    const int64_t *place;          /* of `fours`: of each word, bytes from the first tap */
+    const int64_t *place;          /* of each word, bytes from the first tap; or NULL */
     int64_t peaks, space;          /* places in a thread's scratch */
     ort_bytes_tiling *tiling;      /* instead of all that; or NULL */
     int64_t sums;                  /* place of sums that become floats in a thread's scratch */
 } bytes_plan;
 
 static const ort_bind bytes_bind[] = {
-    ORT_BIND(bytes_state, group), ORT_BIND(bytes_state, turned), ORT_BIND_WINDOW(bytes_state),
-    {0}};
+    ORT_BIND(bytes_state, group), ORT_BIND(bytes_state, last), ORT_BIND(bytes_state, turned),
+    ORT_BIND_WINDOW(bytes_state), {0}};
 static const ort_bind float_bind[] = {
     ORT_BIND(bytes_state, group), ORT_BIND_WINDOW(bytes_state), ORT_BIND(bytes_state, low),
     ORT_BIND(bytes_state, high), {0}};
@@ -182,8 +183,9 @@ static ort_status plan_runs(bytes_plan *p, const bytes_state *s, ort_arena *aren
     return ORT_OK;
 }
 
-/* Where each word lies, and room for what is found of them in a task. */
-static ort_status plan_fours(ort_shaping *sh, bytes_plan *p, const bytes_state *s, ort_error *err)
+/* Where each word lies. */
+static ort_status plan_places(const ort_shaping *sh, bytes_plan *p, const bytes_state *s,
+                              ort_error *err)
 {
     int64_t *place = ort_arena_array(sh->arena, (size_t)s->panel_words, sizeof *place);
     p->place = place;
@@ -193,10 +195,15 @@ static ort_status plan_fours(ort_shaping *sh, bytes_plan *p, const bytes_state *
         for (int64_t r = 0; r < p->part[part].runs; r++)
             for (int64_t i = 0; i < p->part[part].words; i++)
                 *place++ = p->part[part].offset[r] + 4 * i;
+    return ORT_OK;
+}
+
+/* Room for what is found of the words in a task. */
+static void plan_fours(ort_shaping *sh, bytes_plan *p, const bytes_state *s)
+{
     p->peaks = (int64_t)ort_round_up(sh->thread_bytes, 64);
     p->space = p->peaks + (int64_t)ort_round_up((size_t)(p->cut.rows * 4 * limit_words(s)), 64);
     sh->thread_bytes = (size_t)(p->space + s->k->fours_space(s->panel_words));
-    return ORT_OK;
 }
 
 /* Rows of a depthwise task that are arranged, and finished, at a time. */
@@ -232,9 +239,9 @@ static bool read_input(const bytes_state *s, const ort_shape *shape, ort_blocked
                                            : s->group * blocks_of(s->channels));
     *in = (ort_blocked_dims){.n = shape->dim[0], .rank = shape->rank - 2, .in = {1, 1}};
     for (int i = 2; i < shape->rank; i++)
-        in->in[i - in->rank] = shape->dim[i];
+        in->in[i - in->rank] = shape->dim[s->last ? i - 1 : i];
     in->plane = in->in[0] * in->in[1];
-    return shape->dim[1] == s->channels;
+    return shape->dim[s->last ? shape->rank - 1 : 1] == s->channels;
 }
 
 static ort_status bytes_shape(ort_shaping *sh, ort_error *err)
@@ -277,7 +284,11 @@ static ort_status bytes_shape(ort_shaping *sh, ort_error *err)
     if (s->depthwise)
         return ORT_OK;
     ORT_TRY(plan_runs(p, s, sh->arena, err));
-    return s->limits ? plan_fours(sh, p, s, err) : ORT_OK;
+    if (s->k->fours)
+        ORT_TRY(plan_places(sh, p, s, err));
+    if (s->limits)
+        plan_fours(sh, p, s);
+    return ORT_OK;
 }
 
 /* ---- run */
@@ -307,22 +318,29 @@ static void finish(const bytes_job *j, int64_t block, int64_t blocks, int64_t fi
                            pixels * ORT_BYTES_BLOCK);
 }
 
-static ort_bytes_out out_of(const bytes_job *j, int64_t block, int64_t first, int64_t pixel,
-                            int64_t count)
+/* Member by member: what was just written can't be read at once as parts of wider copies. */
+static void set_out(const bytes_job *j, ort_bytes_out *o, int64_t block, int64_t first,
+                    int64_t pixel, int64_t count)
 {
-    const bytes_state *s = j->s;
-    return (ort_bytes_out){.y = j->y + (block * j->p->out.plane + pixel) * ORT_BYTES_BLOCK,
-                           .y_block = j->p->out.plane * ORT_BYTES_BLOCK,
-                           .bias = j->bias + first, .scale = j->scale + first,
-                           .zero = s->y_zero, .bounded = s->bounded, .count = count};
+    o->y = j->y + (block * j->p->out.plane + pixel) * ORT_BYTES_BLOCK;
+    o->y_block = j->p->out.plane * ORT_BYTES_BLOCK;
+    o->bias = j->bias + first;
+    o->scale = j->scale + first;
+    o->zero = j->s->y_zero;
+    o->bounded = j->s->bounded;
+    o->count = count;
+    o->sums = NULL;
 }
 
 /* The same, for sums: in a thread's scratch, one block behind the other. */
-static ort_bytes_out sums_of(const bytes_job *j, int thread, int64_t first, int64_t count)
+static void set_sums(const bytes_job *j, int thread, ort_bytes_out *o, int64_t first, int64_t count)
 {
-    int32_t *sums = (int32_t *)(void *)((char *)ort_call_scratch(j->call, thread) + j->p->sums);
-    return (ort_bytes_out){.y = (uint8_t *)sums, .y_block = count * ORT_BYTES_BLOCK, .sums = sums,
-                           .bias = j->bias + first, .scale = j->scale + first, .count = count};
+    o->sums = (int32_t *)(void *)((char *)ort_call_scratch(j->call, thread) + j->p->sums);
+    o->y = (uint8_t *)o->sums;
+    o->y_block = count * ORT_BYTES_BLOCK;
+    o->bias = j->bias + first;
+    o->scale = j->scale + first;
+    o->count = count;
 }
 
 /* Sums of `lanes` outputs, some of them without a map, from output `first` of those of whole blocks
@@ -367,6 +385,11 @@ static void copy_pixels(const bytes_job *j, const uint8_t *x, int64_t at, int64_
     const bytes_state *s = j->s;
     const uint8_t *from = x + at * ORT_BYTES_BLOCK;
     int64_t bytes = count * j->p->pixel / s->wide;
+    if (s->line && s->wide > 1) {
+        j->call->k->gemm.widen_s16(bytes, x + at * s->channels, j->flip != 0, j->flip ? -128 : 0,
+                                   (int16_t *)(void *)to);
+        return;
+    }
     if (s->plain) {
         uint8_t *direct = s->wide == 1 ? (uint8_t *)to : words;
         if (s->line)
@@ -428,8 +451,6 @@ static void find_peaks(const bytes_job *j, ort_bytes_conv *c, const uint8_t *x, 
         c->out.count = pixels_of_row(p, first + r);
         j->s->k->fours_peaks(c, peaks);
     }
-    c->words = j->s->panel_words;
-    c->place = p->place;
     c->space = scratch + p->space;
 }
 
@@ -468,7 +489,8 @@ static void task_product(void *arg, size_t task, int thread)
                   (uint8_t *)copy + p->x_block * blocks);
     if (s->line) /* the last word may hold pixels behind the last row */
         memset(copy + rows_under(&p->w, rows) * p->x_row, 0, 4);
-    ort_bytes_conv c = {.step = p->w.stride[1] * p->pixel, .part = {p->part[0], p->part[1]}};
+    ort_bytes_conv c = {.step = p->w.stride[1] * p->pixel, .part = {p->part[0], p->part[1]},
+                        .words = s->panel_words, .place = p->place};
     if (s->limits)
         find_peaks(j, &c, x, copy, first, rows);
     /* a panel at a time, so that all rows find it in the nearest cache */
@@ -482,9 +504,11 @@ static void task_product(void *arg, size_t task, int thread)
             c.next = c.w + 2 * lanes * s->panel_words;
             c.next_bytes = ort_max_i64(left, 0) * lanes * s->panel_words * 4;
             int64_t at = place + out * lanes;
-            c.out = s->floats ? sums_of(j, thread, at, pixels_of_row(p, oy))
-                              : out_of(j, image * p->out.blocks + at / ORT_BYTES_BLOCK, at,
-                                       oy * p->w.out[1], pixels_of_row(p, oy));
+            if (s->floats)
+                set_sums(j, thread, &c.out, at, pixels_of_row(p, oy));
+            else
+                set_out(j, &c.out, image * p->out.blocks + at / ORT_BYTES_BLOCK, at,
+                        oy * p->w.out[1], pixels_of_row(p, oy));
             c.out.y += at % ORT_BYTES_BLOCK;
             if (s->floats)
                 c.out.sums += at % ORT_BYTES_BLOCK;
@@ -547,9 +571,11 @@ static void task_depthwise(void *arg, size_t task, int thread)
         arrange_rows(j, x, first, ort_max_i64(done, r * p->w.stride[0]),
                      rows_under(&p->w, r + d.rows), &all, row);
         d.x = copy + r * p->w.stride[0] * p->x_row;
-        d.out = out_of(j, block, own * ORT_BYTES_BLOCK, (first + r) * p->w.out[1], p->w.out[1]);
         if (s->floats)
-            d.out = sums_of(j, thread, own * ORT_BYTES_BLOCK, p->w.out[1]);
+            set_sums(j, thread, &d.out, own * ORT_BYTES_BLOCK, p->w.out[1]);
+        else
+            set_out(j, &d.out, block, own * ORT_BYTES_BLOCK, (first + r) * p->w.out[1],
+                    p->w.out[1]);
         s->k->depthwise(&d);
         if (s->floats) {
             d.out.count *= d.rows;
@@ -571,13 +597,15 @@ static void task_window(void *arg, size_t task, int thread)
     const int64_t rows = ort_min_i64(p->cut.rows, w->out[0] - first);
     uint8_t *padding = ort_call_scratch(j->call, thread);
     memset(padding, j->x_zero, (size_t)ort_max_i64(w->in[1], 1) * ORT_BYTES_BLOCK);
-    j->s->k->window(&(ort_bytes_window){
+    ort_bytes_window b = {
         .x = j->x + block * p->in.plane * ORT_BYTES_BLOCK, .height = w->in[0], .width = w->in[1],
         .top = first * w->stride[0] - w->begin[0], .left = -w->begin[1], .padding = padding,
         .kernel = {w->kernel[0], w->kernel[1]}, .stride = {w->stride[0], w->stride[1]},
         .w = j->s->w + own * j->s->panel_words,
-        .rows = rows,
-        .out = out_of(j, block, own * ORT_BYTES_BLOCK, first * w->out[1], w->out[1])});
+        .channels = ort_min_i64(j->s->maps - own * ORT_BYTES_BLOCK, ORT_BYTES_BLOCK),
+        .rows = rows};
+    set_out(j, &b.out, block, own * ORT_BYTES_BLOCK, first * w->out[1], w->out[1]);
+    j->s->k->window(&b);
     finish(j, block, 1, first, rows);
 }
 
@@ -646,8 +674,28 @@ static void bytes_cost(const ort_infer *x, ort_cost *cost)
         cost->done_macs = cost->macs * ort_bytes_winograd_share(&x->out[0].type);
 }
 
+/* Shapes are those of the input with its channels in front. */
+static ort_status bytes_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *in[ORT_BYTES_CONV_INPUTS];
+    ort_infer turned = *x;
+    ort_fact first;
+    if (!ort_node_attr_int(x->node, "last") || !ort_infer_in_ranked(x, X) || x->in_count < 1 ||
+        x->in_count > ORT_BYTES_CONV_INPUTS || x->in[X]->type.rank < 3)
+        return ort_blocked_conv_infer(x, err);
+    memcpy(in, x->in, (size_t)x->in_count * sizeof *in);
+    first = *x->in[X];
+    first.value = NULL; /* its elements lie otherwise */
+    first.type.dim[1] = x->in[X]->type.dim[first.type.rank - 1];
+    for (int d = 2; d < first.type.rank; d++)
+        first.type.dim[d] = x->in[X]->type.dim[d - 1];
+    in[X] = &first;
+    turned.in = in;
+    return ort_blocked_conv_infer(&turned, err);
+}
+
 static const ort_op_impl conv_impl = {
-    .state = sizeof(bytes_state), .bind = bytes_bind, .infer = ort_blocked_conv_infer,
+    .state = sizeof(bytes_state), .bind = bytes_bind, .infer = bytes_infer,
     .prepare = ort_bytes_conv_prepare, .shape = bytes_shape, .run = bytes_run, .cost = bytes_cost,
 };
 
@@ -662,8 +710,8 @@ const ort_op ort_ops_bytes_conv[] = {
      "y_zero_point:T4,table?:u8,other?:u8,sum_scale?:f32,sum_zero?:u8,other_scale?:f32,"
      "other_zero?:u8,z_scale?:f32,z_zero?:u8,last_table?:u8 -> Y:u8",
      "T1:u8,i8 T2:u8,i8 T3:u8,i8 T4:u8,i8",
-     "auto_pad:s=NOTSET block:i! dilations:is group:i=1 kernel_shape:is pads:is strides:is "
-     "turned:i=0",
+     "auto_pad:s=NOTSET block:i! dilations:is group:i=1 kernel_shape:is last:i=0 pads:is "
+     "strides:is turned:i=0",
      0, &conv_impl},
     {ORT_INTERNAL, "BytesConvFloat", 1,
      "X:T1,W:T2,B?:f32,scale:f32,x_zero_point?:T3,w_scale?:f32,w_zero_point?:T2 -> Y:f32",

@@ -28,7 +28,9 @@ typedef struct bytes_state {
     bool plain, depthwise;
     int wide;                                 /* bytes of an element that products read */
     const uint8_t *limits;                    /* of `fours`, [group][panel][word][4]; or NULL */
-    bool line;                                /* plain, of one channel, undilated along rows */
+    int64_t last;                             /* plain, and channels are its last axis */
+    bool line;                                /* plain, undilated along rows, of one channel or of
+                                                 pixels whose channels are neighbours */
     int64_t group_blocks, panel_words;        /* blocks of a group's outputs; of one vector */
     const int32_t *w;                         /* [group][panel].. */
     const int32_t *bias;                      /* for whole blocks, group by group */
@@ -93,14 +95,14 @@ static inline int64_t part_channels(const bytes_state *s)
 /* Channels of a copied plain pixel. */
 static inline int64_t plain_channels(const bytes_state *s)
 {
-    return s->line ? 1 : PLAIN_CHANNELS;
+    return s->line ? s->channels : PLAIN_CHANNELS;
 }
 
 /* Words of a row of a line's window. */
 static inline int64_t line_words(const bytes_state *s)
 {
     const int64_t word = 4 / s->wide;
-    return (s->kernel[1] + word - 1) / word;
+    return (s->kernel[1] * s->channels + word - 1) / word;
 }
 
 /* Taps of the channels of part_channels that are multiplied again together: they may follow each

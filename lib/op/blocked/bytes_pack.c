@@ -70,16 +70,18 @@ static int32_t *fill_tap(const bytes_state *s, const int8_t *filter, int64_t tap
     return words;
 }
 
-/* Those of a line: taps of a row side by side. */
+/* Those of a line: taps of a row side by side, channel by channel. */
 static void fill_line(const bytes_state *s, const int8_t *filter, int32_t *to)
 {
-    const int64_t word = 4 / s->wide;
+    const int64_t word = 4 / s->wide, width = s->kernel[1] * s->channels;
     for (int64_t row = 0; row < s->kernel[0]; row++, filter += s->kernel[1])
-        for (int64_t t = 0; t < s->kernel[1]; t += word) {
+        for (int64_t t = 0; t < width; t += word) {
             uint32_t bits = 0;
-            for (int64_t i = 0; i < word && t + i < s->kernel[1]; i++)
-                bits |= ((uint32_t)filter[t + i] & (s->wide == 1 ? 0xff : 0xffff))
-                        << (8 * s->wide * i);
+            for (int64_t i = 0; i < word && t + i < width; i++) {
+                const int64_t channel = (t + i) % s->channels, tap = (t + i) / s->channels;
+                bits |= ((uint32_t)filter[channel * taps_of(s) + tap] &
+                         (s->wide == 1 ? 0xff : 0xffff)) << (8 * s->wide * i);
+            }
             *to++ = (int32_t)bits;
         }
 }

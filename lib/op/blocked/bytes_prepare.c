@@ -88,7 +88,7 @@ static ort_status check_constants(ort_prep *p, ort_error *err)
 
 static bool is_line(const bytes_state *s)
 {
-    return s->plain && s->channels == 1 &&
+    return s->plain && (s->channels == 1 || s->last) &&
            (s->spec.rank == 0 || s->spec.dilation[s->spec.rank - 1] == 1);
 }
 
@@ -175,6 +175,8 @@ ort_status ort_bytes_conv_prepare(ort_prep *p, ort_error *err)
     s->wide = s->k->fours && !s->plain && !s->depthwise ? 1 : s->k->wide;
     ORT_TRY(ort_bytes_find_rests(p, s, w, err));
     s->line = !s->rested && is_line(s);
+    if (s->last && (!s->line || s->wide < 2))
+        return ort_prep_fail(p, err, "its input's channels can't be last");
     s->panel_words = words_of_panel(s);
     ORT_TRY(choose_winograd(p, s, err));
     size_t lanes = (size_t)lanes_of(s);

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "pass/facts/perm.h"
 
 /* A zero point as the layout has it. */
 static ort_status move_zero(ort_bytes_layout *l, ort_id *zero, ort_error *err)
@@ -200,6 +201,31 @@ static ort_status convert_coming(ort_bytes_layout *l, ort_node *node, ort_error 
     return ORT_OK;
 }
 
+/* A Transpose that brings the channels of a convolution's plain input to the front, where the
+ * convolution reads them side by side; or NULL. */
+static ort_node *channels_before(const ort_bytes_layout *l, const ort_node *conv)
+{
+    const ort_graph *graph = l->edit.graph;
+    ort_node *node = ort_edit_producer(graph, conv->inputs[0]);
+    size_t count = 0;
+    ort_perm perm;
+    if (!l->lines || !ort_bytes_reads_plain(graph, l, conv) ||
+        !ort_edit_is(node, ONNX, "Transpose") || !ort_perm_of_node(graph, node, &perm))
+        return NULL;
+    for (int d = 0; d < perm.rank; d++)
+        if (perm.to[d] != (d == 0 ? 0 : d == 1 ? perm.rank - 1 : d - 1))
+            return NULL;
+    const int64_t *dilations = ort_node_ints(conv, "dilations", &count);
+    return count && dilations[count - 1] != 1 ? NULL : node;
+}
+
+static void drop_unread(ort_graph *graph, ort_node *node)
+{
+    const ort_graph_value *v = node ? graph->values.data[node->outputs[0]] : NULL;
+    if (v && !v->use_count && !v->is_output)
+        ort_graph_remove_node(graph, node);
+}
+
 static ort_status convert(ort_bytes_layout *l, ort_node *node, ort_error *err)
 {
     static const char *const names[] = {[ORT_BYTES_CONV] = "BytesConv",
@@ -220,6 +246,10 @@ static ort_status convert(ort_bytes_layout *l, ort_node *node, ort_error *err)
     if (made == ORT_ID_NONE)
         return ort_error_memory(err, sizeof made);
     ORT_TRY(convert_inputs(l, node, inputs, err));
+    ort_node *before = r == ORT_BYTES_CONV ? channels_before(l, node) : NULL;
+    const ort_attr last = ort_attr_int("last", before != NULL);
+    if (before)
+        inputs[0] = before->inputs[0];
     const ort_tensor *w = r == ORT_BYTES_CONV ? ort_edit_constant(graph, node, 3) : NULL;
     const bool splits = w && ort_bytes_splits(node, w);
     const int64_t group = w ? ort_node_attr_int(node, "group") : 1;
@@ -230,9 +260,10 @@ static ort_status convert(ort_bytes_layout *l, ort_node *node, ort_error *err)
     ort_graph_remove_node(graph, node);
     if (names[r])
         ORT_TRY(ort_layout_node(&l->edit, node, names[r], inputs,
-                                w ? 9 : node->input_count, made, NULL, 0, err));
+                                w ? 9 : node->input_count, made, &last, before != NULL, err));
     else
         ORT_TRY(add_same(l, node, inputs, made, err));
+    drop_unread(graph, before);
     if (splits && w->shape.dim[1] > 1)
         ORT_TRY(join_output(l, group, w->shape.dim[0] / group, out, &made, err));
     l->edit.blocked_of[out] = made;
@@ -246,6 +277,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ort_bytes_layout l = {.space = &scratch};
     if (!c->target || c->portable)
         return ORT_OK;
+    l.lines = c->target->bytes.wide > 1;
     ort_status status = ort_layout_begin(&l.edit, c->graph, ORT_BYTES_BLOCK, &scratch, err);
     l.role = ort_arena_array(&scratch, nodes + 1, sizeof *l.role);
     l.blocked = ort_arena_array(&scratch, values + 1, sizeof *l.blocked);

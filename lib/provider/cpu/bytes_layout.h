@@ -40,6 +40,7 @@ typedef struct ort_bytes_layout {
     bool *blocked;            /* by value id: some node gives it in the layout */
     int *uses;                /* by value id: inputs that take it as it lies in the layout */
     ort_bytes_moved **moved;  /* by value id; NULL: it isn't moved, or not yet */
+    bool lines;               /* the tier's convolutions take plain channels as the last axis */
     ort_id zero[256];         /* zero points of uint8 made here; ORT_ID_NONE: none so far */
 } ort_bytes_layout;
 
