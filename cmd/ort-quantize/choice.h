@@ -20,7 +20,11 @@ bool can_choose(const quantizing *q);
  * *ranges are what was seen, and become those of the equalized model where that is chosen. */
 int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **ranges, choice *c);
 /* --effort: q->made becomes the nearest of models with what it does, with equalized channels, too,
- * and without any of it. */
-int choose_effort(quantizing *q, const ort_quantize_options *options, const ort_ranges *ranges);
+ * and without any of it, as samples judge that it didn't learn from; usual: the one that is made
+ * without --effort. */
+int choose_effort(quantizing *q, const ort_quantize_options *options, const ort_ranges *ranges,
+                  size_t usual);
+/* The one that does these. */
+size_t effort_of(bool rounded, bool corrected);
 
 #endif

@@ -43,10 +43,18 @@ typedef struct quantizing {
     bool unrolling, unrolled; /* of --carry: first steps are read; steps are there */
     int64_t part, parts; /* of --shard; 0 without */
     progress progress;
+    size_t fold, folds; /* ranges and layers don't learn from every folds-th sample, from number
+                         * fold on; folds 0: from all */
     kept_nodes kept;
     struct json_object *kept_float; /* of these, for the report: names, their share */
     struct json_object *frontier; /* of --auto, for the report; or NULL */
 } quantizing;
+
+/* Is the sample that a pass is at one of those? */
+static inline bool is_held_out(const quantizing *q, size_t at)
+{
+    return q->folds > 0 && at % q->folds == q->fold;
+}
 
 static inline bool is_quiet(const quantizing *q)
 {

@@ -95,9 +95,17 @@ int ranges_load(const string_list *files, ort_ranges **ranges)
 
 /* ---- learning */
 
+typedef struct learner {
+    const quantizing *q;
+    ort_quantizer *quantizer;
+} learner;
+
 static ort_status see(void *arg, ort_value *const *inputs, size_t count, ort_error *err)
 {
-    return ort_quantizer_calibrate(arg, inputs, count, err);
+    const learner *l = arg;
+    return is_held_out(l->q, l->q->samples.at - 1)
+               ? ORT_OK
+               : ort_quantizer_calibrate(l->quantizer, inputs, count, err);
 }
 
 static int use_files(quantizing *q, ort_quantizer *quantizer)
@@ -125,7 +133,7 @@ static int use_files(quantizing *q, ort_quantizer *quantizer)
 int ranges_smooth(quantizing *q, ort_quantizer *quantizer)
 {
     ort_error err = {0};
-    int status = each_sample(q, "channels", see, quantizer);
+    int status = each_sample(q, "channels", see, &(learner){q, quantizer});
     return status == 0 && ort_quantizer_smooth(quantizer, &err) != ORT_OK
                ? tool_fail_in(q->path, &err)
                : status;
@@ -133,6 +141,7 @@ int ranges_smooth(quantizing *q, ort_quantizer *quantizer)
 
 int ranges_learn(quantizing *q, ort_quantizer *quantizer)
 {
-    return q->options.ranges.count > 0 ? use_files(q, quantizer)
-                                       : each_sample(q, "calibrating", see, quantizer);
+    return q->options.ranges.count > 0
+               ? use_files(q, quantizer)
+               : each_sample(q, "calibrating", see, &(learner){q, quantizer});
 }

@@ -50,6 +50,7 @@ static ort_status keep_sample(void *arg, ort_value *const *inputs, size_t count,
     if (kept >= t->most || at < kept * t->total / t->most)
         return ORT_OK;
     t->inputs = count;
+    t->at[kept] = at;
     t->in[kept] = tool_alloc((count + 1) * sizeof *t->in[kept]);
     for (size_t i = 0; i < count; i++)
         t->in[kept][i] = inputs[i] ? ort_value_retain(inputs[i]) : NULL;
@@ -290,13 +291,29 @@ void trial_worst(const trial *t, const trial_tally *tallies, nearness_to_float *
     worst_feature(t, tallies, near);
 }
 
-static int run_some(const trial *t, ort_model *model, size_t most, nearness_to_float *near)
+typedef bool wanted_fn(const trial *t, size_t sample, size_t most);
+
+static bool is_first(const trial *t, size_t sample, size_t most)
+{
+    (void)t;
+    return sample < most;
+}
+
+static bool held_out(const trial *t, size_t sample, size_t most)
+{
+    (void)most;
+    return is_held_out(t->q, t->at[sample]);
+}
+
+static int add_runs(const trial *t, ort_model *model, wanted_fn *wanted, size_t most,
+                    trial_tally *tallies)
 {
     ort_session *session = NULL;
-    trial_tally *tallies = trial_tallies(t);
     ort_value **out = tool_alloc((t->outputs + 1) * sizeof *out);
     int status = trial_session(t, model, &session);
-    for (size_t i = 0; i < t->samples && i < most && status == 0; i++) {
+    for (size_t i = 0; i < t->samples && status == 0; i++) {
+        if (!wanted(t, i, most))
+            continue;
         memset(out, 0, t->outputs * sizeof *out);
         status = run_sample(t, session, i, out);
         if (status == 0)
@@ -304,11 +321,23 @@ static int run_some(const trial *t, ort_model *model, size_t most, nearness_to_f
         for (size_t k = 0; k < t->outputs; k++)
             ort_value_free(out[k]);
     }
-    trial_worst(t, tallies, near);
     ort_session_free(session);
-    free(tallies);
     free(out);
     return status;
+}
+
+static int run_some(const trial *t, ort_model *model, size_t most, nearness_to_float *near)
+{
+    trial_tally *tallies = trial_tallies(t);
+    int status = add_runs(t, model, is_first, most, tallies);
+    trial_worst(t, tallies, near);
+    free(tallies);
+    return status;
+}
+
+int trial_held_out(const trial *t, ort_model *model, trial_tally *tallies)
+{
+    return add_runs(t, model, held_out, 0, tallies);
 }
 
 int trial_run(const trial *t, ort_model *model, nearness_to_float *near)

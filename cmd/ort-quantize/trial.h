@@ -23,6 +23,7 @@ typedef struct trial {
                                                    * .answers */
     size_t samples, most;    /* kept, of so many */
     size_t rows;             /* of the first sample, where outputs have as many: a batch; else 1 */
+    size_t at[TRIAL_SAMPLES]; /* which of all */
     ort_value **in[TRIAL_SAMPLES], **out[TRIAL_SAMPLES];
 } trial;
 
@@ -34,6 +35,13 @@ typedef struct nearness_to_float { /* the worst of all outputs */
     bool scaled;     /* features have other numbers here, and count for nothing */
 } nearness_to_float;
 
+/* What of one output was compared so far. Classes, as integers, are counted where they are equal:
+ * their difference is no noise. */
+typedef struct trial_tally {
+    ort_distance distance;
+    int64_t classes, alike;
+} trial_tally;
+
 /* Of `total` samples that a pass before has counted. 0 or an exit status. */
 int trial_open(trial *t, quantizing *q, size_t total);
 /* To choose between models made as `other` was: where an output is a Softmax or Sigmoid of a value
@@ -43,26 +51,23 @@ int trial_open_inside(trial *t, quantizing *q, size_t total, ort_model *other);
 int trial_run(const trial *t, ort_model *model, nearness_to_float *near);
 /* On at most so many rows of the samples, or one sample. */
 int trial_glance(const trial *t, ort_model *model, size_t rows, nearness_to_float *near);
+/* On samples that q->fold holds out, added to tallies. */
+int trial_held_out(const trial *t, ort_model *model, trial_tally *tallies);
 /* The same on all samples, and with --labels: what gates are judged on. */
 int trial_judge(const trial *t, ort_model *model, nearness_to_float *near);
 void trial_close(trial *t);
 
-/* ---- for trial_judge.c */
+/* Empty, of each output; the caller frees. */
+trial_tally *trial_tallies(const trial *t);
+void trial_worst(const trial *t, const trial_tally *tallies, nearness_to_float *near);
 
-/* What of one output was compared so far. Classes, as integers, are counted where they are equal:
- * their difference is no noise. */
-typedef struct trial_tally {
-    ort_distance distance;
-    int64_t classes, alike;
-} trial_tally;
+/* ---- for trial_judge.c */
 
 int trial_session(const trial *t, ort_model *model, ort_session **session);
 /* The float model's inputs, in its order, given by name; `out` as the float model has them. */
 ort_status trial_session_run(const trial *t, const ort_session *session, ort_value *const *inputs,
                              ort_value **out, ort_error *err);
-trial_tally *trial_tallies(const trial *t);
 int trial_add(const trial *t, trial_tally *tallies, ort_value *const *floats,
               ort_value *const *others);
-void trial_worst(const trial *t, const trial_tally *tallies, nearness_to_float *near);
 
 #endif

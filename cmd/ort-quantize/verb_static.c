@@ -174,12 +174,18 @@ static int make(quantizing *q, ort_quantize_options *options, const ort_ranges *
     return status;
 }
 
-/* The stamp tells what was chosen. Made-up samples say nothing of what real ones are on average;
- * with an observer that is given, ranges alone make the same model. */
+/* Made-up samples say nothing of what real ones are on average; with an observer that is given,
+ * ranges alone make the same model. */
+static bool corrects_biases(const quantize_options *o)
+{
+    return o->observer == NULL && !o->plain_biases && !o->random;
+}
+
+/* The stamp tells what was chosen. */
 static void take_choice(quantizing *q, const choice *c, ort_quantize_options *options)
 {
     quantize_options *o = &q->options;
-    if (o->observer == NULL && !o->effort && !o->plain_biases && !o->random)
+    if (corrects_biases(o) && !o->effort)
         o->bias_correction = options->correct_biases = true;
     if (c->round && !o->effort)
         o->adaround = options->adaptive_rounding = true;
@@ -199,6 +205,7 @@ static int quantize(quantizing *q, const chosen *list)
     quantizer_options(q, list, &options);
     warn_of_rare(&q->options);
     const bool chooses = can_choose(q);
+    const bool corrects = q->options.bias_correction || (chooses && corrects_biases(&q->options));
     int status = prepare_samples(q);
     if (status != 0)
         return status;
@@ -210,8 +217,10 @@ static int quantize(quantizing *q, const chosen *list)
         ort_ranges_free(seen);
         seen = NULL;
     }
+    const size_t usual = effort_of(c.round || q->options.adaround, corrects);
     if (status == 0)
-        status = q->options.effort ? choose_effort(q, &options, seen) : make(q, &options, seen);
+        status = q->options.effort ? choose_effort(q, &options, seen, usual)
+                                   : make(q, &options, seen);
     ort_ranges_free(seen);
     return status;
 }
