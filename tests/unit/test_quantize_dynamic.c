@@ -437,6 +437,58 @@ static void bodies(test_state *test)
     release(&m);
 }
 
+/* ---- the last product, where it is small */
+
+static void build_head(net *n, int classes)
+{
+    net_input(n, "x", ORT_DTYPE_FLOAT, 2, DIMS(5, 320));
+    add_weights(n, "w", 2, DIMS(320, 320));
+    add_weights(n, "v", 2, DIMS(320, classes));
+    add_weights(n, "b", 1, DIMS(classes));
+    net_node(n, "MatMul", "x w", "h");
+    net_node(n, "Tanh", "h", "t");
+    net_node(n, "MatMul", "t v", "s");
+    net_node(n, "Add", "s b", "biased");
+    net_node(n, "Softmax", "biased", "y");
+    net_output(n, "y");
+}
+
+static void build_small_head(net *n)
+{
+    build_head(n, 16);
+}
+
+static void build_large_head(net *n)
+{
+    build_head(n, 24);
+}
+
+/* One of twenty numbers at most. */
+static void heads(test_state *test)
+{
+    ort_dynamic_options all;
+    ort_model *twice = NULL;
+    bool equal = false;
+    char *text = NULL;
+    made m;
+    CHECK(make(&m, build_small_head, NULL, 30));
+    CHECK(strstr(note_of(&m, "s"), "what its codes cost would be the result's"));
+    CHECK_TEXT(note_of(&m, "h"), "MatMulInteger");
+    CHECK(!ort_model_quantize_dynamic(m.n.env, m.model, NULL, &twice, NULL, NULL));
+    CHECK(!ort_model_diff(m.model, twice, &equal, &text, NULL) && equal);
+    ort_text_free(text);
+    ort_model_free(twice);
+    release(&m);
+    ort_dynamic_options_init(&all);
+    all.small = true;
+    CHECK(make(&m, build_small_head, &all, 30));
+    CHECK_TEXT(note_of(&m, "s"), "MatMulInteger");
+    release(&m);
+    CHECK(make(&m, build_large_head, NULL, 25));
+    CHECK_TEXT(note_of(&m, "s"), "MatMulInteger");
+    release(&m);
+}
+
 /* ---- already on codes, and done again */
 
 static void again(test_state *test)
@@ -467,6 +519,7 @@ int main(void)
     RUN(&test, attention);
     RUN(&test, scores);
     RUN(&test, bodies);
+    RUN(&test, heads);
     RUN(&test, again);
     return test.failures != 0;
 }

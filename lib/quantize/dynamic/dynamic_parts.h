@@ -69,6 +69,9 @@ struct ort_dynamic_row {
 
 extern const ort_dynamic_row ort_dynamic_products[], ort_dynamic_layers[];
 
+/* Units that make the model's results and are small leave the list (dynamic_last.c). */
+ort_status ort_dynamic_keep_last(ort_dynamic *d, ort_error *err);
+
 /* ---- constants (dynamic_weight.c) */
 
 /* The constant behind input `slot`, in its own graph, with float elements; NULL: none. *turned: it

@@ -192,6 +192,7 @@ static ort_status quantize(ort_dynamic *d, const ort_registry *registry, ort_err
     ORT_TRY(raise_opset(d, registry, err));
     ORT_TRY(ort_graph_infer(d->model->graph, registry, NULL, err));
     ORT_TRY(read_graph(d, d->model->graph, err));
+    ORT_TRY(ort_dynamic_keep_last(d, err));
     if (d->units.count == 0)
         return ORT_OK;
     ORT_TRY(ort_dynamic_write_weights(d, err));
