@@ -10,12 +10,12 @@ judges the division that moves all it can: with a device that is slower than the
 shows that this can. Equal sides: SIDES=cpu compares the processor with itself.
 """
 import json
-import math
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
+
+import intervals
 
 BIN, SCRATCH = map(pathlib.Path, sys.argv[1:3])
 HERE = pathlib.Path(__file__).resolve().parent
@@ -40,28 +40,20 @@ def placed(path):
         {p["name"]: p["nodes"] for p in json.loads(done.stdout)["providers"]}))
 
 
-def interval(ratios):
-    """Of the median, by ranks: no assumption on how ratios are distributed. None: too few."""
-    n, below, k = len(ratios), 0.0, 0
-    while below + math.comb(n, k) / 2 ** n <= 0.025:
-        below += math.comb(n, k) / 2 ** n
-        k += 1
-    return (sorted(ratios)[k - 1], sorted(ratios)[n - k]) if k else None
-
-
 def judge(path):
     """The least milliseconds of both sides, the median ratio, its interval."""
-    cpu, divided, ratios = [], [], []
-    while True:
+    cpu, divided = [], []
+
+    def ratio():
         both = {}
-        for provider in ("cpu", DEVICE) if len(ratios) % 2 else (DEVICE, "cpu"):
+        for provider in ("cpu", DEVICE) if len(cpu) % 2 else (DEVICE, "cpu"):
             both.setdefault(provider, []).append(least(path, provider))
         cpu.append(both["cpu"][0])
         divided.append(both[DEVICE][-1])
-        ratios.append(divided[-1] / cpu[-1])
-        range_ = interval(ratios)
-        if range_ and (range_[1] <= MOST or range_[0] > MOST or len(ratios) >= ROUNDS):
-            return min(cpu), min(divided), statistics.median(ratios), range_, len(ratios)
+        return divided[-1] / cpu[-1]
+
+    median, range_, count = intervals.decide(ratio, MOST, ROUNDS)
+    return min(cpu), min(divided), median, range_, count
 
 
 def main():
