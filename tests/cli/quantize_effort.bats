@@ -84,6 +84,22 @@ open('some.bin', 'wb').write(struct.pack('<1024f', *[random.Random(k).random() f
         --bias-correction -o q.onnx
 }
 
+@test "biases that are codes already stay as they are" {
+    python3 -c "
+import random, struct
+open('some.bin', 'wb').write(struct.pack('<1024f', *[random.Random(k).random() for k in range(1024)]))"
+    works ort-tensor some.bin --from raw --dtype float32 --dims 16x1x8x8 -o some.npy
+    works ort-quantize static "$MODELS_DIR/digits.onnx" -i some.npy -o codes.onnx
+    run -0 --separate-stderr ort-quantize static codes.onnx -i some.npy -o again.onnx
+    [[ $stderr == *"nothing in it was quantized"* ]]
+    run -0 ort-quantize static codes.onnx -i some.npy --effort -o effort.onnx
+    ort-run codes.onnx -i some.npy -q -o a.npy
+    ort-run again.onnx -i some.npy -q -o b.npy
+    ort-run effort.onnx -i some.npy -q -o c.npy
+    cmp a.npy b.npy
+    cmp a.npy c.npy
+}
+
 @test "a classifier whose clear answers change gets more than the default" {
     python3 -c "
 import random, struct

@@ -59,7 +59,7 @@ static bool biased_of(const ort_graph *floats, const ort_graph *graph, ort_id id
         !ort_place_is_product(floats, was, &product))
         return false;
     const ort_node *from = bias_codes(graph, node, product.bias);
-    if (!from)
+    if (!from || bias_codes(floats, was, product.bias)) /* codes of the file stay as they are */
         return false;
     *b = (biased){.result = graph->values.data[node->outputs[0]]->name,
                   .scales = graph->values.data[from->inputs[1]]->fact.value,

@@ -64,6 +64,12 @@ static ort_status read_samples(pass *p, ort_error *err)
     return status == ORT_OK ? p->status : status;
 }
 
+/* Its node before there were codes. */
+static const ort_node *was_of(const ort_refining *r, const ort_layer *l)
+{
+    return r->floats->graph->nodes.data[l->node->id];
+}
+
 static ort_status refine_group(pass *p, ort_error *err)
 {
     const ort_refining *r = p->refining;
@@ -74,8 +80,9 @@ static ort_status refine_group(pass *p, ort_error *err)
         status = read_samples(p, err);
     for (size_t i = 0; i < p->count && status == ORT_OK; i++) {
         ort_layer *l = &p->layers[i];
-        status = ort_adapt_rounding(l, r->correct && ort_bias_takes(l->graph, l->node, l->bias),
-                                    r->env->pool, err);
+        const bool bias_is_ours = ort_bias_takes(l->graph, l->node, l->bias) &&
+                                  !ort_bias_takes(r->floats->graph, was_of(r, l), l->bias);
+        status = ort_adapt_rounding(l, r->correct && bias_is_ours, r->env->pool, err);
         ort_shares_add(r->shares, 1);
     }
     for (size_t i = 0; i < p->count; i++)
