@@ -579,7 +579,14 @@ static ort_status fill_graph(ort_builder *b, const Onnx__GraphProto *proto, ort_
                          place_of(scope, place, sizeof place), inner.message);
         return ORT_OK;
     }
-    return status == ORT_OK ? ORT_OK : ort_error_memory(err, proto->n_node);
+    if (status != ORT_OK)
+        return ort_error_memory(err, proto->n_node);
+    for (size_t i = 1; i < graph->order.count; i++)
+        if (graph->order.data[i] < graph->order.data[i - 1]) { /* saved in order, as ONNX asks */
+            ort_graph_touch(graph, NULL);
+            break;
+        }
+    return ORT_OK;
 }
 
 ort_status ort_build_graph(ort_builder *b, const Onnx__GraphProto *proto, ort_scope *outer,
