@@ -160,8 +160,8 @@ static void print_json(const run_report *r, const latency *l, FILE *out)
         fprintf(out, "  \"latency_ms\": null,\n");
     else
         fprintf(out,
-                "  \"latency_ms\": {\"min\": %.4f, \"p50\": %.4f, \"p90\": %.4f, \"p99\": %.4f, "
-                "\"mean\": %.4f, \"cv\": %.4f},\n",
+                "  \"latency_ms\": {\"min\": %.6f, \"p50\": %.6f, \"p90\": %.6f, \"p99\": %.6f, "
+                "\"mean\": %.6f, \"cv\": %.4f},\n",
                 l->min, l->p50, l->p90, l->p99, l->mean, l->cv);
     fprintf(out, "  \"peak_rss_bytes\": %zu,\n  \"records\": %zu,\n", ort_peak_rss_bytes(),
             r->records);
