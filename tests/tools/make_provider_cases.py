@@ -310,6 +310,12 @@ MORE = [
      [np.array([[3, 0, 6], [2, 2, 1]], np.int32), np.array([[0, 1, 1], [0, 0, 1]], np.int32), "|", floats(7, 16),
       floats(4, 16), floats(2, 16), floats(16), floats(16)], {}),
     ("gather_middle", "", "Gather", [floats(3, 7, 20), np.array([[6, -1], [0, 3]], np.int64)], dict(axis=1)),
+    ("gather_flags", "", "Gather", [np.arange(15).reshape(5, 3) % 4 == 1, np.array([[4, -2, 0]], np.int64)],
+     dict(axis=0)),
+    ("gather_tokens", "", "Gather", [np.arange(54).reshape(2, 9, 3) << 33, np.array([8, -9], np.int32)], dict(axis=1)),
+    ("gather_places", "", "Gather", [np.arange(9, dtype=np.int32) - 4, np.array(-3, np.int64)], dict(axis=0)),
+    ("gather_flags_known", "", "Gather", [np.arange(15).reshape(5, 3) % 4 == 1, "|", np.array([2, 0], np.int64)],
+     dict(axis=1)),
     ("cum_sum", "", "CumSum", [floats(3, 9, 4), "|", np.array(1, np.int64)], dict(exclusive=1, reverse=1)),
     ("tile", "", "Tile", [floats(2, 3, 5), "|", np.array([2, 1, 3], np.int64)], {}),
 ]
@@ -457,7 +463,7 @@ def result_kind(op, inputs, attributes):
         return TensorProto.INT32
     if op in COMPARES:
         return TensorProto.BOOL
-    if op in NUMBERS + ALIASES + ("Where",):
+    if op in NUMBERS + ALIASES + ("Where", "Gather"):
         return helper.np_dtype_to_tensor_dtype(inputs[op == "Where"].dtype)
     if op == "QuantizeLinear":
         return helper.np_dtype_to_tensor_dtype(inputs[-1].dtype)

@@ -43,16 +43,32 @@ static bool claim_gather(const ort_graph *graph, const ort_node *node, const cha
     return ort_cl_rank(graph, node, 0) > 0 && is_index(graph, node, 1);
 }
 
+/* Floats, and elements of whole bytes: flags of masks, numbers of tokens. */
+static bool claim_gather_rows(const ort_graph *graph, const ort_node *node, const char **why)
+{
+    if (!claim_gather(graph, node, why))
+        return false;
+    *why = "the element type has no kernel";
+    if (ort_dtype_bits(ort_cl_type(graph, node, 0)) < 8)
+        return false;
+    *why = "more than 6 axes have no kernel";
+    return ort_cl_rank(graph, node, 0) + ort_cl_rank(graph, node, 1) - 1 <= ORT_CL_AXES &&
+           ort_cl_rank(graph, node, 0) <= ORT_CL_AXES;
+}
+
 static ort_status emit_gather(ort_cl_step *s, ort_error *err)
 {
     const place p = place_of(s, 0);
-    const int64_t grid[3] = {ort_cl_along(s, p.inner), ort_cl_count(ort_cl_in(s, 1)), p.outer};
-    if (ort_cl_constant_input(s, 1) && ort_cl_in(s, 1)->type.rank <= 1)
+    const ort_dtype type = ort_cl_in(s, 0)->type.dtype;
+    const bool bytes = type != ORT_DTYPE_FLOAT;
+    const int64_t inner = bytes ? p.inner * ort_dtype_bits(type) / 8 : p.inner;
+    const int64_t grid[3] = {ort_cl_along(s, inner), ort_cl_count(ort_cl_in(s, 1)), p.outer};
+    if (!bytes && ort_cl_constant_input(s, 1) && ort_cl_in(s, 1)->type.rank <= 1)
         return ort_cl_gather_table(s, err);
     int fault, code = ort_cl_checks(s, -p.size, p.size, &fault);
-    ort_cl_launch_grid(s, "tokens", "gather_rows", grid, NULL, "bbbbiiii", ort_cl_read(s, 0),
-                       ort_cl_read(s, 1), ort_cl_write(s, 0), fault, (int64_t)code,
-                       (int64_t)is_wide(s, 1), p.size, p.inner);
+    ort_cl_launch_grid(s, "tokens", bytes ? "gather_bytes" : "gather_rows", grid, NULL, "bbbbiiii",
+                       ort_cl_read(s, 0), ort_cl_read(s, 1), ort_cl_write(s, 0), fault,
+                       (int64_t)code, (int64_t)is_wide(s, 1), p.size, inner);
     return ORT_OK;
 }
 
@@ -232,7 +248,7 @@ static ort_status emit_sums(ort_cl_step *s, ort_error *err)
 }
 
 const ort_cl_row ort_cl_tokens_rows[] = {
-    {ONNX, "Gather", claim_gather, emit_gather, .half = true},
+    {ONNX, "Gather", claim_gather_rows, emit_gather, .typed = true, .half = true},
     {ONNX, "GatherElements", claim_gather, emit_gather_elements, .half = true},
     {MS, "EmbedLayerNormalization", claim_embed, emit_embed, .typed = true, .half = true},
     {ONNX, "RotaryEmbedding", claim_rotary, emit_rotary, .half = true},

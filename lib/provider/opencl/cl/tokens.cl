@@ -3,18 +3,21 @@
 #define INDEX_AT(i) (wide ? ((__global const long *)index)[i] : ((__global const int *)index)[i])
 
 /* out[o][j][i] = in[o][index[j]][i]; items share a row of `inner`. */
-__kernel void gather_rows(__global const cell *in, __global const void *index,
-                          __global cell *out, __global int *fault, int code, int wide, int size,
-                          int inner)
-{
-    int j = get_global_id(1), count = get_global_size(1);
-    size_t outer = get_global_id(2);
-    int row = within(INDEX_AT(j), -size, size, fault, code, j);
-    in += (outer * size + row) * inner;
-    out += (outer * count + j) * inner;
-    ALONG(i, inner)
-        out[i] = in[i];
-}
+#define GATHER_ROWS(name, type)                                                                    \
+    __kernel void name(__global const type *in, __global const void *index, __global type *out,    \
+                       __global int *fault, int code, int wide, int size, int inner)               \
+    {                                                                                              \
+        int j = get_global_id(1), count = get_global_size(1);                                      \
+        size_t outer = get_global_id(2);                                                           \
+        int row = within(INDEX_AT(j), -size, size, fault, code, j);                                \
+        in += (outer * size + row) * inner;                                                        \
+        out += (outer * count + j) * inner;                                                        \
+        ALONG(i, inner)                                                                            \
+            out[i] = in[i];                                                                        \
+    }
+
+GATHER_ROWS(gather_rows, cell)
+GATHER_ROWS(gather_bytes, uchar)
 
 /* out[e] = in at e with the coordinate of one axis taken from index[e]; `step` of that axis in the
  * source, n and s the sizes of the result and the strides of the source. */
