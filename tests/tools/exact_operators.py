@@ -532,7 +532,7 @@ def fault(c, got):
         low, high = (np.asarray(e).astype(np.float64) for e in (low, high))
         if np.dtype(g.dtype) != np.dtype(dtype) or g64.shape != low.shape:
             return f"output {k} is {g.dtype}{list(g64.shape)}"
-        bad = (g64 < low) | (g64 > high)
+        bad = ~((g64 >= low) & (g64 <= high))  # NaN is wrong, too
         if bad.any():
             at = tuple(int(i) for i in np.argwhere(bad)[0])
             return (f"output {k}: {bad.sum()} of {bad.size} are wrong, at {at} {g64[at]:g}, "

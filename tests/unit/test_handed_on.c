@@ -16,8 +16,7 @@ static void ask(net *n, const char *value, const char *c)
     net_node(n, "Shape", value, shape);
     char in[80];
     snprintf(in, sizeof in, "%s zero", shape);
-    ort_node *gather = net_node(n, "Gather", in, one);
-    (void)gather;
+    net_node(n, "Gather", in, one);
     snprintf(in, sizeof in, "%s one", one);
     net_node(n, "Equal", in, c);
 }
@@ -102,49 +101,31 @@ static void end(net *n)
     net_output(n, "z");
 }
 
-static void one_branch(test_state *test)
-{
-    net n;
-    CHECK(net_init(&n, NULL));
-    begin(&n);
-    net_node(&n, "Neg", "x", "r");
-    choose(&n, "c", "r", "Identity", "y");
-    end(&n);
-    for (int level = 0; level < 3; level += 2) {
-        check_values(test, &n, level, 1, 0, -1);
-        check_values(test, &n, level, 2, 0, -1);
-    }
-    net_free(&n);
-}
+/* ifs: that run, given one row and given two; factor: of y over x there. */
+static const struct one_if {
+    const char *value, *otherwise;
+    int ifs[2];
+    double factor[2];
+} cases[] = {
+    {"r", "Identity", {0, 0}, {-1, -1}},
+    {"x", "Identity", {0, 0}, {1, 1}}, /* what the caller gave is handed on to the caller */
+    {"r", "Neg", {0, 1}, {-1, 1}},     /* the other branch computes */
+};
 
-/* What the caller gave is handed on to the caller. */
-static void given_values(test_state *test)
+static void one_if(test_state *test)
 {
-    net n;
-    CHECK(net_init(&n, NULL));
-    begin(&n);
-    net_node(&n, "Neg", "x", "r");
-    choose(&n, "c", "x", "Identity", "y");
-    end(&n);
-    check_values(test, &n, 0, 1, 0, 1);
-    check_values(test, &n, 2, 4, 0, 1);
-    net_free(&n);
-}
-
-/* The other branch computes. */
-static void one_computes(test_state *test)
-{
-    net n;
-    CHECK(net_init(&n, NULL));
-    begin(&n);
-    net_node(&n, "Neg", "x", "r");
-    choose(&n, "c", "r", "Neg", "y");
-    end(&n);
-    for (int level = 0; level < 3; level += 2) {
-        check_values(test, &n, level, 1, 0, -1);
-        check_values(test, &n, level, 2, 1, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        net n;
+        CHECK(net_init(&n, NULL));
+        begin(&n);
+        net_node(&n, "Neg", "x", "r");
+        choose(&n, "c", cases[i].value, cases[i].otherwise, "y");
+        end(&n);
+        for (int level = 0; level < 3; level += 2)
+            for (int k = 0; k < 2; k++)
+                check_values(test, &n, level, k + 1, cases[i].ifs[k], cases[i].factor[k]);
+        net_free(&n);
     }
-    net_free(&n);
 }
 
 /* An If in the branch asks for the shape of what the branch was handed. */
@@ -221,9 +202,7 @@ static void watched(test_state *test)
 int main(void)
 {
     test_state state = {0}, *test = &state;
-    RUN(test, one_branch);
-    RUN(test, given_values);
-    RUN(test, one_computes);
+    RUN(test, one_if);
     RUN(test, nested);
     RUN(test, watched);
     return test->failures != 0;

@@ -11,12 +11,13 @@ static ort_status emit_alias(ort_cl_step *s, ort_error *err)
     return ORT_OK;
 }
 
-/* Of elements that have whole bytes. */
+/* Of elements that have whole bytes; strings are places in the host's memory. */
 static bool claim_alias(const ort_graph *graph, const ort_node *node, const char **why)
 {
     bool drops = !strcmp(node->op_type, "Dropout");
+    ort_dtype type = ort_cl_type(graph, node, 0);
     *why = "the element type has no kernel";
-    if (ort_dtype_bits(ort_cl_type(graph, node, 0)) < 8)
+    if (type == ORT_DTYPE_STRING || ort_dtype_bits(type) < 8)
         return false;
     *why = "a mask, and training, have no kernel";
     return !ort_cl_gives(node, 1) && !(drops && ort_cl_has(node, 2)) &&

@@ -43,13 +43,15 @@ static bool claim_gather(const ort_graph *graph, const ort_node *node, const cha
     return ort_cl_rank(graph, node, 0) > 0 && is_index(graph, node, 1);
 }
 
-/* Floats, and elements of whole bytes: flags of masks, numbers of tokens. */
+/* Floats, flags of masks, numbers of tokens. */
 static bool claim_gather_rows(const ort_graph *graph, const ort_node *node, const char **why)
 {
     if (!claim_gather(graph, node, why))
         return false;
     *why = "the element type has no kernel";
-    if (ort_dtype_bits(ort_cl_type(graph, node, 0)) < 8)
+    ort_dtype type = ort_cl_type(graph, node, 0);
+    if (type != ORT_DTYPE_FLOAT && type != ORT_DTYPE_BOOL && type != ORT_DTYPE_INT32 &&
+        type != ORT_DTYPE_INT64)
         return false;
     *why = "more than 6 axes have no kernel";
     return ort_cl_rank(graph, node, 0) + ort_cl_rank(graph, node, 1) - 1 <= ORT_CL_AXES &&
