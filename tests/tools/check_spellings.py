@@ -5,12 +5,13 @@ usage: check_spellings.py [--keep DIR] [--python-of-nncf PYTHON] BIN_DIR [NET.FO
 
 Small nets are quantized by onnxruntime.quantization in each form that it offers: types of
 activations and weights, per channel, symmetric, pairs on weights, a pair for each reader, biases in
-float, Q and DQ of com.microsoft, weights of 4 bits, QOperator, old opsets; and by NNCF with its presets
+float, Q and DQ of com.microsoft, weights of 4 bits, codes of 16 bits, QOperator, old opsets; and by NNCF with its presets
 (write_nncf.py), skipped where its packages can't be had. A session of each must
 run nothing in float but what its net has outside of Q and DQ (ort-profile --json lists its steps;
--vv says what stays, and why), and give within two steps of the result's scale what onnxruntime gives,
-without any optimization or by its own integers: a code at a half may go either way, and later layers
-make more of it. Forms of other writers stand in tests/unit/test_code_regions.c.
+-vv says what stays, and why), and give within two steps of the result's scale (of 16-bit codes, of
+the coarsest) what onnxruntime gives, without any optimization or by its own integers: a code at a half
+may go either way, and later layers make more of it. Forms of other writers stand in
+tests/unit/test_code_regions.c.
 
 Closes with "N passed, N failed, N skipped". Needs the packages of tests/requirements.txt.
 """
@@ -34,6 +35,7 @@ from onnxruntime.quantization import QuantFormat, QuantType  # noqa: E402
 from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry  # noqa: E402
 
 U8, S8, S4 = QuantType.QUInt8, QuantType.QInt8, QuantType.QInt4
+U16, S16 = QuantType.QUInt16, QuantType.QInt16
 F32 = np.float32
 # Steps that take codes and give codes, or say so by their name.
 MOVES = {"QuantizeLinear", "DequantizeLinear", "Reshape", "Transpose", "Flatten", "Gather", "Slice",
@@ -163,6 +165,7 @@ def form(activations, weights, nets=tuple(NETS), opset=17, qdq=True, per_channel
 
 
 OLD = ("residual",)
+WIDE = ("residual", "mobile", "segments", "encoder")
 FORMS = {
     "u8s8": form(U8, S8), "u8u8": form(U8, U8), "s8s8": form(S8, S8),
     "s8s8_channel": form(S8, S8, per_channel=True), "u8s8_channel": form(U8, S8, per_channel=True),
@@ -176,11 +179,19 @@ FORMS = {
     "weights_4": form(U8, S4, UseQDQContribOps=True),
     "opset_10": form(U8, S8, OLD, 10), "opset_12": form(S8, S8, OLD, 12),
     "opset_21": form(U8, S8, ("residual", "segments"), 21),
+    "wide_u16": form(U16, S8, WIDE), "wide_s16": form(S16, S8, WIDE, per_channel=True),
+    "wide_symmetric": form(S16, S8, ("residual",), ActivationSymmetric=True, WeightSymmetric=True),
+    "wide_contrib": form(U16, U8, ("mobile",), UseQDQContribOps=True),
+    "wide_opset_21": form(S16, S8, ("residual", "segments"), 21),
     "qoperator": form(U8, S8, OLD, qdq=False), "qoperator_u8": form(U8, U8, OLD, qdq=False),
     "qoperator_s8": form(S8, S8, OLD, qdq=False, per_channel=True),
 }
 
 
+# Of 16-bit codes: what has no form on them, and is said by -v.
+WIDE_FLOAT = {"residual": {"AveragePool", "GlobalAveragePool", "Softmax"},
+              "mobile": {"GlobalAveragePool", "Mul", "ReduceMean"},
+              "segments": {"ConvTranspose"}, "encoder": {"MatMul", "Softmax"}}
 # Forms of write_nncf.py, and of which nets: NNCF has no rule for recurrent operators.
 NNCF = {"mixed": ("residual", "mobile", "segments", "encoder"),
         "performance": ("residual", "mobile", "segments", "encoder"),
@@ -216,10 +227,12 @@ def steps(bin_dir, path):
 
 def in_float(names, outside):
     return sorted(n for n in names - MOVES - outside
-                  if not n.startswith(("QLinear", "QGemm", "Bytes", "BlockBytes", "Unblock", "Code")))
+                  if not n.startswith(("QLinear", "QGemm", "Bytes", "BlockBytes", "Unblock", "Code", "Wide")))
 
 
 def outside_of(net, name, outside):
+    if name.startswith("wide_"):
+        return outside | WIDE_FLOAT[net]
     if not name.startswith("nncf_"):
         return outside
     return outside | NNCF_FLOAT[net] | (NNCF_TRANSFORMER if name == "nncf_transformer" else set())
@@ -232,6 +245,13 @@ def last_scale(model, result):
               if "Linear" in n.op_type and i in values and values[i].dtype == F32
               and model.graph.output[0].name in n.output]
     return max((float(s.max()) for s in scales), default=5e-3 * float(np.abs(result).max()))
+
+
+def coarsest_scale(model):
+    """Of codes of 16 bits, before functions that make many steps of one code."""
+    values = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+    return max(float(values[n.input[1]].max()) for n in model.graph.node
+               if n.op_type == "QuantizeLinear")
 
 
 def results(bin_dir, path, shape):
@@ -272,7 +292,9 @@ def check(options, folder, net, name):
         wants, got = results(bin_dir, path, shape)
     except subprocess.CalledProcessError as error:
         return error.stderr.decode().strip()[-200:]
-    off = float(min(np.abs(w - got).max() for w in wants)) / last_scale(onnx.load(path), wants[0])
+    model = onnx.load(path)
+    step = coarsest_scale(model) if name.startswith("wide_") else last_scale(model, wants[0])
+    off = float(min(np.abs(w - got).max() for w in wants)) / step
     return f"{off:.1f} steps beside onnxruntime" if off > 2 else None
 
 

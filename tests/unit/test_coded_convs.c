@@ -1,5 +1,6 @@
 /* test_coded_convs.c - convolutions of codes whose result stays float run on the layout of bytes:
- * near the float operators, and the same bits on every tier and number of threads.
+ * near the float operators, and the same bits on every tier and number of threads. Where a function
+ * and then codes follow, these come of the convolution itself, and are those of its floats.
  */
 #include "bytes_nets.h"
 
@@ -23,6 +24,8 @@ static const coded_case cases[] = {
     {U, S, 128, 0, 3, 40, 13, 1, 3, true, true, "LeakyRelu", false},
     {S, S, 4, 0, 24, 33, 9, 1, 3, true, true, "LeakyRelu", true},
     {U, S, 9, 0, 24, 24, 9, 24, 3, true, false, "HardSigmoid", false},
+    {U, S, 30, 0, 40, 56, 7, 1, 3, true, true, "HardSwish", false},
+    {S, S, 0, 0, 32, 64, 17, 2, 1, false, true, "Elu", true},
 };
 
 static void add_weight(net *n, const coded_case *c, int64_t maps, const char *w, const char *real)
@@ -56,10 +59,9 @@ static void add_conv(net *n, const coded_case *c, const char *in, const char *ou
     net_int(n, conv, "group", c->group);
 }
 
-static void build(net *n, const void *arg)
+static void build_result(net *n, const coded_case *c)
 {
     static const float low = -3, high = 6;
-    const coded_case *c = arg;
     int32_t bias[64];
     for (int i = 0; i < 64; i++)
         bias[i] = 400 * (i % 11) - 2000;
@@ -83,7 +85,22 @@ static void build(net *n, const void *arg)
     net_constant(n, "high", ORT_DTYPE_FLOAT, 0, NULL, &high);
     if (c->act)
         net_node(n, c->act, c->act[0] == 'C' ? "sum low high" : "sum", "y");
+}
+
+static void build(net *n, const void *arg)
+{
+    build_result(n, arg);
     net_output(n, "y");
+}
+
+/* Of type x, as the input is. */
+static void build_codes(net *n, const coded_case *c)
+{
+    build_result(n, c);
+    add_scale(n, "ys", 0.037f);
+    add_number(n, "yz", c->x, lowest(c->x) + 77);
+    net_node(n, "QuantizeLinear", "y ys yz", "q");
+    net_output(n, "q");
 }
 
 /* On this tier against another net's session: the plain operators, or the first tier. */
@@ -119,7 +136,7 @@ static bool check_case(const coded_case *c, ort_value *x)
     for (int t = 0; ort_kernel_tier_at(t) && ok; t++)
         for (int threads = 1; threads <= 3 && ok && ort_kernel_tier_at(t)->has(); threads += 2)
             ok = equals(c, ort_kernel_tier_at(t)->name, threads, b, x,
-                        c->act && strchr("SH", c->act[0]) ? 1e-6 : 0);
+                        c->act && strchr("SHE", c->act[0]) ? 1e-6 : 0);
     ort_session_free(a);
     ort_session_free(b);
     net_free(&plain);
@@ -141,9 +158,73 @@ static void coded_convs(test_state *test)
     }
 }
 
+/* Are these the codes of these floats? */
+static bool codes_of(const ort_value *numbers, const ort_value *q, ort_dtype dtype)
+{
+    for (int64_t i = 0; i < ort_value_count(numbers); i++) {
+        const float number = ((const float *)ort_value_data(numbers))[i];
+        const float least = (float)lowest(dtype);
+        const float code = rintf(number / 0.037f) + least + 77;
+        const float wanted = fminf(fmaxf(code, least), least + 255);
+        const float given = dtype == S ? (float)((const int8_t *)ort_value_data(q))[i]
+                                       : (float)((const uint8_t *)ort_value_data(q))[i];
+        if (given != wanted) {
+            printf("# element %lld: %g, not %g\n", (long long)i, (double)given, (double)wanted);
+            return false;
+        }
+    }
+    return ort_value_count(numbers) == ort_value_count(q);
+}
+
+static bool gives_codes(const coded_case *c, const char *isa, int threads, ort_value *x)
+{
+    net floats, coded;
+    ort_error err = {0};
+    ort_value *y[1] = {NULL}, *q[1] = {NULL};
+    if (!net_on(&floats, isa, threads) || !net_on(&coded, isa, threads))
+        return false;
+    build(&floats, c);
+    build_codes(&coded, c);
+    ort_session *a = at_level(&floats, 3, &err), *b = at_level(&coded, 3, &err);
+    bool ok = a && b && count_ops(a, "BytesConvFloat") == 1 &&
+              count_ops(b, "BytesConvThrough") == 1 && !count_ops(b, c->act) &&
+              !count_ops(b, "QuantizeLinear") && !run_whole(a, &x, y, NULL, &err) &&
+              !run_whole(b, &x, q, NULL, &err) && codes_of(y[0], q[0], c->x);
+    if (!ok)
+        printf("# %s, %d threads: %s\n", isa, threads, err.message);
+    ort_value_free(y[0]);
+    ort_value_free(q[0]);
+    ort_session_free(a);
+    ort_session_free(b);
+    net_free(&floats);
+    net_free(&coded);
+    return ok;
+}
+
+static void codes_behind(test_state *test)
+{
+    int count = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const coded_case *c = &cases[i];
+        if (!c->act || !strchr("SLHE", c->act[0])) /* others are QLinearConv then */
+            continue;
+        ort_value *x = codes(c->x, 4, DIMS(2, c->channels, c->size, c->size), 3, lowest(c->x),
+                             lowest(c->x) + 255);
+        CHECK(x);
+        for (int t = 0; ort_kernel_tier_at(t); t++)
+            for (int threads = 1; threads <= 3 && ort_kernel_tier_at(t)->has(); threads += 2) {
+                CHECK(gives_codes(c, ort_kernel_tier_at(t)->name, threads, x));
+                count++;
+            }
+        ort_value_free(x);
+    }
+    CHECK(count > 0);
+}
+
 int main(void)
 {
     test_state test = {0};
     RUN(&test, coded_convs);
+    RUN(&test, codes_behind);
     return test.failures != 0;
 }

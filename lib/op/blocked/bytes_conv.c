@@ -1,5 +1,6 @@
 /* bytes_conv.c - QLinearConv in the blocked layout of bytes (bytes_op.h), exact; ConvInteger with
- * its scale, bias and bounds, whose result is plain floats (BytesConvFloat).
+ * its scale, bias and bounds, whose result is plain floats (BytesConvFloat), or the codes of these
+ * behind a function of one number, in the layout again (BytesConvThrough).
  *
  *   product     a task is some output rows by some vectors of output channels of one image and
  *               group. Where nothing is padded and the tier multiplies bytes, it reads the input in
@@ -69,6 +70,10 @@ static const ort_bind bytes_bind[] = {
 static const ort_bind float_bind[] = {
     ORT_BIND(bytes_state, group), ORT_BIND_WINDOW(bytes_state), ORT_BIND(bytes_state, low),
     ORT_BIND(bytes_state, high), {0}};
+static const ort_bind through_bind[] = {
+    ORT_BIND(bytes_state, group), ORT_BIND_WINDOW(bytes_state), ORT_BIND(bytes_state, low),
+    ORT_BIND(bytes_state, high), ORT_BIND(bytes_state, act), ORT_BIND(bytes_state, act_a),
+    ORT_BIND(bytes_state, act_b), {0}};
 
 /* ---- shape */
 
@@ -221,7 +226,7 @@ static int64_t sums_bytes(const bytes_plan *p, const bytes_state *s)
 
 static bool read_output(const bytes_state *s, const ort_shape *shape, ort_blocked_dims *out)
 {
-    if (!s->floats)
+    if (!s->floats || s->coded)
         return ort_bytes_read(shape, out);
     *out = (ort_blocked_dims){.n = shape->dim[0], .rank = shape->rank - 2, .in = {1, 1},
                               .blocks = lanes_of(s) / ORT_BYTES_BLOCK};
@@ -343,8 +348,43 @@ static void set_sums(const bytes_job *j, int thread, ort_bytes_out *o, int64_t f
     o->count = count;
 }
 
+static void slope_negatives(float *x, int64_t pixels, const float *slope)
+{
+    for (int64_t i = 0; i < pixels; i++, x += ORT_BYTES_BLOCK)
+        for (int64_t k = 0; k < ORT_BYTES_BLOCK; k++)
+            x[k] = x[k] < 0 ? x[k] * slope[k] : x[k];
+}
+
+/* Codes of the layout of `count` pixels of a block's floats, from pixel `pixel` of an image on, of
+ * lanes [lane, lane + lanes) alone. */
+static void give_codes(const bytes_job *j, float *from, int64_t lane, int64_t lanes, int64_t image,
+                       int64_t pixel, int64_t count)
+{
+    enum { PIECE = 64 };
+    const bytes_state *s = j->s;
+    const ort_vmath_kernels *m = &j->call->k->math;
+    const int64_t block = lane / ORT_BYTES_BLOCK, in = lane % ORT_BYTES_BLOCK;
+    uint8_t codes[PIECE * ORT_BYTES_BLOCK];
+    uint8_t *y = j->y + ((image * j->p->out.blocks + block) * j->p->out.plane + pixel) *
+                            ORT_BYTES_BLOCK;
+    for (int64_t i = 0; i < count; i += PIECE) {
+        float *x = from + i * ORT_BYTES_BLOCK;
+        const int64_t pixels = ort_min_i64(PIECE, count - i), n = pixels * ORT_BYTES_BLOCK;
+        if (s->act >= 0)
+            m->unary[s->act](x, x, (size_t)n, s->act_a, s->act_b);
+        if (s->slope)
+            slope_negatives(x, pixels, s->slope + block * ORT_BYTES_BLOCK);
+        m->quantize_u8(x, codes, (size_t)n, s->y_scale, s->y_zero);
+        if (lanes == ORT_BYTES_BLOCK)
+            memcpy(y + i * ORT_BYTES_BLOCK, codes, (size_t)n);
+        for (int64_t k = 0; k < pixels && lanes < ORT_BYTES_BLOCK; k++)
+            memcpy(y + (i + k) * ORT_BYTES_BLOCK + in, codes + k * ORT_BYTES_BLOCK + in,
+                   (size_t)lanes);
+    }
+}
+
 /* Sums of `lanes` outputs, some of them without a map, from output `first` of those of whole blocks
- * on, scaled into their planes. */
+ * on, scaled into their planes, or to codes. */
 static void give_floats(const bytes_job *j, const ort_bytes_out *o, int64_t first, int64_t lanes,
                         int64_t image, int64_t pixel)
 {
@@ -359,7 +399,10 @@ static void give_floats(const bytes_job *j, const ort_bytes_out *o, int64_t firs
         int32_t *sums = o->sums + done / ORT_BYTES_BLOCK * o->y_block;
         float *to = (float *)(void *)sums;
         s->k->floats(sums, j->scale + block, s->shift + block, s->low, s->high, o->count, to);
-        if (count > 0)
+        if (s->coded)
+            give_codes(j, to, lane, ort_min_i64(lanes - done, ORT_BYTES_BLOCK), image, pixel,
+                       o->count);
+        else if (count > 0)
             j->call->k->blocked16.scatter(to + lane % ORT_BYTES_BLOCK, plane, count, o->count,
                                           j->floats + (image * s->maps + map) * plane + pixel);
     }
@@ -628,7 +671,10 @@ static ort_status find_numbers(ort_call *call, bytes_job *j, ort_error *err)
         scale[lane_of(s, m)] = ((const float *)by->data)[ort_tensor_count(by) == 1 ? 0 : m];
     j->bias = bias;
     j->scale = scale;
-    j->floats = ort_call_out(call, 0)->data;
+    if (s->coded)
+        j->y = ort_call_out(call, 0)->data;
+    else
+        j->floats = ort_call_out(call, 0)->data;
     return ORT_OK;
 }
 
@@ -704,6 +750,11 @@ static const ort_op_impl float_impl = {
     .prepare = ort_bytes_conv_prepare, .shape = bytes_shape, .run = bytes_run, .cost = bytes_cost,
 };
 
+static const ort_op_impl through_impl = {
+    .state = sizeof(bytes_state), .bind = through_bind, .infer = ort_blocked_conv_infer,
+    .prepare = ort_bytes_conv_prepare, .shape = bytes_shape, .run = bytes_run, .cost = bytes_cost,
+};
+
 const ort_op ort_ops_bytes_conv[] = {
     {ORT_INTERNAL, "BytesConv", 1,
      "X:T1,W:T2,B?:i32,x_scale:f32,x_zero_point:T3,w_scale:f32,w_zero_point:T2,y_scale:f32,"
@@ -717,6 +768,13 @@ const ort_op ort_ops_bytes_conv[] = {
      "X:T1,W:T2,B?:f32,scale:f32,x_zero_point?:T3,w_scale?:f32,w_zero_point?:T2 -> Y:f32",
      "T1:u8,i8 T2:u8,i8 T3:u8,i8",
      "auto_pad:s=NOTSET block:i! dilations:is group:i=1 high:f! kernel_shape:is low:f! pads:is "
-     "strides:is", 0, &float_impl, .variant = 1},
+     "strides:is", 0, &float_impl, .variant = ORT_BYTES_OF_FLOATS},
+    {ORT_INTERNAL, "BytesConvThrough", 1,
+     "X:T1,W:T2,B?:f32,scale:f32,x_zero_point?:T3,w_scale?:f32,w_zero_point?:T2,y_scale:f32,"
+     "y_zero_point:T4,slope?:f32 -> Y:u8",
+     "T1:u8,i8 T2:u8,i8 T3:u8,i8 T4:u8,i8",
+     "act:i=-1 act_a:f=0 act_b:f=0 auto_pad:s=NOTSET block:i! dilations:is group:i=1 high:f! "
+     "kernel_shape:is low:f! pads:is strides:is", 0, &through_impl,
+     .variant = ORT_BYTES_THROUGH_FLOATS},
     {0},
 };

@@ -43,6 +43,10 @@ typedef struct bytes_state {
     ort_bytes_winograd *winograd;             /* or NULL */
     bool floats;                              /* bias and scale are made in the run */
     float low, high;
+    bool coded;                               /* and codes of these floats, behind `act` */
+    int64_t act;                              /* an ort_unary, or -1 */
+    float act_a, act_b, y_scale;
+    const float *slope;                       /* of negative ones, as shift; or NULL */
     const int32_t *sums;                      /* of filters, as bias */
     const float *shift;                       /* behind the scale, likewise */
     int64_t turned;                           /* of `after` */
@@ -140,7 +144,10 @@ ort_status ort_bytes_pack_filters(ort_prep *p, const bytes_state *s, const ort_t
 int64_t ort_bytes_largest_filter(const ort_prep *p, const bytes_state *s, const ort_tensor *w);
 /* Of packed filters, as s->limits. */
 void ort_bytes_limit_filters(const bytes_state *s, const int32_t *filters, uint8_t *limits);
-/* bytes_prepare.c: fills the state of BytesConv and BytesConvFloat. */
+/* Which operator it is: by its row. */
+enum { ORT_BYTES_OF_CODES, ORT_BYTES_OF_FLOATS, ORT_BYTES_THROUGH_FLOATS };
+enum { ORT_BYTES_SLOPE_IN = Y_ZERO + 1 }; /* of BytesConvThrough */
+/* bytes_prepare.c: fills the state of BytesConv, BytesConvFloat and BytesConvThrough. */
 ort_status ort_bytes_conv_prepare(ort_prep *p, ort_error *err);
 
 #endif

@@ -9,17 +9,30 @@
 #include "op/shared/integer.h"
 #include "tensor/scalar.h"
 
-static ort_status fill_shift(ort_prep *p, bytes_state *s, ort_error *err)
+/* A number of each map, or one of all, in whole blocks; absent: 0. */
+static ort_status fill_lanes(ort_prep *p, const bytes_state *s, int input, const float **lanes,
+                             ort_error *err)
 {
-    const ort_tensor *b = ort_prep_constant(p, B);
-    float *shift = ort_arena_array(p->arena, (size_t)lanes_of(s), sizeof *shift);
-    if (!shift)
-        return ort_error_memory(err, (size_t)lanes_of(s) * sizeof *shift);
-    memset(shift, 0, (size_t)lanes_of(s) * sizeof *shift);
-    for (int64_t m = 0; m < s->maps && b; m++)
-        shift[lane_of(s, m)] = ((const float *)b->data)[m];
-    s->shift = shift;
+    const ort_tensor *from = ort_prep_constant(p, input);
+    float *to = ort_arena_array(p->arena, (size_t)lanes_of(s), sizeof *to);
+    if (!to)
+        return ort_error_memory(err, (size_t)lanes_of(s) * sizeof *to);
+    memset(to, 0, (size_t)lanes_of(s) * sizeof *to);
+    for (int64_t m = 0; m < s->maps && from; m++)
+        to[lane_of(s, m)] = ((const float *)from->data)[ort_tensor_count(from) == 1 ? 0 : m];
+    *lanes = to;
     return ORT_OK;
+}
+
+/* What follows the sums as floats. */
+static ort_status fill_floats(ort_prep *p, bytes_state *s, ort_error *err)
+{
+    ORT_TRY(fill_lanes(p, s, B, &s->shift, err));
+    if (!s->coded)
+        return ORT_OK;
+    ort_tensor_one_f32(ort_prep_constant(p, Y_SCALE), &s->y_scale);
+    return ort_prep_dtype(p, ORT_BYTES_SLOPE_IN) == ORT_DTYPE_UNDEFINED
+               ? ORT_OK : fill_lanes(p, s, ORT_BYTES_SLOPE_IN, &s->slope, err);
 }
 
 /* Whether int32 holds every sum of a filter times its scale, with room for roundings. Sums that
@@ -66,6 +79,14 @@ static ort_status fill_numbers(ort_prep *p, bytes_state *s, const int32_t *sums,
     return ORT_OK;
 }
 
+/* Must an input be a constant? */
+static bool must_be_known(const ort_prep *p, int input)
+{
+    return p->op->variant == ORT_BYTES_OF_CODES ||
+           (input == W_ZERO && ort_prep_dtype(p, W_ZERO) != ORT_DTYPE_UNDEFINED) ||
+           (input >= Y_SCALE && p->op->variant == ORT_BYTES_THROUGH_FLOATS);
+}
+
 static ort_status check_constants(ort_prep *p, ort_error *err)
 {
     const ort_tensor *w = ort_prep_constant(p, W), *b = ort_prep_constant(p, B);
@@ -74,7 +95,7 @@ static ort_status check_constants(ort_prep *p, ort_error *err)
                                      "elements");
     for (int i = X_SCALE; i <= Y_ZERO; i++) {
         const ort_tensor *t = ort_prep_constant(p, i);
-        if (p->op->variant && (i != W_ZERO || ort_prep_dtype(p, W_ZERO) == ORT_DTYPE_UNDEFINED))
+        if (!must_be_known(p, i))
             continue;
         if (!t || (ort_tensor_count(t) != 1 && ((i != W_SCALE && i != W_ZERO) ||
                                                 ort_tensor_count(t) != w->shape.dim[0])))
@@ -83,6 +104,10 @@ static ort_status check_constants(ort_prep *p, ort_error *err)
     if (ort_prep_dtype(p, B) != ORT_DTYPE_UNDEFINED &&
         (!b || ort_tensor_count(b) != w->shape.dim[0]))
         return ort_prep_fail(p, err, "the bias isn't a constant that fits");
+    const ort_tensor *slope = p->op->variant == ORT_BYTES_THROUGH_FLOATS
+                                  ? ort_prep_constant(p, ORT_BYTES_SLOPE_IN) : NULL;
+    if (slope && ort_tensor_count(slope) != 1 && ort_tensor_count(slope) != w->shape.dim[0])
+        return ort_prep_fail(p, err, "the slope isn't a constant that fits");
     return ORT_OK;
 }
 
@@ -156,7 +181,8 @@ ort_status ort_bytes_conv_prepare(ort_prep *p, ort_error *err)
     ORT_TRY(check_constants(p, err));
     const ort_tensor *w = ort_prep_constant(p, W);
     s->k = &p->k->bytes;
-    s->floats = p->op->variant != 0;
+    s->floats = p->op->variant != ORT_BYTES_OF_CODES;
+    s->coded = p->op->variant == ORT_BYTES_THROUGH_FLOATS;
     s->maps = w->shape.dim[0];
     s->channels = w->shape.dim[1];
     s->kernel[0] = w->shape.rank == 4 ? w->shape.dim[2] : 1;
@@ -201,5 +227,5 @@ ort_status ort_bytes_conv_prepare(ort_prep *p, ort_error *err)
     }
     if (!s->floats)
         ORT_TRY(ort_bytes_after_prepare(p, s->turned != 0, &s->after, err));
-    return s->floats ? fill_shift(p, s, err) : fill_numbers(p, s, packed + words, err);
+    return s->floats ? fill_floats(p, s, err) : fill_numbers(p, s, packed + words, err);
 }

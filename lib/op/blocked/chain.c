@@ -13,19 +13,11 @@
 #define TILE 2048
 #define SHORT 16 /* elements of the longest vector of a tier */
 
-typedef struct chain_step {
-    ort_unary_fn *unary; /* or */
-    ort_binary_fn *binary;
-    int input;
-    bool right; /* the operand stands on the left: input OP value */
-    float a, b;
-} chain_step;
-
 typedef struct chain_state {
     ort_ints program;
     ort_floats params;
     int count;
-    chain_step steps[ORT_CHAIN_STEPS];
+    ort_chain_step steps[ORT_CHAIN_STEPS];
 } chain_state;
 
 static const ort_bind chain_bind[] = {
@@ -40,17 +32,18 @@ typedef struct chain_job {
     bool overlaps; /* the output lies over an input */
 } chain_job;
 
-static ort_status chain_prepare(ort_prep *p, ort_error *err)
+ort_status ort_chain_read(const ort_prep *p, const ort_ints *program, const ort_floats *params,
+                          ort_chain_step *steps, int *count, ort_error *err)
 {
-    chain_state *s = p->state;
-    const size_t words = s->program.count, numbers = s->params.count;
+    const size_t words = program->count, numbers = params->count;
+    *count = 0;
     if (words % 2 || words / 2 > ORT_CHAIN_STEPS || numbers != words)
         return ort_prep_fail(p, err, "the program has %zu words and %zu numbers", words, numbers);
     for (size_t i = 0; i < words; i += 2) {
-        chain_step *step = &s->steps[s->count++];
-        int64_t code = s->program.ptr[i], binary = code % 1000;
-        *step = (chain_step){.input = (int)s->program.ptr[i + 1], .a = s->params.ptr[i],
-                             .b = s->params.ptr[i + 1]};
+        ort_chain_step *step = &steps[(*count)++];
+        int64_t code = program->ptr[i], binary = code % 1000;
+        *step = (ort_chain_step){.input = (int)program->ptr[i + 1], .a = params->ptr[i],
+                                 .b = params->ptr[i + 1]};
         if (code >= 0 && code < ORT_UNARY_COUNT)
             step->unary = p->k->math.unary[code];
         else if (code >= ORT_CHAIN_LEFT && code < ORT_CHAIN_RIGHT + 1000 &&
@@ -63,6 +56,12 @@ static ort_status chain_prepare(ort_prep *p, ort_error *err)
             return ort_prep_fail(p, err, "the program names input %d", step->input);
     }
     return ORT_OK;
+}
+
+static ort_status chain_prepare(ort_prep *p, ort_error *err)
+{
+    chain_state *s = p->state;
+    return ort_chain_read(p, &s->program, &s->params, s->steps, &s->count, err);
 }
 
 static ort_status chain_shape(ort_shaping *s, ort_error *err)
@@ -86,7 +85,7 @@ static ort_status chain_shape(ort_shaping *s, ort_error *err)
 }
 
 typedef struct step_walk {
-    const chain_step *step;
+    const ort_chain_step *step;
     const float *operand;
     float *tile;
     int64_t base; /* output index of tile[0] */
@@ -119,7 +118,7 @@ static void run_blocks(const ort_bcast *plan, step_walk *w, int64_t first, int64
     }
 }
 
-static void run_binary(const chain_job *job, const chain_step *step, float *tile, int64_t first,
+static void run_binary(const chain_job *job, const ort_chain_step *step, float *tile, int64_t first,
                        int64_t n)
 {
     const ort_bcast *plan = &job->plans[step->input];
@@ -140,7 +139,7 @@ static void run_binary(const chain_job *job, const chain_step *step, float *tile
 static int start_tile(const chain_job *job, float *tile, int64_t first, int64_t n)
 {
     const float *x = (const float *)ort_call_in(job->call, 0)->data + first;
-    const chain_step *step = &job->state->steps[0];
+    const ort_chain_step *step = &job->state->steps[0];
     if (job->state->count > 0 && step->unary) {
         step->unary(x, tile, (size_t)n, step->a, step->b);
         return 1;
@@ -153,7 +152,7 @@ static void run_tile(const chain_job *job, int64_t first, int64_t n)
 {
     float block[TILE], *tile = job->overlaps ? block : job->y + first;
     for (int i = start_tile(job, tile, first, n); i < job->state->count; i++) {
-        const chain_step *step = &job->state->steps[i];
+        const ort_chain_step *step = &job->state->steps[i];
         if (step->unary)
             step->unary(tile, tile, (size_t)n, step->a, step->b);
         else
@@ -183,7 +182,7 @@ static bool run_short(const chain_job *job)
     }
     memcpy(tile, values[0], (size_t)lanes * sizeof *tile);
     for (int i = 0; i < job->state->count; i++) {
-        const chain_step *step = &job->state->steps[i];
+        const ort_chain_step *step = &job->state->steps[i];
         const float *operand = values[step->binary ? step->input : 0];
         if (step->unary)
             step->unary(tile, tile, (size_t)lanes, step->a, step->b);

@@ -18,4 +18,16 @@
 #define ORT_CHAIN_STEPS 24
 #define ORT_CHAIN_INPUTS 16
 
+typedef struct ort_chain_step {
+    ort_unary_fn *unary; /* or */
+    ort_binary_fn *binary;
+    int input;
+    bool right; /* the operand stands on the left: input OP value */
+    float a, b;
+} ort_chain_step;
+
+/* The steps of a program and its numbers: ORT_CHAIN_STEPS at most, whose inputs are there. */
+ort_status ort_chain_read(const ort_prep *p, const ort_ints *program, const ort_floats *params,
+                          ort_chain_step *steps, int *count, ort_error *err);
+
 #endif

@@ -12,6 +12,7 @@
 #include "op/shared/channels_last.h"
 #include "op/shared/conv_shape.h"
 #include "op/shared/integer.h"
+#include "op/shared/spread_pairs.h"
 #include "tensor/scalar.h"
 
 enum { TILE_COLUMNS = 256, TILE_MAPS = 84, WINDOW_MAPS = 3, WINDOW_DEPTH = 256,
@@ -315,32 +316,18 @@ typedef struct qconv_run {
     int32_t *spread;
 } qconv_run;
 
-/* Two planes (b may be NULL) as pairs into the spread layout. */
-static void spread_pairs(const qconv_run *r, const char *a, const char *b, int32_t *out)
+typedef struct byte_planes {
+    const qconv_run *r;
+    const char *a, *b; /* b: NULL where there is no second */
+} byte_planes;
+
+static void line_of_bytes(const void *planes, int64_t at, int64_t stride, int64_t count,
+                          int16_t *out)
 {
-    const ort_spread *s = &r->p->c.s;
-    const ort_gemm_kernels *g = &r->call->k->gemm;
-    bool is_signed = r->x->dtype == ORT_DTYPE_INT8;
-    int64_t line = s->extent[2], slice = s->extent[1] * line, stride = s->w.stride[2];
-    for (int64_t pz = 0; pz < s->phases[0]; pz++)
-        for (int64_t py = 0; py < s->phases[1]; py++)
-            for (int64_t px = 0; px < s->phases[2]; px++)
-                for (int64_t zq = 0; zq < s->extent[0]; zq++, out += slice) {
-                    ort_spread_part p;
-                    ort_spread_rows(s, pz, py, px, zq, 0, &p);
-                    if (p.rows <= 0 || p.count < line || p.rows < s->extent[1])
-                        memset(out, 0, (size_t)slice * 4);
-                    if (stride == 1 && p.count == line && p.in_row == line) { /* one run */
-                        p.count *= p.rows;
-                        p.rows = 1;
-                    }
-                    int32_t *to = out + p.first_row * line + p.first;
-                    for (int64_t i = 0; i < p.rows; i++, to += line) {
-                        int64_t at = p.from + i * p.in_row;
-                        g->widen_pairs_s16(p.count, a + at, b ? b + at : NULL, stride, is_signed,
-                                           r->x_zero, (int16_t *)(void *)to);
-                    }
-                }
+    const byte_planes *p = planes;
+    const bool is_signed = p->r->x->dtype == ORT_DTYPE_INT8;
+    p->r->call->k->gemm.widen_pairs_s16(count, p->a + at, p->b ? p->b + at : NULL, stride,
+                                        is_signed, p->r->x_zero, out);
 }
 
 /* `count` sums of one map to the output at element `at`. */
@@ -404,8 +391,8 @@ static void task_spread(void *arg, size_t task, int thread)
     int64_t pair = (int64_t)task % r->p->group_pairs, group = (int64_t)task / r->p->group_pairs;
     const char *a = (const char *)r->x->data + (r->first_image * c->channels +
                                                 group * c->group_channels + 2 * pair) * c->in_plane;
-    const char *b = 2 * pair + 1 < c->group_channels ? a + c->in_plane : NULL;
-    spread_pairs(r, a, b, r->spread + (int64_t)task * c->s.channel);
+    const byte_planes planes = {r, a, 2 * pair + 1 < c->group_channels ? a + c->in_plane : NULL};
+    ort_spread_pairs(&c->s, line_of_bytes, &planes, 0, r->spread + (int64_t)task * c->s.channel);
 }
 
 static void task_product(void *arg, size_t task, int thread)

@@ -1,13 +1,15 @@
 /* wide_matmul.c - products of 16-bit codes with 8-bit weights (WideMatMul), between
- * DequantizeLinear nodes and what reads floats: exact sums (op/shared/integer_wide.h), where float
- * sums of the dequantized numbers would round once for each product. */
+ * DequantizeLinear nodes and what reads floats or quantizes them: exact sums
+ * (op/shared/integer_wide.h), where float sums of the dequantized numbers would round once for each
+ * product. */
 #include "op/number.h"
 #include "op/shared/codes.h"
 #include "op/shared/integer.h"
 #include "op/shared/integer_wide.h"
 #include "op/shared/matmul_shape.h"
 
-enum { IN_A, IN_B, IN_A_SCALE, IN_B_SCALE, IN_A_ZERO, IN_B_ZERO, IN_BIAS };
+enum { IN_A, IN_B, IN_A_SCALE, IN_B_SCALE, IN_A_ZERO, IN_B_ZERO, IN_BIAS,
+       IN_Y_SCALE, IN_Y_ZERO };
 
 typedef struct wide_state {
     matmul_state mm; /* transposes */
@@ -26,6 +28,8 @@ static const ort_bind wide_bind[] = {
 
 static ort_status wide_infer(ort_infer *x, ort_error *err)
 {
+    const bool coded = x->in_count > IN_Y_ZERO && x->in[IN_Y_ZERO];
+    ort_infer_set_dtype(x, 0, coded ? x->in[IN_Y_ZERO]->type.dtype : ORT_DTYPE_FLOAT);
     if (ort_node_attr_int(x->node, "transA") || ort_node_attr_int(x->node, "transB"))
         return ort_gemm_infer_shape(x, IN_A, IN_B, err);
     return ort_matmul_infer_shape(x, IN_A, IN_B, err);
@@ -83,8 +87,8 @@ static ort_status wide_shape(ort_shaping *s, ort_error *err)
     s->plan_state = plan;
     matmul_plan *mm = &plan->mm;
     ORT_TRY(ort_matmul_describe(&s->in[IN_A]->shape, &s->in[IN_B]->shape, &state->mm, mm, err));
-    static const int single[] = {IN_A_SCALE, IN_A_ZERO};
-    ORT_TRY(ort_codes_need_single(s, single, 2, err));
+    static const int single[] = {IN_A_SCALE, IN_A_ZERO, IN_Y_SCALE, IN_Y_ZERO};
+    ORT_TRY(ort_codes_need_single(s, single, 4, err));
     ORT_TRY(check_count(s, IN_B_SCALE, mm->n, "the scale of B", err));
     ORT_TRY(check_count(s, IN_BIAS, mm->n, "the bias", err));
     size_t bytes, line;
@@ -103,6 +107,21 @@ static void row_of(const ort_tensor *t, int64_t n, double factor, double *row)
     const bool one = ort_tensor_count(t) == 1;
     for (int64_t j = 0; j < n; j++)
         row[j] = factor * (double)from[one ? 0 : j];
+}
+
+/* What the sums of a run become. */
+static ort_status find_result(const ort_call *call, ort_wide_product *p, ort_tensor *y,
+                              ort_error *err)
+{
+    int64_t zero = 0;
+    p->y = y->data;
+    p->to = y->dtype;
+    if (!ort_call_in(call, IN_Y_SCALE))
+        return ORT_OK;
+    ORT_TRY(ort_call_f32(call, IN_Y_SCALE, &p->y_scale, err));
+    ORT_TRY(ort_call_i64(call, IN_Y_ZERO, &zero, err));
+    p->y_zero = (int)zero;
+    return ORT_OK;
 }
 
 static ort_status wide_run(ort_call *call, ort_error *err)
@@ -127,8 +146,10 @@ static ort_status wide_run(ort_call *call, ort_error *err)
                           .is_signed = a->dtype == ORT_DTYPE_INT16, .row = mm->a_row,
                           .column = mm->a_col, .zero = (int)zero,
                           .packed = state->packed, .space = call->workspace, .scale = scale,
-                          .bias = bias ? scale + mm->n : NULL, .y = y->data};
-    for (int64_t i = 0; i < mm->batch; i++, p.y += mm->m * mm->n) {
+                          .bias = bias ? scale + mm->n : NULL};
+    ORT_TRY(find_result(call, &p, y, err));
+    const size_t step = (size_t)(mm->m * mm->n) * (size_t)ort_dtype_get(y->dtype)->bits / 8;
+    for (int64_t i = 0; i < mm->batch; i++, p.y = (char *)p.y + step) {
         p.a = (const uint16_t *)a->data + matmul_offset(mm, mm->a_batch, i);
         ort_wide_multiply(call, &p);
     }
@@ -148,7 +169,9 @@ static const ort_op_impl wide_impl = {
 
 const ort_op ort_ops_wide_matmul[] = {
     {ORT_INTERNAL, "WideMatMul", 1,
-     "A:T1,B:T2,a_scale:f32,b_scale:f32,a_zero_point?:T1,b_zero_point?:T2,bias?:f32 -> Y:f32",
-     "T1:i16,u16 T2:i8,u8", "transA:i=0 transB:i=0", 0, &wide_impl},
+     "A:T1,B:T2,a_scale:f32,b_scale:f32,a_zero_point?:T1,b_zero_point?:T2,bias?:f32,y_scale?:f32,"
+     "y_zero_point?:T3 -> Y:T4",
+     "T1:i16,u16 T2:i8,u8 T3:i8,u8,i16,u16 T4:f32,i8,u8,i16,u16", "transA:i=0 transB:i=0", 0,
+     &wide_impl},
     {0},
 };

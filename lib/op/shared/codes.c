@@ -79,3 +79,25 @@ bool ort_codes_table(const ort_codes *from, const ort_codes *to, uint8_t table[2
         same = same && table[i] == i;
     return same;
 }
+
+void ort_codes_give(const ort_kernels *k, ort_dtype dtype, float scale, int zero,
+                    const float *values, void *codes, int64_t n)
+{
+    switch ((int)dtype) {
+    case ORT_DTYPE_UINT16: k->math.quantize_u16(values, codes, (size_t)n, scale, zero); break;
+    case ORT_DTYPE_INT16: k->math.quantize_s16(values, codes, (size_t)n, scale, zero); break;
+    case ORT_DTYPE_UINT8: k->math.quantize_u8(values, codes, (size_t)n, scale, zero); break;
+    default: k->math.quantize_s8(values, codes, (size_t)n, scale, zero);
+    }
+}
+
+void ort_codes_take(const ort_kernels *k, ort_dtype dtype, float scale, int zero,
+                    const void *codes, float *values, int64_t n)
+{
+    switch ((int)dtype) {
+    case ORT_DTYPE_UINT16: k->math.dequantize_u16(codes, values, (size_t)n, scale, zero); break;
+    case ORT_DTYPE_INT16: k->math.dequantize_s16(codes, values, (size_t)n, scale, zero); break;
+    case ORT_DTYPE_UINT8: k->math.dequantize_u8(codes, values, (size_t)n, scale, zero); break;
+    default: k->math.dequantize_s8(codes, values, (size_t)n, scale, zero);
+    }
+}

@@ -31,6 +31,12 @@ void ort_codes_numbers(const ort_kernels *k, const ort_codes *codes, const uint8
 /* Bytes of numbers: round(value / scale) + zero, half to even, saturated. */
 void ort_codes_quantize(const ort_kernels *k, const ort_codes *codes, const float *values,
                         uint8_t *bytes, int64_t n);
+/* The same for codes of 8 and 16 bits: round(value / scale) + zero, as QuantizeLinear has them, and
+ * (code - zero) * scale, as DequantizeLinear has it. */
+void ort_codes_give(const ort_kernels *k, ort_dtype dtype, float scale, int zero,
+                    const float *values, void *codes, int64_t n);
+void ort_codes_take(const ort_kernels *k, ort_dtype dtype, float scale, int zero,
+                    const void *codes, float *values, int64_t n);
 /* By the bytes of `from` those of `to` for the same values; true: where that changes none. */
 bool ort_codes_table(const ort_codes *from, const ort_codes *to, uint8_t table[256]);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/shared/codes.h"
 #include "op/shared/integer.h"
 
 enum {
@@ -21,6 +22,21 @@ enum {
 static bool by_bytes(const ort_kernels *k)
 {
     return k->gemm.word == 4;
+}
+
+/* Sums of n columns from `column` on, to elements of y from `at` on. */
+static void give(const ort_kernels *k, const ort_wide_product *p, const double *sums,
+                 int64_t column, int64_t n, int64_t at)
+{
+    const double *bias = p->bias ? p->bias + column : NULL;
+    float line[COLUMNS];
+    if (p->to == ORT_DTYPE_FLOAT) {
+        k->gemm.wide_scale(n, sums, p->scale + column, bias, (float *)p->y + at);
+        return;
+    }
+    const size_t width = (size_t)ort_dtype_get(p->to)->bits / 8;
+    k->gemm.wide_scale(n, sums, p->scale + column, bias, line);
+    ort_codes_give(k, p->to, p->y_scale, p->y_zero, line, (char *)p->y + (size_t)at * width, n);
 }
 
 /* ---- by bytes */
@@ -78,8 +94,7 @@ static void finish_tile(void *arg, const ort_integer_tile *t)
         double sums[COLUMNS] = {0};
         g->wide_add(t->n, 256, j->sums + at, sums);
         g->wide_add(t->n, 1, t->sums + i * t->ld, sums);
-        g->wide_scale(t->n, sums, p->scale + t->column, p->bias ? p->bias + t->column : NULL,
-                      p->y + at);
+        give(j->call->k, p, sums, t->column, t->n, at);
     }
 }
 
@@ -181,8 +196,7 @@ static void multiply_tile(const pairs_job *j, int64_t row, int64_t m, int64_t co
             g->wide_add(n, 1, sums + i * COLUMNS, acc + i * COLUMNS);
     }
     for (int64_t i = 0; i < m; i++)
-        g->wide_scale(n, acc + i * COLUMNS, p->scale + column, p->bias ? p->bias + column : NULL,
-                      p->y + (row + i) * p->n + column);
+        give(j->call->k, p, acc + i * COLUMNS, column, n, (row + i) * p->n + column);
 }
 
 static void task_multiply(void *arg, size_t task, int thread)

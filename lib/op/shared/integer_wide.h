@@ -1,4 +1,4 @@
-/* integer_wide.h - exact products of 16-bit codes with 8-bit matrices, scaled to floats.
+/* integer_wide.h - exact products of 16-bit codes with 8-bit matrices, as floats or codes of them.
  *
  *     y[i][j] = scale[j] * sum_k (a[i][k] - za)(b[k][j] - zb[j]) + bias[j]
  *
@@ -22,7 +22,10 @@ typedef struct ort_wide_product {
     const void *packed;         /* B with its zero points, by ort_integer_pack */
     void *space;                /* ort_wide_bytes() */
     const double *scale, *bias; /* of columns; no bias: NULL */
-    float *y;                   /* [m][n] */
+    void *y;                    /* [m][n] */
+    ort_dtype to;               /* its type: floats, or codes by */
+    float y_scale;
+    int y_zero;
 } ort_wide_product;
 
 /* Bytes of the workspace; false on overflow. */

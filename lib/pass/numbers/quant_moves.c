@@ -89,6 +89,17 @@ bool ort_quant_same(const ort_quant *a, const ort_quant *b)
     return true;
 }
 
+ort_status ort_quant_zero_input(ort_graph *graph, const ort_quant *q, ort_id *id, ort_error *err)
+{
+    ort_tensor zero;
+    *id = ort_edit_input(q->node, 2);
+    if (*id != ORT_ID_NONE)
+        return ORT_OK;
+    ORT_TRY(ort_edit_new_constant(graph, "zero_point", q->dtype, &q->scale->shape, &zero, id, err));
+    memset(zero.data, 0, ort_tensor_bytes(&zero));
+    return ORT_OK;
+}
+
 void ort_quant_drop_unread(ort_graph *graph, ort_id id)
 {
     ort_node *node = ort_edit_producer(graph, id);

@@ -35,6 +35,9 @@ bool ort_quant_same(const ort_quant *a, const ort_quant *b);
  * file is for others? With a note on `node` then. */
 bool ort_quant_stays(const ort_pass_context *context, const ort_node *node, ort_dtype dtype);
 
+/* Its zero point as an input of another node, made where it has none. */
+ort_status ort_quant_zero_input(ort_graph *graph, const ort_quant *quant, ort_id *id,
+                                ort_error *err);
 /* The node that computes a value which nobody reads goes. */
 void ort_quant_drop_unread(ort_graph *graph, ort_id id);
 /* How many of its first inputs an operator only picks elements of, 8-bit ones too; 0: none. */

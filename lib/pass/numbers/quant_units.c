@@ -203,23 +203,11 @@ static ort_status bias_of(const unit *u, ort_id *id, const char **why, ort_error
 
 /* ---- the new node */
 
-static ort_status zero_of(unit *u, const ort_quant *q, ort_id *id, ort_error *err)
-{
-    ort_tensor zero;
-    *id = ort_edit_input(q->node, 2);
-    if (*id != ORT_ID_NONE)
-        return ORT_OK;
-    ORT_TRY(ort_edit_new_constant(u->c->graph, "zero_point", q->dtype, &q->scale->shape, &zero, id,
-                                  err));
-    memset(zero.data, 0, ort_tensor_bytes(&zero));
-    return ORT_OK;
-}
-
 /* data (ORT_ID_NONE: none), scale, zero point */
 static ort_status add_triple(unit *u, const ort_quant *q, ort_id data, ort_error *err)
 {
     ort_id zero;
-    ORT_TRY(zero_of(u, q, &zero, err));
+    ORT_TRY(ort_quant_zero_input(u->c->graph, q, &zero, err));
     if (data != ORT_ID_NONE)
         u->inputs[u->input_count++] = data;
     u->inputs[u->input_count++] = q->node->inputs[1];
@@ -280,7 +268,7 @@ static ort_status fill_to_float(unit *u, ort_id bias, ort_error *err)
     for (int i = 0; i < 2; i++) {
         u->inputs[i] = u->in[i].node->inputs[0];
         u->inputs[2 + i] = u->in[i].node->inputs[1];
-        ORT_TRY(zero_of(u, &u->in[i], &u->inputs[4 + i], err));
+        ORT_TRY(ort_quant_zero_input(u->c->graph, &u->in[i], &u->inputs[4 + i], err));
     }
     if (ort_edit_is(u->node, ONNX, "Gemm") && ort_node_attr_int(u->node, "transB"))
         ORT_TRY(turn_weights(u, &u->inputs[1], err));

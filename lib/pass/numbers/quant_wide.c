@@ -1,9 +1,9 @@
 /* quant_wide.c - products of 16-bit codes with 8-bit weights work on the codes.
  *
- *     DequantizeLinear of int16 or uint16 and of 8-bit weights, MatMul or Gemm        WideMatMul
+ *     DequantizeLinear of int16 or uint16 and of 8-bit weights, MatMul or Gemm, QuantizeLinear if
+ *     there is one                                                                   WideMatMul
  *
- * The result stays float: what quantizes it again to 16 bits has no table of codes to win by. Sums
- * are exact (op/shared/integer_wide.h), and weights keep a byte each. Level 3: the operator is
+ * Sums are exact (op/shared/integer_wide.h), and weights keep a byte each. Level 3: the operator is
  * never saved.
  */
 #include "base/error.h"
@@ -47,19 +47,35 @@ static const char *check(const ort_graph *graph, const ort_node *node, const ort
     return NULL;
 }
 
+/* The codes that alone are made of the result; NULL: floats are read. */
+static ort_node *coder_of(const ort_graph *graph, const ort_node *node, ort_quant *q)
+{
+    ort_node *reader = ort_edit_only_reader(graph, node->outputs[0]);
+    return ort_quant_read(graph, reader, "QuantizeLinear", q) && ort_quant_is_plain(q) &&
+                   (ort_quant_is_byte(q->dtype) || ort_quant_is_wide(q->dtype))
+               ? reader : NULL;
+}
+
 static ort_status fuse(ort_pass_context *c, ort_node *node, const ort_quant *a, const ort_quant *w,
                        ort_error *err)
 {
     const bool gemm = ort_edit_is(node, ONNX, "Gemm");
     const ort_id numbers[2] = {node->inputs[0], node->inputs[1]};
-    ort_id inputs[7] = {a->node->inputs[0], w->node->inputs[0], a->node->inputs[1],
+    ort_quant out;
+    ort_node *coder = coder_of(c->graph, node, &out);
+    ort_id inputs[9] = {a->node->inputs[0], w->node->inputs[0], a->node->inputs[1],
                         w->node->inputs[1], ort_edit_input(a->node, 2),
-                        ort_edit_input(w->node, 2), gemm ? ort_edit_input(node, 2) : ORT_ID_NONE};
+                        ort_edit_input(w->node, 2), gemm ? ort_edit_input(node, 2) : ORT_ID_NONE,
+                        ORT_ID_NONE, ORT_ID_NONE};
     ort_attr set[2] = {ort_attr_int("transA", gemm ? ort_node_attr_int(node, "transA") : 0),
                        ort_attr_int("transB", gemm ? ort_node_attr_int(node, "transB") : 0)};
     ort_node_spec spec = {.domain = ORT_INTERNAL, .op_type = "WideMatMul", .inputs = inputs,
-                          .input_count = 7, .set = set, .set_count = 2};
-    ORT_TRY(ort_edit_replace(c->graph, node, NULL, &spec, err));
+                          .input_count = 9, .set = set, .set_count = 2};
+    if (coder) {
+        inputs[7] = out.node->inputs[1];
+        ORT_TRY(ort_quant_zero_input(c->graph, &out, &inputs[8], err));
+    }
+    ORT_TRY(ort_edit_replace(c->graph, node, coder, &spec, err));
     ort_quant_drop_unread(c->graph, numbers[0]);
     ort_quant_drop_unread(c->graph, numbers[1]);
     return ORT_OK;

@@ -6,6 +6,7 @@
  */
 #include "provider/cpu/bytes_layout.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -226,6 +227,39 @@ static void drop_unread(ort_graph *graph, ort_node *node)
         ort_graph_remove_node(graph, node);
 }
 
+/* The convolution gives codes of the layout itself, its floats stay where they are made. */
+static ort_status convert_coded(ort_bytes_layout *l, ort_node *quantize, ort_error *err)
+{
+    ort_graph *graph = l->edit.graph;
+    const ort_id out = quantize->outputs[0], made = ort_layout_value(&l->edit, out);
+    ort_bytes_coded c;
+    ort_id inputs[10];
+    if (made == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof made);
+    const bool found = ort_bytes_read_coded(graph, quantize, &c);
+    assert(found); /* its role says so */
+    (void)found;
+    for (int i = 0; i < 7; i++)
+        inputs[i] = ort_edit_input(c.conv, i);
+    inputs[7] = quantize->inputs[1];
+    ORT_TRY(ort_quant_zero_input(graph, &c.out, &inputs[8], err));
+    inputs[9] = c.slope;
+    const ort_attr own[] = {ort_attr_int("act", c.act), ort_attr_float("act_a", (double)c.act_a),
+                            ort_attr_float("act_b", (double)c.act_b)};
+    ort_node like = *c.conv;
+    if (c.function)
+        like.origin = ort_edit_origin(graph, &like, c.function);
+    like.origin = ort_edit_origin(graph, &like, quantize);
+    ort_graph_remove_node(graph, quantize);
+    if (c.function)
+        ort_graph_remove_node(graph, c.function);
+    ort_graph_remove_node(graph, c.conv);
+    ORT_TRY(ort_layout_node(&l->edit, &like, "BytesConvThrough", inputs,
+                            c.slope == ORT_ID_NONE ? 9 : 10, made, own, 3, err));
+    l->edit.blocked_of[out] = made;
+    return give_outside(l, out, err);
+}
+
 static ort_status convert(ort_bytes_layout *l, ort_node *node, ort_error *err)
 {
     static const char *const names[] = {[ORT_BYTES_CONV] = "BytesConv",
@@ -239,6 +273,8 @@ static ort_status convert(ort_bytes_layout *l, ort_node *node, ort_error *err)
         return ORT_OK;
     if (r == ORT_BYTES_COMES)
         return convert_coming(l, node, err);
+    if (r == ORT_BYTES_CODED)
+        return convert_coded(l, node, err);
     if (r == ORT_BYTES_MOVE)
         return convert_move(l, node, err);
     ort_id inputs[ORT_LAYOUT_INPUTS], out = node->outputs[0];
@@ -270,6 +306,15 @@ static ort_status convert(ort_bytes_layout *l, ort_node *node, ort_error *err)
     return give_outside(l, out, err);
 }
 
+/* Values whose form in the layout another pass has made. */
+static void find_blocked(ort_bytes_layout *l)
+{
+    const ort_node *node;
+    ORT_EACH_NODE(l->edit.graph, node)
+        if (ort_edit_is(node, ORT_INTERNAL, "BlockBytes") && !l->role[node->id])
+            l->edit.blocked_of[node->inputs[0]] = node->outputs[0];
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     size_t nodes = c->graph->nodes.count, values = c->graph->values.count;
@@ -289,6 +334,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         return ort_error_memory(err, (nodes + values) * sizeof(ort_id));
     }
     ort_bytes_choose(c->graph, &l);
+    find_blocked(&l);
     ort_node *node;
     ORT_PASS_EACH_NODE(c->graph, node)
     {

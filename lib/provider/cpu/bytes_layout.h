@@ -8,6 +8,7 @@
 #include "op/blocked/bytes_op.h"
 #include "op/edit.h"
 #include "pass/facts/facts.h"
+#include "pass/numbers/quant_pair.h"
 #include "provider/cpu/layout_edit.h"
 
 typedef enum ort_bytes_role {
@@ -21,6 +22,7 @@ typedef enum ort_bytes_role {
     ORT_BYTES_RESIZE,  /* nearest, of height and width */
     ORT_BYTES_MOVE,    /* of whole channels: Concat, Split, Slice, Gather, a shuffle's last node */
     ORT_BYTES_BEGUN,   /* nodes of a shuffle before the last */
+    ORT_BYTES_CODED,   /* QuantizeLinear behind a BytesConvFloat (of float_convs.h) */
     ORT_BYTES_COMES,   /* BlockBytes of a value that is there already (of float_convs.h) */
 } ort_bytes_role;
 
@@ -63,6 +65,17 @@ bool ort_bytes_reads_plain(const ort_graph *graph, const ort_bytes_layout *l,
                            const ort_node *conv);
 /* Groups of which none fills its blocks, and which aren't one channel each? */
 bool ort_bytes_splits(const ort_node *conv, const ort_tensor *w);
+/* A BytesConvFloat whose result a QuantizeLinear alone codes, perhaps behind a function of one
+ * number. */
+typedef struct ort_bytes_coded {
+    ort_quant out;             /* the QuantizeLinear */
+    ort_node *conv, *function; /* function: NULL where there is none */
+    int64_t act;               /* an ort_unary, or -1 */
+    float act_a, act_b;
+    ort_id slope;              /* of a PRelu; else ORT_ID_NONE */
+} ort_bytes_coded;
+/* False: it codes something else. */
+bool ort_bytes_read_coded(const ort_graph *graph, ort_node *quantize, ort_bytes_coded *coded);
 /* Slots that hold tensors of the layout, and their zero points. */
 bool ort_bytes_is_data(ort_bytes_role role, const ort_node *node, int slot);
 bool ort_bytes_is_zero(ort_bytes_role role, const ort_node *node, int slot);

@@ -1,6 +1,7 @@
 /* bytes_roles.c - which nodes run in the layout of bytes: convolutions with constant weights, and
  * what stands between them or behind them on 8-bit codes.
  */
+#include "op/shared/unary_apply.h"
 #include "provider/cpu/bytes_layout.h"
 
 enum { PLAIN_CHANNELS = 4, GROUP_MAPS = 4 }; /* fewer maps of a group don't pay for their block */
@@ -64,6 +65,52 @@ bool ort_bytes_reads_plain(const ort_graph *graph, const ort_bytes_layout *l, co
            ort_fact_type(graph, conv->inputs[0])->dim[1].size <= PLAIN_CHANNELS;
 }
 
+/* ---- convolutions through floats */
+
+/* A slope of all channels, or one of each: [C] behind the batch, before places of 1. */
+static bool is_slope(const ort_graph *graph, const ort_node *node)
+{
+    const ort_type *y = ort_fact_type(graph, node->outputs[0]);
+    const ort_tensor *slope = ort_edit_constant(graph, node, 1);
+    if (!slope || slope->dtype != ORT_DTYPE_FLOAT || ort_type_rank(y) < 3)
+        return false;
+    const int axis = slope->shape.rank - (y->rank - 1);
+    return ort_tensor_count(slope) == 1 ||
+           (axis >= 0 && axis <= 1 && ort_dim_is(y->dim[1], slope->shape.dim[axis]) &&
+            slope->shape.dim[axis] == ort_tensor_count(slope));
+}
+
+static bool read_function(const ort_graph *graph, ort_node *node, ort_bytes_coded *c)
+{
+    ort_unary id = ORT_UNARY_COUNT;
+    if (ort_edit_is(node, ONNX, "PRelu") && is_slope(graph, node)) {
+        c->slope = node->inputs[1];
+    } else if (node && node->op && node->input_count == 1 && node->output_count == 1 &&
+               ort_unary_of_node(node, &id, &c->act_a, &c->act_b)) {
+        c->act = (int64_t)id;
+    } else {
+        return false;
+    }
+    c->function = node;
+    return true;
+}
+
+bool ort_bytes_read_coded(const ort_graph *graph, ort_node *quantize, ort_bytes_coded *c)
+{
+    *c = (ort_bytes_coded){.act = -1, .slope = ORT_ID_NONE};
+    if (!ort_quant_read(graph, quantize, "QuantizeLinear", &c->out) ||
+        !ort_quant_is_plain(&c->out) || !ort_quant_is_byte(c->out.dtype))
+        return false;
+    ort_node *node = ort_edit_producer(graph, quantize->inputs[0]);
+    if (!ort_edit_is(node, ORT_INTERNAL, "BytesConvFloat") && read_function(graph, node, c))
+        node = ort_edit_producer(graph, node->inputs[0]);
+    c->conv = node;
+    const ort_node *last = c->function ? c->function : node;
+    return ort_edit_is(node, ORT_INTERNAL, "BytesConvFloat") &&
+           ort_edit_only_reader(graph, last->outputs[0]) == quantize &&
+           (last == node || ort_edit_only_reader(graph, node->outputs[0]) == last);
+}
+
 /* ---- what stands between them */
 
 bool ort_bytes_is_data(ort_bytes_role r, const ort_node *node, int slot)
@@ -72,7 +119,7 @@ bool ort_bytes_is_data(ort_bytes_role r, const ort_node *node, int slot)
         return true;
     if (r == ORT_BYTES_MOVE && ort_edit_is(node, MS, "QLinearConcat"))
         return slot % 3 == 2;
-    return r != ORT_BYTES_NONE &&
+    return r != ORT_BYTES_NONE && r != ORT_BYTES_CODED &&
            (slot == 0 || (r == ORT_BYTES_SAME && slot == 3 && node->input_count == 8));
 }
 
@@ -168,9 +215,9 @@ static bool mostly_blocked(const ort_graph *graph, const ort_bytes_layout *l, co
     return 2 * there > all;
 }
 
-static ort_bytes_role role_of(const ort_graph *graph, const ort_bytes_layout *l,
-                              const ort_node *node)
+static ort_bytes_role role_of(const ort_graph *graph, const ort_bytes_layout *l, ort_node *node)
 {
+    ort_bytes_coded coded;
     if (!node->op || node->output_count < 1 || node->input_count < 1 ||
         node->inputs[0] == ORT_ID_NONE || node->outputs[0] == ORT_ID_NONE ||
         node->output_count > ORT_LAYOUT_INPUTS)
@@ -183,6 +230,8 @@ static ort_bytes_role role_of(const ort_graph *graph, const ort_bytes_layout *l,
         return mostly_blocked(graph, l, node) ? ORT_BYTES_MOVE : ORT_BYTES_NONE;
     if (node->input_count > ORT_LAYOUT_INPUTS)
         return ORT_BYTES_NONE;
+    if (ort_edit_is(node, ONNX, "QuantizeLinear"))
+        return ort_bytes_read_coded(graph, node, &coded) ? ORT_BYTES_CODED : ORT_BYTES_NONE;
     if (ort_bytes_is_conv(node))
         return ort_bytes_conv_stays(graph, l, node) ? ORT_BYTES_NONE : ORT_BYTES_CONV;
     if (ort_edit_is_any(node, "ms.QLinearAdd|ms.QLinearMul"))
@@ -209,7 +258,7 @@ static ort_bytes_role role_of(const ort_graph *graph, const ort_bytes_layout *l,
     return ORT_BYTES_NONE;
 }
 
-static void give_role(const ort_graph *graph, ort_bytes_layout *l, const ort_node *node)
+static void give_role(const ort_graph *graph, ort_bytes_layout *l, ort_node *node)
 {
     ort_node *before[2];
     const ort_bytes_role r = role_of(graph, l, node);
@@ -224,7 +273,7 @@ static void give_role(const ort_graph *graph, ort_bytes_layout *l, const ort_nod
 
 void ort_bytes_choose(const ort_graph *graph, ort_bytes_layout *l)
 {
-    const ort_node *node;
+    ort_node *node;
     ORT_EACH_NODE(graph, node)
         give_role(graph, l, node);
     ORT_EACH_NODE(graph, node)

@@ -4,15 +4,14 @@
  * inputs included (x * sigmoid(x)). float only. Level 3: the operator is ours, so it is never
  * saved.
  */
-#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "graph/uses.h"
 #include "op/blocked/chain.h"
-#include "op/shared/unary_apply.h"
 #include "pass/facts/facts.h"
 #include "pass/pass.h"
+#include "provider/cpu/chain_steps.h"
 
 typedef struct chain {
     ort_node *nodes[ORT_CHAIN_STEPS];
@@ -23,43 +22,9 @@ typedef struct chain {
     float params[2 * ORT_CHAIN_STEPS];
 } chain;
 
-static const struct {
-    const char *name;
-    ort_binary op;
-} binaries[] = {
-    {"Add", ORT_BINARY_ADD}, {"Sub", ORT_BINARY_SUB}, {"Mul", ORT_BINARY_MUL},
-    {"Div", ORT_BINARY_DIV}, {"Pow", ORT_BINARY_POW}, {"Max", ORT_BINARY_MAX},
-    {"Min", ORT_BINARY_MIN},
-};
-
 static bool is_float(const ort_type *type)
 {
     return type->dtype == ORT_DTYPE_FLOAT && ort_type_rank(type) >= 0;
-}
-
-static int binary_of(const ort_node *node)
-{
-    if (node->domain[0] != '\0' || node->opset < 7 || node->input_count != 2 ||
-        node->inputs[0] == ORT_ID_NONE || node->inputs[1] == ORT_ID_NONE)
-        return -1;
-    for (size_t i = 0; i < sizeof binaries / sizeof *binaries; i++)
-        if (!strcmp(node->op_type, binaries[i].name))
-            return (int)binaries[i].op;
-    return -1;
-}
-
-static bool unary_of(const ort_graph *graph, const ort_node *node, ort_unary *id, float *a,
-                     float *b)
-{
-    if (node->op && ort_edit_is(node, ONNX, "Clip")) {
-        double low = -INFINITY, high = INFINITY;
-        bool known = ort_fact_bounds(graph, node, &low, &high);
-        *id = ORT_UNARY_CLIP;
-        *a = (float)low;
-        *b = (float)high;
-        return known;
-    }
-    return node->input_count == 1 && ort_unary_of_node(node, id, a, b);
 }
 
 /* The chain's number of a value it reads; -1 when there is no room. */
@@ -84,7 +49,7 @@ static bool append(const ort_graph *graph, chain *c, ort_node *node, ort_id valu
         node->outputs[0] == ORT_ID_NONE || !is_float(ort_fact_type(graph, node->outputs[0])) ||
         !ort_facts_same_shape(ort_fact_type(graph, value), ort_fact_type(graph, node->outputs[0])))
         return false;
-    int binary = binary_of(node);
+    int binary = ort_chain_binary(node);
     if (binary >= 0) {
         bool right = node->inputs[0] != value;
         ort_id other = node->inputs[right ? 0 : 1];
@@ -95,7 +60,7 @@ static bool append(const ort_graph *graph, chain *c, ort_node *node, ort_id valu
         code = binary + (right ? ORT_CHAIN_RIGHT : ORT_CHAIN_LEFT);
         if (input < 0)
             return false;
-    } else if (node->inputs[0] == value && unary_of(graph, node, &id, &a, &b)) {
+    } else if (node->inputs[0] == value && ort_chain_unary(graph, node, &id, &a, &b)) {
         code = (int64_t)id;
     } else {
         return false;
@@ -162,7 +127,7 @@ static const char *why_alone(const ort_graph *graph, const ort_node *node)
     ort_readers readers = ort_readers_of(graph, value);
     ort_node *next;
     while ((next = ort_readers_next(&readers))) {
-        if (!next->op || (binary_of(next) < 0 && !unary_of(graph, next, &id, &a, &b)))
+        if (!next->op || (ort_chain_binary(next) < 0 && !ort_chain_unary(graph, next, &id, &a, &b)))
             continue;
         if (!ort_edit_only_reader(graph, value))
             return "its result is read elsewhere than by what would follow";

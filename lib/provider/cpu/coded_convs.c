@@ -4,8 +4,8 @@
  *     Conv(DequantizeLinear(x), DequantizeLinear(#w), #bias) [Relu | Clip]       BytesConvFloat
  *
  * on the products of the layout of bytes: their sums are exact, and are scaled and shifted once.
- * Other activations that its FusedConv has follow as nodes of their own. Level 3: nothing of this
- * is saved.
+ * Other activations that its FusedConv has follow as nodes of their own; where codes follow these,
+ * bytes_layout.c takes them in again. Level 3: nothing of this is saved.
  */
 #include <math.h>
 #include <string.h>
@@ -26,13 +26,6 @@ typedef struct coded_conv {
     ort_attr of_act[2]; /* and its attributes */
     int of_act_count;
 } coded_conv;
-
-static ort_node *dequantizer(const ort_graph *graph, const ort_node *node, int slot)
-{
-    ort_id id = ort_edit_input(node, slot);
-    ort_node *found = id == ORT_ID_NONE ? NULL : ort_edit_producer(graph, id);
-    return found && ort_edit_is(found, ONNX, "DequantizeLinear") ? found : NULL;
-}
 
 static bool is_byte(const ort_graph *graph, ort_id id)
 {
@@ -98,8 +91,9 @@ static bool read_activation(const ort_node *conv, coded_conv *c)
 static const char *read_conv(const ort_graph *graph, ort_node *conv, void *found)
 {
     coded_conv *c = found;
-    *c = (coded_conv){.conv = conv, .x = dequantizer(graph, conv, 0),
-                      .w = dequantizer(graph, conv, 1), .b = dequantizer(graph, conv, 2)};
+    *c = (coded_conv){.conv = conv, .x = ort_dequantizer_of(graph, conv, 0),
+                      .w = ort_dequantizer_of(graph, conv, 1),
+                      .b = ort_dequantizer_of(graph, conv, 2)};
     const ort_tensor *w = ort_edit_constant(graph, c->w, 0);
     const ort_tensor *zero = ort_edit_constant(graph, c->w, 2);
     if (!w || !is_byte(graph, c->w->inputs[0]) || !is_byte(graph, c->x->inputs[0]) ||
@@ -111,9 +105,7 @@ static const char *read_conv(const ort_graph *graph, ort_node *conv, void *found
         return "the scales of its weight aren't constants of its filters";
     if (ort_edit_input(conv, 3) != ORT_ID_NONE)
         return "it takes in a sum";
-    const ort_id bias = ort_edit_input(conv, 2);
-    if (bias != ORT_ID_NONE && !ort_fact_constant(graph, bias) &&
-        !(c->b && ort_edit_constant(graph, c->b, 0) && ort_edit_constant(graph, c->b, 1)))
+    if (!ort_float_conv_knows_bias(graph, conv))
         return "its bias isn't constant";
     if (!read_activation(conv, c))
         return "its activation is part of it";
@@ -128,27 +120,6 @@ static ort_status make_scale(ort_graph *graph, const coded_conv *c, ort_id *id, 
     ORT_TRY(ort_edit_new_constant(graph, "scale", ORT_DTYPE_FLOAT, &shape, &made, id, err));
     for (int64_t i = 0; i < shape.dim[0]; i++)
         ((float *)made.data)[i] = c->x_scale * ((const float *)c->w_scale->data)[i];
-    return ORT_OK;
-}
-
-/* Its bias as floats. */
-static ort_status make_bias(ort_graph *graph, const coded_conv *c, ort_id *id, ort_error *err)
-{
-    *id = ort_edit_input(c->conv, 2);
-    if (!c->b)
-        return ORT_OK;
-    const ort_tensor *codes = ort_edit_constant(graph, c->b, 0);
-    const ort_tensor *scale = ort_edit_constant(graph, c->b, 1);
-    const ort_tensor *zero = ort_edit_constant(graph, c->b, 2);
-    const int64_t n = ort_tensor_count(codes);
-    ort_tensor made;
-    ORT_TRY(ort_edit_new_constant(graph, "bias", ORT_DTYPE_FLOAT, &codes->shape, &made, id, err));
-    for (int64_t i = 0; i < n; i++) {
-        const float *s = scale->data;
-        double z = zero ? ort_tensor_get_f64(zero, ort_tensor_count(zero) == n ? i : 0) : 0;
-        ((float *)made.data)[i] = (float)((ort_tensor_get_f64(codes, i) - z) *
-                                          (double)s[ort_tensor_count(scale) == n ? i : 0]);
-    }
     return ORT_OK;
 }
 
@@ -179,7 +150,7 @@ static ort_status replace(ort_layout *l, void *found, ort_error *err)
                                       ort_edit_input(c->x, 2), ORT_ID_NONE,
                                       ort_edit_input(c->w, 2)},
                            .low = c->low, .high = c->high};
-    ORT_TRY(make_bias(graph, c, &made.inputs[2], err));
+    ORT_TRY(ort_float_conv_bias(graph, c->conv, &made.inputs[2], err));
     ORT_TRY(make_scale(graph, c, &made.inputs[3], err));
     ort_node like = *c->conv;
     ort_graph_remove_node(graph, c->conv);
@@ -197,8 +168,8 @@ static ort_status replace(ort_layout *l, void *found, ort_error *err)
 
 static bool concerns(const ort_graph *graph, const ort_node *node)
 {
-    return ort_edit_is_any(node, "Conv|ms.FusedConv") && dequantizer(graph, node, 0) &&
-           dequantizer(graph, node, 1);
+    return ort_edit_is_any(node, "Conv|ms.FusedConv") && ort_dequantizer_of(graph, node, 0) &&
+           ort_dequantizer_of(graph, node, 1);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)

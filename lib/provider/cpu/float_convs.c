@@ -6,6 +6,7 @@
 #include "op/blocked/bytes_op.h"
 #include "op/edit.h"
 #include "pass/facts/facts.h"
+#include "tensor/scalar.h"
 
 enum { PLAIN_CHANNELS = 4 };
 
@@ -24,6 +25,42 @@ const char *ort_float_conv_stays(const ort_node *conv, const ort_type *x, const 
     if (zero && ort_tensor_count(zero) != 1 && ort_tensor_count(zero) != maps)
         return "its weight's zero points don't fit";
     return NULL;
+}
+
+ort_node *ort_dequantizer_of(const ort_graph *graph, const ort_node *node, int slot)
+{
+    ort_id id = ort_edit_input(node, slot);
+    ort_node *found = id == ORT_ID_NONE ? NULL : ort_edit_producer(graph, id);
+    return found && ort_edit_is(found, ONNX, "DequantizeLinear") ? found : NULL;
+}
+
+bool ort_float_conv_knows_bias(const ort_graph *graph, const ort_node *conv)
+{
+    const ort_id bias = ort_edit_input(conv, 2);
+    const ort_node *codes = ort_dequantizer_of(graph, conv, 2);
+    return bias == ORT_ID_NONE || ort_fact_constant(graph, bias) ||
+           (codes && ort_edit_constant(graph, codes, 0) && ort_edit_constant(graph, codes, 1));
+}
+
+ort_status ort_float_conv_bias(ort_graph *graph, const ort_node *conv, ort_id *id, ort_error *err)
+{
+    const ort_node *from = ort_dequantizer_of(graph, conv, 2);
+    *id = ort_edit_input(conv, 2);
+    if (!from)
+        return ORT_OK;
+    const ort_tensor *codes = ort_edit_constant(graph, from, 0);
+    const ort_tensor *scale = ort_edit_constant(graph, from, 1);
+    const ort_tensor *zero = ort_edit_constant(graph, from, 2);
+    const int64_t n = ort_tensor_count(codes);
+    ort_tensor made;
+    ORT_TRY(ort_edit_new_constant(graph, "bias", ORT_DTYPE_FLOAT, &codes->shape, &made, id, err));
+    for (int64_t i = 0; i < n; i++) {
+        const float *s = scale->data;
+        double z = zero ? ort_tensor_get_f64(zero, ort_tensor_count(zero) == n ? i : 0) : 0;
+        ((float *)made.data)[i] = (float)((ort_tensor_get_f64(codes, i) - z) *
+                                          (double)s[ort_tensor_count(scale) == n ? i : 0]);
+    }
+    return ORT_OK;
 }
 
 ort_status ort_float_conv_add(ort_layout *l, const ort_node *conv, const ort_float_conv *made,

@@ -16,6 +16,12 @@ typedef struct ort_float_conv {
  * they can. `conv` has the group. */
 const char *ort_float_conv_stays(const ort_node *conv, const ort_type *x, const ort_tensor *w,
                                  const ort_tensor *zero);
+/* The DequantizeLinear that gives an input, or NULL. */
+ort_node *ort_dequantizer_of(const ort_graph *graph, const ort_node *node, int slot);
+/* Has a convolution no bias, a constant one, or constant codes of one? */
+bool ort_float_conv_knows_bias(const ort_graph *graph, const ort_node *conv);
+/* That bias as floats; ORT_ID_NONE: none. */
+ort_status ort_float_conv_bias(ort_graph *graph, const ort_node *conv, ort_id *id, ort_error *err);
 /* The node, with conv's attributes and origin; x comes into the layout. */
 ort_status ort_float_conv_add(ort_layout *l, const ort_node *conv, const ort_float_conv *made,
                               ort_id out, ort_error *err);

@@ -1,0 +1,191 @@
+/* code_chains.c - elementwise operators between codes that have no integer form pass through memory
+ * as codes alone:
+ *
+ *     DequantizeLinear, Add | Mul | HardSwish | .., QuantizeLinear               CodeChain
+ *
+ * Other operands are codes too, or floats, as large or repeated along the last axes. This is what
+ * 16-bit files have between convolutions (a table of 65,536 codes is slower than the formula: it
+ * doesn't fit the nearest cache), and what 8-bit ones have where no table or QLinear operator
+ * serves. The numbers are those of the operators. Level 3: nothing of this is saved.
+ */
+#include "base/error.h"
+#include "op/blocked/chain.h"
+#include "pass/facts/facts.h"
+#include "pass/numbers/quant_pair.h"
+#include "provider/cpu/chain_steps.h"
+
+typedef struct code_chain {
+    ort_node *nodes[ORT_CHAIN_STEPS + 1]; /* the last quantizes */
+    int count;
+    ort_id inputs[ORT_CHAIN_INPUTS];
+    ort_id read[ORT_CHAIN_INPUTS]; /* the numbers that stood there */
+    float scales[ORT_CHAIN_INPUTS];
+    int64_t zeros[ORT_CHAIN_INPUTS];
+    int input_count;
+    int64_t program[2 * ORT_CHAIN_STEPS];
+    float params[2 * ORT_CHAIN_STEPS];
+    ort_quant out;
+} code_chain;
+
+static bool is_coded(const ort_quant *q)
+{
+    return ort_quant_is_plain(q) && (ort_quant_is_byte(q->dtype) || ort_quant_is_wide(q->dtype));
+}
+
+static bool is_float(const ort_type *type)
+{
+    return type->kind == ORT_TYPE_TENSOR && type->dtype == ORT_DTYPE_FLOAT && type->rank >= 0;
+}
+
+/* The codes of these numbers, or NULL. */
+static bool codes_of(const ort_graph *graph, ort_id id, ort_quant *q)
+{
+    return ort_quant_read(graph, ort_edit_producer(graph, id), "DequantizeLinear", q) &&
+           is_coded(q);
+}
+
+/* A number of the chain's inputs; -1: there is no room. */
+static int add_input(const ort_graph *graph, code_chain *c, ort_id id)
+{
+    ort_quant q;
+    for (int i = 0; i < c->input_count; i++)
+        if (c->read[i] == id)
+            return i;
+    if (c->input_count == ORT_CHAIN_INPUTS)
+        return -1;
+    const bool coded = codes_of(graph, id, &q);
+    c->read[c->input_count] = id;
+    c->inputs[c->input_count] = coded ? q.node->inputs[0] : id;
+    c->scales[c->input_count] = coded ? (float)ort_quant_scale(&q) : 1;
+    c->zeros[c->input_count] = coded ? ort_quant_zero(&q) : 0;
+    return c->input_count++;
+}
+
+/* May this value be an operand beside `value`: as large, or repeated along its last axes? */
+static bool is_operand(const ort_graph *graph, ort_id value, ort_id other)
+{
+    const ort_type *x = ort_fact_type(graph, other), *y = ort_fact_type(graph, value);
+    int ones = 0;
+    if (!is_float(x) || other == value || x->rank > y->rank)
+        return false;
+    while (ones < x->rank && ort_dim_is(x->dim[ones], 1))
+        ones++;
+    for (int d = ones; d < x->rank; d++)
+        if (!ort_dim_equal(x->dim[d], y->dim[y->rank - x->rank + d]))
+            return false;
+    return true;
+}
+
+/* Append `node`, which reads `value`. */
+static bool append(const ort_graph *graph, code_chain *c, ort_node *node, ort_id value)
+{
+    ort_unary id = ORT_UNARY_COUNT;
+    float a = 0, b = 0;
+    int64_t code, input = 0;
+    if (c->count == ORT_CHAIN_STEPS || node->output_count != 1 || !node->op ||
+        node->outputs[0] == ORT_ID_NONE || !is_float(ort_fact_type(graph, node->outputs[0])) ||
+        !ort_facts_same_shape(ort_fact_type(graph, value), ort_fact_type(graph, node->outputs[0])))
+        return false;
+    const int binary = ort_chain_binary(node);
+    if (binary >= 0) {
+        const bool right = node->inputs[0] != value;
+        const ort_id other = node->inputs[right ? 0 : 1];
+        if (!is_operand(graph, value, other) || (input = add_input(graph, c, other)) < 0)
+            return false;
+        code = binary + (right ? ORT_CHAIN_RIGHT : ORT_CHAIN_LEFT);
+    } else if (node->inputs[0] == value && ort_chain_unary(graph, node, &id, &a, &b)) {
+        code = (int64_t)id;
+    } else {
+        return false;
+    }
+    c->program[2 * c->count] = code;
+    c->program[2 * c->count + 1] = input;
+    c->params[2 * c->count] = a;
+    c->params[2 * c->count + 1] = b;
+    c->nodes[c->count++] = node;
+    return true;
+}
+
+/* The chain from the numbers of these codes on, whose first operator is `node`. */
+static bool find(const ort_graph *graph, code_chain *c, ort_id value, ort_node *node)
+{
+    *c = (code_chain){.count = 0};
+    if (!is_float(ort_fact_type(graph, value)))
+        return false;
+    (void)add_input(graph, c, value);
+    while (node && append(graph, c, node, value)) {
+        value = node->outputs[0];
+        node = ort_edit_only_reader(graph, value);
+    }
+    if (!ort_quant_read(graph, node, "QuantizeLinear", &c->out) || !is_coded(&c->out) ||
+        node->inputs[0] != value)
+        return false;
+    c->nodes[c->count] = node;
+    return true;
+}
+
+static ort_status replace(ort_graph *graph, code_chain *c, ort_error *err)
+{
+    const ort_id out = c->nodes[c->count]->outputs[0];
+    ort_node merged = *c->nodes[0];
+    const ort_attr floats = {.type = ORT_ATTR_FLOATS};
+    ort_attr params = floats, scales = floats;
+    params.name = "params";
+    params.floats = c->params;
+    params.count = (size_t)(2 * c->count);
+    scales.name = "scales";
+    scales.floats = c->scales;
+    scales.count = (size_t)c->input_count;
+    const ort_attr set[] = {
+        ort_attr_ints("program", c->program, 2 * c->count), params, scales,
+        ort_attr_ints("zeros", c->zeros, c->input_count), ort_attr_int("to", c->out.dtype),
+        ort_attr_float("y_scale", ort_quant_scale(&c->out)),
+        ort_attr_int("y_zero", ort_quant_zero(&c->out))};
+    for (int i = 1; i <= c->count; i++)
+        merged.origin = ort_edit_origin(graph, &merged, c->nodes[i]);
+    ort_node_spec spec = {.domain = ORT_INTERNAL, .op_type = "CodeChain", .name = merged.name,
+                          .inputs = c->inputs, .input_count = c->input_count, .outputs = &out,
+                          .output_count = 1, .set = set, .set_count = sizeof set / sizeof *set,
+                          .origin = merged.origin};
+    for (int i = c->count; i >= 0; i--)
+        ort_graph_remove_node(graph, c->nodes[i]);
+    ORT_TRY(ort_edit_add_node(graph, &spec, NULL, err));
+    for (int i = 0; i < c->input_count; i++)
+        if (c->inputs[i] != c->read[i])
+            ort_quant_drop_unread(graph, c->read[i]);
+    return ORT_OK;
+}
+
+/* The first operator of a chain reads codes by one of its inputs. */
+static bool begins(const ort_graph *graph, code_chain *c, ort_node *node)
+{
+    ort_quant q;
+    for (int i = 0; i < node->input_count && i < 2; i++)
+        if (node->inputs[i] != ORT_ID_NONE && codes_of(graph, node->inputs[i], &q) &&
+            find(graph, c, node->inputs[i], node))
+            return true;
+    return false;
+}
+
+static ort_status apply(ort_pass_context *p, int *changes, ort_error *err)
+{
+    ort_node *node;
+    code_chain c;
+    if (!p->target || p->portable)
+        return ORT_OK;
+    ORT_PASS_EACH_NODE(p->graph, node)
+    {
+        if (!node->op || ort_edit_is(node, ONNX, "DequantizeLinear") || !begins(p->graph, &c, node))
+            continue;
+        ORT_TRY(replace(p->graph, &c, err));
+        ++*changes;
+    }
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_code_chains = {
+    .name = "code_chains",
+    .level = 3,
+    .doc = "elementwise operators between codes pass codes alone through memory (cpu only)",
+    .apply = apply,
+};
