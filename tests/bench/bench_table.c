@@ -20,6 +20,8 @@ static const family families[] = {
     {"recurrent", "Recurrent", 0.50, true},
     {"decoding", "One-token decoding", 0.40, true},
     {"prompt", "Prompts of 128 tokens", 0, true},
+    {"bits_prompt", "Prompts, weights of 4 bits", 0, true}, /* over onnxruntime: integers.c */
+    {"integer_prompt", "Prompts, weights of 4 bits and codes", 0.50, false},
     {"tabular", "Tabular", 0.32, false},
     {"graph", "Graph networks", 0.95, true},
     {"half", "Half precision", 0, true},

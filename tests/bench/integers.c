@@ -2,7 +2,8 @@
  *
  * Who quantizes a model wants it faster than it was: the ratio is our time of the one over our time
  * of the other. Both are best rounds of one run of the benchmark, which the host may disturb
- * differently; those of peers are measured side by side (ratios.c).
+ * differently; those of peers are measured side by side (ratios.c). Prompts whose weights alone are
+ * integers are held to onnxruntime's time.
  */
 #include <string.h>
 
@@ -96,8 +97,65 @@ static void print_slower(const measure *list, size_t count)
     printf("\n");
 }
 
+/* Weights of 4 bits whose sums are floats in both: our time over onnxruntime's. */
+static void print_bits(const measure *list, size_t count)
+{
+    static const double limit = 0.75;
+    ratio_mean over = {0};
+    for (size_t k = 0; k < count; k++) {
+        const side *theirs = &list[k].side[ONNXRUNTIME];
+        if (!strcmp(list[k].family, "bits_prompt") && compared(&list[k]) &&
+            theirs->state == SIDE_FINE)
+            mean_add(&over, list[k].side[OURS].best / theirs->best);
+    }
+    if (over.count)
+        printf("\n- prompts, weights of 4 bits, over onnxruntime: %.2f of at most %.2f%s\n",
+               mean_of(&over), limit, mean_of(&over) <= limit ? "" : ", beyond");
+}
+
+/* Until a session is ready, and the most memory, over onnxruntime's. */
+typedef struct start_gate {
+    const char *title;
+    double limit, each;
+    ratio_mean mean;
+    double most;
+} start_gate;
+
+static void add_start(start_gate *gate, double ours, double theirs)
+{
+    if (theirs <= 0)
+        return;
+    mean_add(&gate->mean, ours / theirs);
+    gate->most = ours / theirs > gate->most ? ours / theirs : gate->most;
+}
+
+static void print_starts(const measure *list, size_t count)
+{
+    start_gate ready = {.title = "session ready", .limit = 0.25, .each = 0.5};
+    start_gate peak = {.title = "peak memory", .limit = 0.6, .each = 1.0};
+    for (size_t k = 0; k < count; k++) {
+        const side *ours = &list[k].side[OURS], *theirs = &list[k].side[ONNXRUNTIME];
+        if (!strstr(list[k].family, "integer") || !compared(&list[k]) ||
+            theirs->state < SIDE_WRONG)
+            continue;
+        add_start(&ready, ours->ready, theirs->ready);
+        add_start(&peak, ours->peak, theirs->peak);
+    }
+    for (int i = 0; i < 2; i++) {
+        const start_gate *gate = i ? &peak : &ready;
+        const double mean = mean_of(&gate->mean);
+        if (gate->mean.count)
+            printf("\n- integer models, %s over onnxruntime: %.2f of at most %.2f in the mean of "
+                   "%d, %.2f of at most %.2f the most%s\n",
+                   gate->title, mean, gate->limit, gate->mean.count, gate->most, gate->each,
+                   mean <= gate->limit && gate->most <= gate->each ? "" : ", beyond");
+    }
+}
+
 void print_integers(int threads, const measure *list, size_t count)
 {
     print_twins(threads, list, count);
     print_slower(list, count);
+    print_bits(list, count);
+    print_starts(list, count);
 }

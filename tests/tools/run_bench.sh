@@ -55,7 +55,7 @@ mkdir -p "$root/build/bench/nets" "$BENCH_CACHE"
     ${ONLY:-} >&2 || exit 1
 # shellcheck disable=SC2086
 "$venv/bin/python" "$root/tests/bench/nets/int8.py" "$root/build/bench/int8" "$models" \
-    "${filled:-$root/build/none}" ${ONLY:-} >&2 || exit 1
+    "${filled:-$root/build/none}" "$root/build/bench/nets" ${ONLY:-} >&2 || exit 1
 # shellcheck disable=SC2086
 [ -z "${ONLY:-}" ] || set -- --only "@($(echo $ONLY | tr ' ' '|'))" "$@"
 [ -z "${THREADS:-}" ] || set -- --threads "$THREADS" "$@"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """int8 forms of the float models, as onnxruntime.quantization makes them, and as ort-quantize does.
 
-usage: int8.py OUTPUT_DIR MODELS_DIR TOPOLOGIES_DIR [PATTERN...]
+usage: int8.py OUTPUT_DIR MODELS_DIR TOPOLOGIES_DIR NETS_DIR [PATTERN...]
 
 Writes OUTPUT_DIR/NAME_FORM/model.onnx and inputs.npz of the names that a pattern takes, again when
 the float model, this file, onnxruntime or (for own_static) ort-quantize is another one (OUTPUT_DIR/NAME_FORM/made_of says of what
@@ -40,7 +40,8 @@ ENCODER = ["static_qdq", "static_qop", "dynamic", "own_static"]
 SOURCES = {"resnet50": CONVOLUTIONAL, "mobilenet_v2": CONVOLUTIONAL,
            "efficientnet_lite0": CONVOLUTIONAL, "yolox_nano": CONVOLUTIONAL,
            "minilm_l6_v2": ENCODER + ["static_qdq_channels"], "bert_base": ENCODER,
-           "whisper_tiny_encoder": ENCODER}
+           "whisper_tiny_encoder": ENCODER, "text_encoder": ["dynamic"],
+           "text_decoder": ["dynamic"], "speech_lstm": ["dynamic"]}
 ERROR = 3       # of onnxruntime's log
 OPSET = 13      # the first with a scale for each channel
 U8, S8 = quantization.QuantType.QUInt8, quantization.QuantType.QInt8
@@ -136,8 +137,8 @@ def make(source, kinds, folder):
 
 
 def main():
-    folder, *places = map(pathlib.Path, sys.argv[1:4])
-    patterns = sys.argv[4:] or ["*"]
+    folder, *places = map(pathlib.Path, sys.argv[1:5])
+    patterns = sys.argv[5:] or ["*"]
     logging.disable(logging.WARNING)
     onnxruntime.set_default_logger_severity(ERROR)
     for name, kinds in SOURCES.items():

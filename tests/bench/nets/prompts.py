@@ -3,7 +3,8 @@
 
 usage: prompts.py OUTPUT_DIR MODELS_DIR [PATTERN...]
 
-Writes OUTPUT_DIR/NAME/model.onnx, a link, and inputs.npz, once, of the names that a pattern takes.
+Writes OUTPUT_DIR/NAME/model.onnx, a link, and inputs.npz, once, of the names that a pattern takes. NAME_level4 has
+accuracy_level 4, whose products may round activations to codes of 8 bits.
 """
 import fnmatch
 import pathlib
@@ -13,7 +14,8 @@ import numpy as np
 import onnx
 
 SOURCES = {"llama_byte_2m_prompt": "llama_byte_2m_trained",
-           "llama_byte_2m_prompt_int4": "llama_byte_2m_trained_int4_matmulnbits"}
+           "llama_byte_2m_prompt_int4": "llama_byte_2m_trained_int4_matmulnbits",
+           "llama_byte_2m_prompt_int4_level4": "llama_byte_2m_trained_int4_matmulnbits"}
 LENGTH, WORDS = 128, 256
 
 
@@ -29,6 +31,16 @@ def inputs_of(graph):
     return arrays
 
 
+def write_level(source, level, path):
+    model = onnx.load(str(source))
+    for node in model.graph.node:
+        if node.op_type == "MatMulNBits":
+            kept = [a for a in node.attribute if a.name != "accuracy_level"]
+            del node.attribute[:]
+            node.attribute.extend([*kept, onnx.helper.make_attribute("accuracy_level", level)])
+    onnx.save(model, str(path))
+
+
 def main():
     folder, models = map(pathlib.Path, sys.argv[1:3])
     for name, source in SOURCES.items():
@@ -38,7 +50,10 @@ def main():
             continue
         place.mkdir(parents=True, exist_ok=True)
         (place / "model.onnx").unlink(missing_ok=True)
-        (place / "model.onnx").symlink_to(model)
+        if name.endswith("_level4"):
+            write_level(model, 4, place / "model.onnx")
+        else:
+            (place / "model.onnx").symlink_to(model)
         graph = onnx.load(str(model), load_external_data=False).graph
         np.savez(place / "inputs.npz", **inputs_of(graph))
         print(place / "model.onnx")

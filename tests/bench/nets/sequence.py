@@ -74,6 +74,77 @@ def cross_decoder(net):
     return [net.linear(net.layer_norm(x), 8000)]
 
 
+def root_mean_norm(net, x):
+    """x / sqrt(mean of its squares), as exporters spell it."""
+    shape = net.shape[x][:-1] + [1]
+    mean = net.op("ReduceMean", [net.mul(x, x)], shape, axes=[-1], keepdims=1)
+    root = net.unary("Sqrt", net.add(mean, net.constant(np.float32(1e-6))))
+    scale = net.around(net.fresh() + ".scale", [net.shape[x][-1]], 1)
+    return net.mul(net.binary("Div", x, root), scale)
+
+
+def biased_attention(net, x, heads, part, memory=None, masked=False):
+    """Without scaling, and with a bias for each distance (Raffel et al. 2019)."""
+    name, source = net.fresh(), memory or x
+    batch, length = net.shape[x][:2]
+    far = net.shape[source][1]
+
+    def split(y, what, *perm):
+        rows = net.matmul(y, net.weight(name + what, [net.shape[y][-1], heads * part],
+                                        net.shape[y][-1], 1.0))
+        return net.transpose(net.reshape(rows, batch, -1, heads, part), *perm)
+    scores = net.matmul(split(x, ".query", 0, 2, 1, 3), split(source, ".key", 0, 2, 3, 1))
+    if not memory:
+        bias = net.generator(name).standard_normal((1, heads, length, far), dtype=np.float32)
+        bias += np.triu(np.full((length, far), -1e4, np.float32), 1) if masked else 0
+        scores = net.add(scores, net.constant(bias))
+    mixed = net.matmul(net.unary("Softmax", scores, axis=-1), split(source, ".value", 0, 2, 1, 3))
+    joined = net.reshape(net.transpose(mixed, 0, 2, 1, 3), batch, length, heads * part)
+    return net.matmul(joined, net.weight(name + ".output", [heads * part, net.shape[x][-1]],
+                                         heads * part, 1.0))
+
+
+def unbiased_forward(net, x, inner):
+    name, width = net.fresh(), net.shape[x][-1]
+    grown = net.relu(net.matmul(x, net.weight(name + ".in", [width, inner], width)))
+    return net.matmul(grown, net.weight(name + ".out", [inner, width], inner, 1.0))
+
+
+def text_encoder(net):
+    """Four layers of an encoder of texts to texts (Raffel et al. 2019), 64 words."""
+    x = net.gather(net.weight("words", [8000, 384], 1, 1.0),
+                   net.feed_ids("input_ids", 8000, 1, 64))
+    for _ in range(4):
+        x = net.add(x, biased_attention(net, root_mean_norm(net, x), 6, 64))
+        x = net.add(x, unbiased_forward(net, root_mean_norm(net, x), 1536))
+    return [root_mean_norm(net, x)]
+
+
+def text_decoder(net):
+    """Its decoder, 12 words over 64 rows."""
+    memory = net.feed_normal("encoder_states", 1, 64, 384)
+    x = net.gather(net.weight("words", [8000, 384], 1, 1.0),
+                   net.feed_ids("input_ids", 8000, 1, 12))
+    for _ in range(4):
+        x = net.add(x, biased_attention(net, root_mean_norm(net, x), 6, 64, masked=True))
+        x = net.add(x, biased_attention(net, root_mean_norm(net, x), 6, 64, memory))
+        x = net.add(x, unbiased_forward(net, root_mean_norm(net, x), 1536))
+    return [net.matmul(root_mean_norm(net, x), net.weight("lm_head", [384, 8000], 384, 1.0))]
+
+
+def speech_lstm(net):
+    """Two LSTMs of two directions over 100 frames, as a tagger of sounds has them."""
+    steps, hidden, x = 100, 256, net.feed_normal("frames", 100, 1, 80)
+    for _ in range(2):
+        name, width = net.fresh(), net.shape[x][-1]
+        y = net.op("LSTM", [x, net.weight(name + ".w", [2, 4 * hidden, width], width, 1.0),
+                            net.weight(name + ".r", [2, 4 * hidden, hidden], hidden, 1.0),
+                            net.around(name + ".b", [2, 8 * hidden], 0)],
+                   [steps, 2, 1, hidden], hidden_size=hidden, direction="bidirectional")
+        x = net.reshape(net.transpose(y, 0, 2, 1, 3), steps, 1, 2 * hidden)
+    return [net.linear(x, 64)]
+
+
 def graph_sums(net):
     """Rows of neighbours gathered, put through a small net and added up (Gilmer et al. 2017)."""
     nodes, edges, width = 2000, 12000, 64
@@ -114,4 +185,4 @@ def graph_attention(net):
 
 
 KINDS = (small_transformer, bottleneck_encoder, shared_layers, lstm_unrolled, cross_decoder,
-         graph_sums, graph_attention)
+         text_encoder, text_decoder, speech_lstm, graph_sums, graph_attention)
