@@ -159,6 +159,7 @@ typedef struct placing {
     ort_graph *graph;
     ort_placement *place;
     ort_place_node *nodes;
+    ort_place_finite *finite; /* [values] */
 } placing;
 
 static ort_part part_of(const placing *p, ort_id node)
@@ -174,15 +175,24 @@ static bool has_activation(const ort_graph *graph, const ort_node *node)
     return false;
 }
 
-/* Constants that a step reads become codes of one grid; infinite ones have none. */
-static bool constants_fit(const ort_graph *graph, const ort_node *node)
+/* What isn't stored counts as finite. */
+static bool is_finite(const placing *p, ort_id id)
 {
-    for (int i = 0; i < node->input_count; i++) {
-        const ort_tensor *t = constant(graph, node->inputs[i]);
-        if (t && t->data && ort_place_reads(graph, node, i) &&
-            !ort_strips_finite(graph->model, t))
+    const ort_tensor *t = constant(p->graph, id);
+    if (!t || !t->data)
+        return true;
+    if (p->finite[id] == ORT_PLACE_UNKNOWN)
+        p->finite[id] = ort_strips_finite(p->graph->model, t) ? ORT_PLACE_FINITE
+                                                              : ORT_PLACE_INFINITE;
+    return p->finite[id] == ORT_PLACE_FINITE;
+}
+
+/* Constants that a step reads become codes of one grid; infinite ones have none. */
+static bool constants_fit(const placing *p, const ort_node *node)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (ort_place_reads(p->graph, node, i) && !is_finite(p, node->inputs[i]))
             return false;
-    }
     return true;
 }
 
@@ -200,13 +210,13 @@ static const ort_tensor *table_of(const ort_graph *graph, const ort_node *node)
     return t && t->shape.rank == 2 && ort_node_int(node, "axis", 0) == 0 ? t : NULL;
 }
 
-static const char *objection_to_table(const ort_graph *graph, const ort_node *node)
+static const char *objection_to_table(const placing *p, const ort_node *node)
 {
     enum { SMALL = 4096 };
-    const ort_tensor *t = table_of(graph, node);
-    if (constant(graph, node->inputs[1]))
+    const ort_tensor *t = table_of(p->graph, node);
+    if (constant(p->graph, node->inputs[1]))
         return "everything that it reads is constant";
-    if (t->data && !ort_strips_finite(graph->model, t))
+    if (!is_finite(p, node->inputs[0]))
         return "a number of its table isn't finite";
     return ort_tensor_count(t) < SMALL ? "its table is small" : NULL;
 }
@@ -216,21 +226,22 @@ static ort_part part_by_row(const ort_graph *graph, const ort_node *node, const 
     return table_of(graph, node) ? ORT_PART_TABLE : r->part;
 }
 
-static const char *first_objection(const ort_graph *graph, const ort_node *node, const row *r)
+static const char *first_objection(const placing *p, const ort_node *node, const row *r)
 {
+    const ort_graph *graph = p->graph;
     const char *already = r ? ort_place_already(graph, node) : NULL;
     if (!r)
         return ort_place_foreign(node);
     if (already)
         return already;
     if (table_of(graph, node))
-        return objection_to_table(graph, node);
+        return objection_to_table(p, node);
     for (int o = 0; o < node->output_count; o++)
         if (node->outputs[o] != ORT_ID_NONE && !is_float(graph, node->outputs[o]))
             return "its result isn't float";
     if (!has_activation(graph, node))
         return "everything that it reads is constant";
-    if (!constants_fit(graph, node))
+    if (!constants_fit(p, node))
         return "a constant that it reads isn't finite";
     if (ort_edit_is(node, ONNX, "Gemm") && ort_node_int(node, "transA", 0))
         return "its first matrix is transposed";
@@ -264,7 +275,7 @@ static void begin(placing *p, ort_place_stays *stays, void *arg)
     {
         ort_place_node *n = &p->nodes[node->id];
         const row *r = row_of(node);
-        n->why = first_objection(p->graph, node, r);
+        n->why = first_objection(p, node, r);
         if (!n->why)
             n->why = stays(arg, node);
         n->part = n->why ? ORT_PART_FLOAT : part_by_row(p->graph, node, r);
@@ -468,14 +479,14 @@ static ort_status begin_place(ort_graph *graph, ort_placement *place, ort_error 
 }
 
 ort_status ort_place_graph(ort_graph *graph, ort_place_stays *stays, void *arg, bool apart,
-                           ort_placement *place, ort_error *err)
+                           ort_place_finite *finite, ort_placement *place, ort_error *err)
 {
     size_t values = graph->values.count;
     ORT_TRY(begin_place(graph, place, err));
     int *readers = ort_arena_array(&graph->model->arena, values + 1, sizeof *readers);
     if (!readers)
         return ort_error_memory(err, values * sizeof *readers);
-    placing p = {graph, place, place->nodes};
+    placing p = {graph, place, place->nodes, finite};
     ort_node *node;
     begin(&p, stays, arg);
     fold(&p);
@@ -502,7 +513,7 @@ ort_status ort_place_alone(ort_graph *graph, const ort_placement *from, const or
     place->nodes[node->id] = from->nodes[node->id];
     for (size_t i = 0; i < graph->values.count; i++)
         place->values[i].inside = from->values[i].inside;
-    placing p = {graph, place, place->nodes};
+    placing p = {.graph = graph, .place = place, .nodes = place->nodes};
     place_inputs(&p, node);
     return ORT_OK;
 }

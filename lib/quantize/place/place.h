@@ -39,12 +39,21 @@ typedef struct ort_placement {
     ort_place_value *values; /* [values of the graph] */
 } ort_placement;
 
+/* By value: are a constant's numbers finite? Looking reads all of a weight, and a graph is placed
+ * many times while codes are searched. */
+typedef enum ort_place_finite {
+    ORT_PLACE_UNKNOWN, /* nobody has looked */
+    ORT_PLACE_FINITE,
+    ORT_PLACE_INFINITE,
+} ort_place_finite;
+
 /* Of a graph whose types are inferred; bodies of nodes are graphs of their own. stays(arg, node): a
  * reason why the node is to stay float, or NULL. apart: each step has
- * codes of its own. In the arena of the model. */
+ * codes of its own. finite: [values of the graph], what is known of them, and what is found out.
+ * In the arena of the model. */
 typedef const char *ort_place_stays(void *arg, const ort_node *node);
 ort_status ort_place_graph(ort_graph *graph, ort_place_stays *stays, void *arg, bool apart,
-                           ort_placement *place, ort_error *err);
+                           ort_place_finite *finite, ort_placement *place, ort_error *err);
 
 /* One node of a placement as it is there, all others float: not even what it would need beside it
  * computes on codes. */

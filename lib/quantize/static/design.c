@@ -199,8 +199,8 @@ ort_status ort_design_place(ort_design *d, ort_error *err)
     for (size_t i = 0; i < d->sites.count; i++) {
         ort_site *site = &d->sites.data[i];
         staying s = {d, site};
-        ORT_TRY(ort_place_graph(site->graph, stays_float, &s, d->options.qoperator, &site->place,
-                                err));
+        ORT_TRY(ort_place_graph(site->graph, stays_float, &s, d->options.qoperator, site->finite,
+                                &site->place, err));
         ORT_TRY(ort_code_plan_settle(&site->plan, &site->place, err));
     }
     return ORT_OK;
@@ -236,17 +236,20 @@ ort_graph *ort_design_graph(const ort_design *d, const ort_site *site, const ort
 
 static ort_status plan_site(ort_design *d, ort_site *site, size_t *met, ort_error *err)
 {
-    const size_t nodes = site->graph->nodes.count;
+    const size_t nodes = site->graph->nodes.count, values = site->graph->values.count;
     ORT_TRY(ort_code_plan_make(&site->plan, site->graph, &d->options, &d->rules, met, err));
     site->stays = ort_arena_array(&d->model->arena, nodes + 1, sizeof *site->stays);
-    if (!site->stays)
+    site->finite = ort_arena_array(&d->model->arena, values + 1, sizeof *site->finite);
+    if (!site->stays || !site->finite)
         return ort_error_memory(err, nodes * sizeof *site->stays);
     memset(site->stays, 0, nodes * sizeof *site->stays);
+    memset(site->finite, 0, values * sizeof *site->finite);
     for (size_t i = 0; i < d->muls.count && site->body < 0; i++)
         site->stays[d->muls.data[i]] = "it evens channels before they become codes";
-    ORT_TRY(ort_place_graph(site->graph, stays_evened, site, true, &site->widest, err));
-    return ort_place_graph(site->graph, stays_evened, site, d->options.qoperator, &site->whole,
-                           err);
+    ORT_TRY(ort_place_graph(site->graph, stays_evened, site, true, site->finite, &site->widest,
+                            err));
+    return ort_place_graph(site->graph, stays_evened, site, d->options.qoperator, site->finite,
+                           &site->whole, err);
 }
 
 static ort_status check_met(const ort_design *d, const size_t *met, ort_error *err)
