@@ -4,8 +4,8 @@
 #include "base/json.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -165,16 +165,31 @@ void ort_json_string(ort_json *json, const char *text)
     ort_json_string_n(json, text, strlen(text));
 }
 
+/* Histograms are lists of many thousand numbers, for which printf is slow. */
+static void add_whole(ort_strbuf *out, uint64_t size, bool negative)
+{
+    char digits[24];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + size % 10);
+        size /= 10;
+    } while (size > 0);
+    if (negative)
+        digits[--at] = '-';
+    ort_strbuf_add_bytes(out, digits + at, sizeof digits - at);
+}
+
 void ort_json_int(ort_json *json, int64_t value)
 {
+    const bool negative = value < 0;
     before_item(json);
-    ort_strbuf_addf(json->out, "%" PRId64, value);
+    add_whole(json->out, negative ? 0 - (uint64_t)value : (uint64_t)value, negative);
 }
 
 void ort_json_uint(ort_json *json, uint64_t value)
 {
     before_item(json);
-    ort_strbuf_addf(json->out, "%" PRIu64, value);
+    add_whole(json->out, value, false);
 }
 
 void ort_json_double(ort_json *json, double value)
