@@ -36,6 +36,7 @@ static ort_status begin(ort_execution *x, ort_error *err)
                        (options && (options->cancel || options->on_node || options->profile ||
                                     (options->on_value && x->session->watches) ||
                                     options->timeout_s > 0));
+    context->any_order = x->session->any_order;
     context->budgeted = context->watched || context->buffers.account;
     if (context->budgeted)
         ort_budget_begin(&context->budget, context->buffers.account,

@@ -35,6 +35,7 @@ typedef struct ort_context {
     ort_mt19937 stream;   /* of all random operators, when the run wants one */
     ort_budget budget;    /* of the present run, while `budgeted` */
     bool watched;         /* cancel, time limit or callbacks: check between steps */
+    bool any_order;       /* of the session: who watches doesn't care where a number lies */
     bool budgeted;        /* watched, or its bytes are limited */
     ort_frames frames;
     ort_pool_demand demand; /* of the last run in this context */

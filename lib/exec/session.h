@@ -44,6 +44,7 @@ struct ort_session {
     int *program_inputs;         /* their places among `inputs` */
     bool keep_all;
     bool watches;       /* on_value is called with what outputs and watched values become */
+    bool any_order;     /* ... of which watched values may have their numbers in another order */
     bool shows_outputs; /* on_value is called with outputs alone: all values that the model has */
     bool has_scalars; /* an input of rank 0: a run may feed it one element of another rank */
     /* Inputs with defaults are constants here; a run that overrides one goes to `general`, which is

@@ -173,7 +173,9 @@ static ort_status open_session(ort_quantizer *q, ort_error *err)
     session.watched = q->smooths ? q->smoothed : q->watched;
     if (!q->env)
         ORT_TRY(ort_env_new(&env, &q->env, err));
-    return ort_exec_session_new(q->env, q->model, &session, &q->session, err);
+    ORT_TRY(ort_exec_session_new(q->env, q->model, &session, &q->session, err));
+    q->session->any_order = !q->smooths; /* ends and bins are the same in any */
+    return ORT_OK;
 }
 
 static void observe(void *arg, const char *name, const ort_value *value)
