@@ -26,7 +26,7 @@ enum {
     LARGEST_BLOCK = 1 << 20,
     NATURAL_ALIGNMENT = 16,
     SLAB_CHUNK = 32 << 10,
-    HUGE_FROM = 512 << 10, /* bytes in use: a huge page takes about as long to clear */
+    HUGE_FROM = 1 << 20, /* bytes in use: less isn't worth the clearing of a huge page */
     FIRST_HUGE_BLOCK = 4 << 20,
     LARGEST_HUGE_BLOCK = 64 << 20,
 };
