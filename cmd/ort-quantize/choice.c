@@ -14,9 +14,6 @@
 static const ort_observer observers[] = {ORT_OBSERVE_MSE, ORT_OBSERVE_L25, ORT_OBSERVE_L3,
                                          ORT_OBSERVE_L4, ORT_OBSERVE_MIN_MAX};
 
-/* What another observer than the first must bring, and equalized channels over the best of them:
- * less is chance, as few samples judge, and those that ranges come of. */
-static const double chance_db = 0.5;
 /* A model as near as the first needs no node in float that breaks a chain of codes; as the second,
  * none at all. */
 static const double near_db = 25, nearest_db = 32;
@@ -35,7 +32,6 @@ bool can_choose(const quantizing *q)
            bytes <= (size_t)MOST_MB << 20;
 }
 
-/* ranges NULL: the samples are seen again, which what is refined needs. */
 static int open_quantizer(quantizing *q, const ort_quantize_options *options,
                           const ort_ranges *ranges, ort_quantizer **quantizer)
 {
@@ -61,7 +57,7 @@ static int apply(quantizing *q, ort_quantizer *quantizer, ort_model **model)
     return status == ORT_OK ? 0 : tool_fail_in(q->path, &err);
 }
 
-static int make(quantizing *q, const ort_quantize_options *options, const ort_ranges *ranges,
+int choice_make(quantizing *q, const ort_quantize_options *options, const ort_ranges *ranges,
                 ort_model **model)
 {
     ort_quantizer *quantizer = NULL;
@@ -84,18 +80,12 @@ typedef struct race {
     size_t at, tried;
 } race;
 
-/* One whose features have other numbers is compared by logits. */
-static double of(const nearness_to_float *near, bool scaled)
-{
-    return scaled ? near->outer_db : near->sqnr_db;
-}
-
 static bool wins(const race *r, const nearness_to_float *near)
 {
-    const double db = of(near, near->scaled), best = of(&r->best, near->scaled);
+    const double db = trial_db(near, near->scaled), best = trial_db(&r->best, near->scaled);
     if (r->tried == 0)
         return true;
-    return db > best && db >= of(&r->first, near->scaled) + r->gain;
+    return db > best && db >= trial_db(&r->first, near->scaled) + r->gain;
 }
 
 /* Takes the model. */
@@ -145,7 +135,7 @@ static int try_observers(race *r, const ort_quantize_options *options, const ort
         ort_model *model = NULL;
         if (count > 1)
             own.observer = observers[i];
-        status = make(r->q, &own, ranges, &model);
+        status = choice_make(r->q, &own, ranges, &model);
         if (status == 0)
             status = enter(r, model);
         tell(r, ort_observer_name(own.observer, NULL));
@@ -270,7 +260,7 @@ static int clear_of(race *r, const ort_quantize_options *options, const ort_rang
 {
     ort_model *model = NULL;
     r->q->kept = *kept;
-    int status = make(r->q, options, ranges, &model);
+    int status = choice_make(r->q, options, ranges, &model);
     r->q->kept = (kept_nodes){0};
     if (status == 0)
         status = trial_run(&r->t, model, &r->last);
@@ -320,7 +310,7 @@ static bool asks_for_more(const race *r)
 
 int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **ranges, choice *c)
 {
-    race r = {.q = q, .inside = true, .gain = chance_db};
+    race r = {.q = q, .inside = true, .gain = CHOICE_CHANCE_DB};
     ort_quantize_options own = *options;
     own.correct_biases = own.adaptive_rounding = false;
     int status = try_observers(&r, &own, *ranges, c);
@@ -336,169 +326,4 @@ int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **rang
         status = try_answers(&r, &own, *ranges, c);
     leave(&r);
     return status;
-}
-
-/* ---- --effort */
-
-/* What may help or harm; the cheapest first. */
-static const struct effort {
-    const char *name;
-    bool rounded, corrected, equalized;
-} efforts[] = {{"no refinement", false, false, false},
-               {"biases by samples", false, true, false},
-               {"the same, channels equalized", false, true, true},
-               {"rounding and biases by samples", true, true, false},
-               {"the same, channels equalized", true, true, true}};
-enum { EFFORTS = sizeof efforts / sizeof *efforts, BIASES = 1, EVEN_BIASES = 2, MOST_PARTS = 4 };
-
-/* Of models refined by all samples but those of a part, on that part: on samples that it was fitted
- * to, every refinement looks better than it is. */
-typedef struct judgement {
-    nearness_to_float near[MOST_PARTS];
-    bool is_made, scaled;
-} judgement;
-
-static ort_quantize_options options_of(const ort_quantize_options *options, size_t effort)
-{
-    ort_quantize_options own = *options;
-    own.correct_biases = efforts[effort].corrected;
-    own.adaptive_rounding = efforts[effort].rounded;
-    own.equalize = own.equalize || efforts[effort].equalized;
-    return own;
-}
-
-static size_t parts_of(const race *r)
-{
-    return r->t.total < MOST_PARTS ? r->t.total : MOST_PARTS;
-}
-
-static int judge_part(race *r, const ort_quantize_options *own, nearness_to_float *near)
-{
-    trial_tally *tallies = trial_tallies(&r->t);
-    ort_model *model = NULL;
-    int status = make(r->q, own, NULL, &model);
-    if (status == 0)
-        status = trial_held_out(&r->t, model, tallies);
-    trial_worst(&r->t, tallies, near);
-    ort_model_free(model);
-    free(tallies);
-    return status;
-}
-
-static int judge_effort(race *r, const ort_quantize_options *options, size_t effort, judgement *j)
-{
-    const ort_quantize_options own = options_of(options, effort);
-    quantizing *q = r->q;
-    int status = 0;
-    j->is_made = true;
-    q->folds = parts_of(r);
-    for (q->fold = 0; q->fold < q->folds && status == 0; q->fold++) {
-        status = judge_part(r, &own, &j->near[q->fold]);
-        j->scaled = j->scaled || j->near[q->fold].scaled;
-        if (q->options.settings.verbose)
-            fprintf(stderr, "%s, part %zu of samples: %.2f dB\n", efforts[effort].name,
-                    q->fold + 1, j->near[q->fold].sqnr_db);
-    }
-    q->folds = 0;
-    return status;
-}
-
-/* How much nearer to float a is, on average; *better: on so many parts. */
-static double gain_over(const race *r, const judgement *a, const judgement *b, size_t *better)
-{
-    const double exact_db = 200;
-    const bool scaled = a->scaled || b->scaled;
-    double gain = 0;
-    *better = 0;
-    for (size_t i = 0; i < parts_of(r); i++) {
-        const double x = fmin(of(&a->near[i], scaled), exact_db);
-        const double y = fmin(of(&b->near[i], scaled), exact_db);
-        gain += (x - y) / (double)parts_of(r);
-        *better += x > y;
-    }
-    return gain;
-}
-
-/* Channels are equalized before weights are rounded where that helped without rounding. */
-static int judge_efforts(race *r, const ort_quantize_options *options, size_t usual, judgement *js)
-{
-    int status = 0;
-    bool even = false;
-    for (size_t i = 0; i < EFFORTS && status == 0; i++) {
-        size_t better;
-        if (efforts[i].rounded && js[EVEN_BIASES].is_made)
-            even = gain_over(r, &js[EVEN_BIASES], &js[BIASES], &better) > 0;
-        if (i != usual && ((efforts[i].equalized && options->equalize) ||
-                           (efforts[i].rounded && efforts[i].equalized != even)))
-            continue;
-        status = judge_effort(r, options, i, &js[i]);
-    }
-    return status;
-}
-
-static ort_status pass_by(void *arg, ort_value *const *inputs, size_t count, ort_error *err)
-{
-    (void)arg, (void)inputs, (void)count, (void)err; /* samples are counted */
-    return ORT_OK;
-}
-
-/* What Softmaxes read is compared: their results hang on few of the samples. */
-static int open_efforts(race *r, const ort_quantize_options *options, const ort_ranges *ranges)
-{
-    const ort_quantize_options own = options_of(options, 0);
-    ort_model *model = NULL;
-    int status = r->q->samples.at > 0 ? 0 : each_sample(r->q, "reading samples", pass_by, NULL);
-    if (status == 0)
-        status = make(r->q, &own, r->q->options.smooth ? NULL : ranges, &model);
-    if (status == 0)
-        status = trial_open_inside(&r->t, r->q, r->q->samples.at, model);
-    ort_model_free(model);
-    return status;
-}
-
-/* The one that samples chose: others than the usual one must be better by more than chance, and on
- * all parts but one. With one sample alone nobody can judge. */
-static int find_effort(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
-                       size_t usual, size_t *chosen)
-{
-    judgement js[EFFORTS] = {0};
-    double best = chance_db;
-    *chosen = usual;
-    int status = open_efforts(r, options, ranges);
-    if (status != 0 || r->t.total < 2)
-        return status;
-    status = judge_efforts(r, options, usual, js);
-    for (size_t i = 0; i < EFFORTS && status == 0; i++) {
-        size_t better = 0;
-        const double gain = js[i].is_made ? gain_over(r, &js[i], &js[usual], &better) : 0;
-        if (i != usual && gain >= best && better + 1 >= parts_of(r)) {
-            best = gain;
-            *chosen = i;
-        }
-    }
-    return status;
-}
-
-int choose_effort(quantizing *q, const ort_quantize_options *options, const ort_ranges *ranges,
-                  size_t usual)
-{
-    race r = {.q = q};
-    size_t chosen;
-    int status = find_effort(&r, options, ranges, usual, &chosen);
-    leave(&r);
-    if (status != 0)
-        return status;
-    const ort_quantize_options own = options_of(options, chosen);
-    const bool again = chosen > 0 || q->options.smooth;
-    return make(q, &own, again ? NULL : ranges, &q->made);
-}
-
-/* Of those without equalized channels: where weights are rounded by samples, biases are corrected,
- * too. */
-size_t effort_of(bool rounded, bool corrected)
-{
-    size_t i = 0;
-    while (efforts[i].rounded != rounded || efforts[i].corrected != (rounded || corrected))
-        i++;
-    return i;
 }

@@ -19,12 +19,14 @@ bool can_choose(const quantizing *q);
  * (guard.h), and more of them, or rounding by samples, where a classifier's clear answers change.
  * *ranges are what was seen, and become those of the equalized model where that is chosen. */
 int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **ranges, choice *c);
-/* --effort: q->made becomes the nearest of models with what it does, with equalized channels, too,
- * and without any of it, as samples judge that it didn't learn from; usual: the one that is made
- * without --effort. */
-int choose_effort(quantizing *q, const ort_quantize_options *options, const ort_ranges *ranges,
-                  size_t usual);
-/* The one that does these. */
-size_t effort_of(bool rounded, bool corrected);
+
+/* What another way than the usual one must bring: less is chance, as few samples judge, and those
+ * that ranges come of. */
+#define CHOICE_CHANCE_DB 0.5
+
+/* A model of these options, with the nodes in float that are kept. ranges NULL: the samples are
+ * seen again, which what is refined needs. */
+int choice_make(quantizing *q, const ort_quantize_options *options, const ort_ranges *ranges,
+                ort_model **model);
 
 #endif

@@ -1,4 +1,4 @@
-/* chosen.c - --exclude, --include, --exclude-from and --overrides: files read, lists joined. */
+/* chosen.c - --exclude, --include, files of both and --overrides: files read, lists joined. */
 #include "chosen.h"
 
 #include <errno.h>
@@ -81,7 +81,7 @@ static int tell_choice(const chosen *c, quantizing *q)
     FILE *out = open_memstream(&q->choice, &size);
     if (out == NULL)
         return tool_error(ORT_ERROR_MEMORY, "the choice of nodes can't be told");
-    tell_names(out, "include", &q->options.include);
+    tell_names(out, "include", &c->include);
     tell_names(out, "exclude", &c->exclude);
     if (c->overrides != NULL)
         fprintf(out, " --overrides (digest %016" PRIx64 ")", digest(no_text, c->overrides));
@@ -100,7 +100,11 @@ int chosen_read(chosen *c, quantizing *q)
     const quantize_options *o = &q->options;
     for (size_t i = 0; i < o->exclude.count; i++)
         string_list_add(&c->exclude, o->exclude.items[i]);
+    for (size_t i = 0; i < o->include.count; i++)
+        string_list_add(&c->include, o->include.items[i]);
     int status = add_names(o->exclude_from, &c->exclude);
+    if (status == 0)
+        status = add_names(o->include_from, &c->include);
     if (status == 0)
         status = read_text(o->overrides, &c->overrides);
     return status != 0 ? status : tell_choice(c, q);
@@ -109,5 +113,6 @@ int chosen_read(chosen *c, quantizing *q)
 void chosen_release(chosen *c)
 {
     string_list_release(&c->exclude);
+    string_list_release(&c->include);
     free(c->overrides);
 }

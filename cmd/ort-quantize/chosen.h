@@ -5,7 +5,7 @@
 #include "quantize.h"
 
 typedef struct chosen {
-    string_list exclude;
+    string_list exclude, include;
     char *overrides; /* JSON, or NULL */
 } chosen;
 

@@ -6,12 +6,12 @@
 
 #include "quantize.h"
 
-/* Names of files are no part of how it was made. What the first two hold is in q->choice, what the
- * third holds in q->ranges_of. */
+/* Names of files are no part of how it was made. What the first three hold is in q->choice, what
+ * the next holds in q->ranges_of. */
 static bool names_file(const option_row *row)
 {
-    static const char *const files[] = {"exclude-from", "overrides", "ranges", "assignment",
-                                        "plot"};
+    static const char *const files[] = {"exclude-from", "include-from", "overrides", "ranges",
+                                        "assignment", "plot"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (!strcmp(row->name, files[i]))
             return true;

@@ -291,37 +291,19 @@ void trial_worst(const trial *t, const trial_tally *tallies, nearness_to_float *
     worst_feature(t, tallies, near);
 }
 
-typedef bool wanted_fn(const trial *t, size_t sample, size_t most);
-
-static bool is_first(const trial *t, size_t sample, size_t most)
+/* alone: of this sample, or NULL. */
+static int add_run(const trial *t, const ort_session *session, size_t sample,
+                   trial_tally *tallies, trial_tally *alone)
 {
-    (void)t;
-    return sample < most;
-}
-
-static bool held_out(const trial *t, size_t sample, size_t most)
-{
-    (void)most;
-    return is_held_out(t->q, t->at[sample]);
-}
-
-static int add_runs(const trial *t, ort_model *model, wanted_fn *wanted, size_t most,
-                    trial_tally *tallies)
-{
-    ort_session *session = NULL;
     ort_value **out = tool_alloc((t->outputs + 1) * sizeof *out);
-    int status = trial_session(t, model, &session);
-    for (size_t i = 0; i < t->samples && status == 0; i++) {
-        if (!wanted(t, i, most))
-            continue;
-        memset(out, 0, t->outputs * sizeof *out);
-        status = run_sample(t, session, i, out);
-        if (status == 0)
-            status = trial_add(t, tallies, t->out[i], out);
-        for (size_t k = 0; k < t->outputs; k++)
-            ort_value_free(out[k]);
-    }
-    ort_session_free(session);
+    memset(out, 0, t->outputs * sizeof *out);
+    int status = run_sample(t, session, sample, out);
+    if (status == 0)
+        status = trial_add(t, tallies, t->out[sample], out);
+    if (status == 0 && alone != NULL)
+        status = trial_add(t, alone, t->out[sample], out);
+    for (size_t k = 0; k < t->outputs; k++)
+        ort_value_free(out[k]);
     free(out);
     return status;
 }
@@ -329,15 +311,34 @@ static int add_runs(const trial *t, ort_model *model, wanted_fn *wanted, size_t 
 static int run_some(const trial *t, ort_model *model, size_t most, nearness_to_float *near)
 {
     trial_tally *tallies = trial_tallies(t);
-    int status = add_runs(t, model, is_first, most, tallies);
+    ort_session *session = NULL;
+    int status = trial_session(t, model, &session);
+    for (size_t i = 0; i < t->samples && i < most && status == 0; i++)
+        status = add_run(t, session, i, tallies, NULL);
     trial_worst(t, tallies, near);
+    ort_session_free(session);
     free(tallies);
     return status;
 }
 
-int trial_held_out(const trial *t, ort_model *model, trial_tally *tallies)
+int trial_held_out(const trial *t, ort_model *model, nearness_to_float *together,
+                   nearness_to_float *each)
 {
-    return add_runs(t, model, held_out, 0, tallies);
+    trial_tally *tallies = trial_tallies(t);
+    ort_session *session = NULL;
+    int status = trial_session(t, model, &session);
+    for (size_t i = 0; i < t->samples && status == 0; i++) {
+        if (!is_held_out(t->q, t->at[i]))
+            continue;
+        trial_tally *alone = trial_tallies(t);
+        status = add_run(t, session, i, tallies, alone);
+        trial_worst(t, alone, &each[i]);
+        free(alone);
+    }
+    trial_worst(t, tallies, together);
+    ort_session_free(session);
+    free(tallies);
+    return status;
 }
 
 int trial_run(const trial *t, ort_model *model, nearness_to_float *near)

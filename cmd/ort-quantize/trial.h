@@ -35,6 +35,12 @@ typedef struct nearness_to_float { /* the worst of all outputs */
     bool scaled;     /* features have other numbers here, and count for nothing */
 } nearness_to_float;
 
+/* A model whose features have other numbers is compared by logits. */
+static inline double trial_db(const nearness_to_float *near, bool scaled)
+{
+    return scaled ? near->outer_db : near->sqnr_db;
+}
+
 /* What of one output was compared so far. Classes, as integers, are counted where they are equal:
  * their difference is no noise. */
 typedef struct trial_tally {
@@ -51,8 +57,9 @@ int trial_open_inside(trial *t, quantizing *q, size_t total, ort_model *other);
 int trial_run(const trial *t, ort_model *model, nearness_to_float *near);
 /* On at most so many rows of the samples, or one sample. */
 int trial_glance(const trial *t, ort_model *model, size_t rows, nearness_to_float *near);
-/* On samples that q->fold holds out, added to tallies. */
-int trial_held_out(const trial *t, ort_model *model, trial_tally *tallies);
+/* On samples that q->fold holds out: of all together, and by place in t->at of each alone. */
+int trial_held_out(const trial *t, ort_model *model, nearness_to_float *together,
+                   nearness_to_float *each);
 /* The same on all samples, and with --labels: what gates are judged on. */
 int trial_judge(const trial *t, ort_model *model, nearness_to_float *near);
 void trial_close(trial *t);

@@ -139,7 +139,7 @@ int verb_dynamic(quantizing *q)
 {
     const quantize_options *o = &q->options;
     chosen names = {0};
-    choice c = {&o->include, &names.exclude, NULL};
+    choice c = {&names.include, &names.exclude, NULL};
     ort_quantize_notes *notes = NULL;
     ort_error err = {0};
     const bool bytes = !o->weight_type || !strcmp(o->weight_type, "int8") ||
@@ -151,8 +151,8 @@ int verb_dynamic(quantizing *q)
         status = load_original(q, LOAD_AS_STORED);
     if (status == 0 && ort_quantize_notes_new(&notes, &err) != ORT_OK)
         status = tool_fail(&err);
-    c.met = tool_alloc((o->include.count + names.exclude.count + 1) * sizeof *c.met);
-    memset(c.met, 0, (o->include.count + names.exclude.count + 1) * sizeof *c.met);
+    c.met = tool_alloc((names.include.count + names.exclude.count + 1) * sizeof *c.met);
+    memset(c.met, 0, (names.include.count + names.exclude.count + 1) * sizeof *c.met);
     if (status == 0)
         status = make(q, &c, notes);
     free(c.met);

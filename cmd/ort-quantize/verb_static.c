@@ -8,6 +8,7 @@
 #include "choice.h"
 #include "chosen.h"
 #include "common/screen.h"
+#include "effort.h"
 #include "guard.h"
 #include "sensitivity.h"
 
@@ -24,7 +25,7 @@ static void quantizer_options(quantizing *q, const chosen *c, ort_quantize_optio
     options->without_passes = o->no_passes;
     options->keep_fused = o->keep_fused;
     options->exclude = c->exclude.items;
-    options->include = o->include.items;
+    options->include = c->include.items;
     options->overrides = c->overrides;
     options->symmetric = o->symmetric;
     options->asymmetric_weights = o->asymmetric_weights;
@@ -92,7 +93,8 @@ static int search(quantizing *q, ort_quantize_options *options, ort_quantizer *q
  * anything but plain convolutions and products. */
 static void warn_of_rare(const quantize_options *o)
 {
-    static const char *const rare[] = {"int4", "uint4", "int2", "uint2", "float8e4m3fn"};
+    static const char *const rare[] = {"int4", "uint4", "int2", "uint2", "float8e4m3fn",
+                                       "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"};
     for (size_t i = 0; i < sizeof rare / sizeof *rare && o->activation_type != NULL; i++)
         if (!strcmp(o->activation_type, rare[i]))
             tool_warn("--activation-type %s: other runtimes refuse many files of such codes; 8 or "
@@ -140,7 +142,8 @@ static void tell(const quantizing *q, const ort_quantizer *quantizer)
     }
     const quantize_options *o = &q->options;
     const char *output = o->output;
-    const bool asked = o->exclude.count || o->include.count || o->exclude_from || o->overrides ||
+    const bool asked = o->exclude.count || o->include.count || o->exclude_from || o->include_from ||
+                       o->overrides ||
                        o->automatic;
     if (coded && !q->options.settings.json && !q->options.settings.quiet &&
         !(output && !strcmp(output, "-")))

@@ -33,7 +33,7 @@ static void weights_options(quantizing *q, const chosen *c, ort_weights_options 
     options->form = is(o->form, "qdq") ? ORT_WEIGHTS_QDQ : ORT_WEIGHTS_NBITS;
     options->accuracy_level = (int)o->accuracy_level;
     options->tables = o->tables;
-    options->include = o->include.items;
+    options->include = c->include.items;
     options->exclude = c->exclude.items;
     options->folder = q->folder;
     options->choice = q->choice;

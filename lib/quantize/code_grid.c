@@ -13,6 +13,8 @@ bool ort_codes_range_of(ort_dtype dtype, bool symmetric, bool reduced, ort_codes
         {ORT_DTYPE_INT8, -128, 127}, {ORT_DTYPE_UINT8, 0, 255}, {ORT_DTYPE_INT16, -32768, 32767},
         {ORT_DTYPE_UINT16, 0, 65535}, {ORT_DTYPE_INT4, -8, 7}, {ORT_DTYPE_UINT4, 0, 15},
         {ORT_DTYPE_INT2, -2, 1}, {ORT_DTYPE_UINT2, 0, 3}, {ORT_DTYPE_FLOAT8E4M3FN, -448, 448},
+        {ORT_DTYPE_FLOAT8E4M3FNUZ, -240, 240}, {ORT_DTYPE_FLOAT8E5M2, -57344, 57344},
+        {ORT_DTYPE_FLOAT8E5M2FNUZ, -57344, 57344},
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i].dtype == dtype) {

@@ -14,8 +14,8 @@
 
 /* The codes that are used of a type. */
 typedef struct ort_codes_range {
-    ort_dtype dtype; /* INT8, UINT8, INT16, UINT16, INT4, UINT4, INT2, UINT2; FLOAT8E4M3FN */
-    int least, most; /* of FLOAT8E4M3FN, whose codes are numbers themselves: its ends */
+    ort_dtype dtype; /* INT8, UINT8, INT16, UINT16, INT4, UINT4, INT2, UINT2, of float8 */
+    int least, most; /* of float8, whose codes are numbers themselves: its ends */
     bool symmetric;  /* the zero point is the middle: 0, or 128 of uint8 */
 } ort_codes_range;
 

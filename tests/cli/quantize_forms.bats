@@ -2,7 +2,7 @@
 load helper
 
 @test "each type of codes is written, with the opset that has it" {
-    for t in uint8 int8 uint16 int16 uint4 int4 uint2 int2 float8e4m3fn; do
+    for t in uint8 int8 uint16 int16 uint4 int4 uint2 int2 float8e4m3fn float8e4m3fnuz float8e5m2 float8e5m2fnuz; do
         run --separate-stderr ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
             --activation-type $t --weight-type $t -o $t.onnx
         [ "$status" -eq 0 ]
@@ -11,7 +11,7 @@ load helper
         *) [[ $stderr == *"other runtimes refuse many files"* ]] ;;
         esac
         ort-inspect $t.onnx --initializers >weights.txt
-        grep -q "$t" weights.txt
+        grep -q "${t}\[" weights.txt
     done
     ort-inspect int4.onnx --json | grep -q '"version": 21'
     ort-inspect int2.onnx --json | grep -q '"version": 25'
@@ -43,6 +43,32 @@ load helper
         --overrides no.txt
     fails 5 "can't be opened" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
         --exclude-from no.txt
+}
+
+@test "files of names are read like names" {
+    printf '# what computes on codes\nconv1\t12 dB\nGem*\n' >names.txt
+    while read -r verb how; do
+        # shellcheck disable=SC2086
+        works ort-quantize $verb "$MODELS_DIR/digits.onnx" $how -q --include "conv1,Gem*" -o a.onnx --force
+        # shellcheck disable=SC2086
+        works ort-quantize $verb "$MODELS_DIR/digits.onnx" $how -q --include-from names.txt -o b.onnx --force
+        # shellcheck disable=SC2086
+        works ort-quantize $verb "$MODELS_DIR/digits.onnx" $how -q --include conv1 --include-from names.txt \
+            -o c.onnx --force
+        # shellcheck disable=SC2086
+        works ort-quantize $verb "$MODELS_DIR/digits.onnx" $how -q -o all.onnx --force
+        cmp a.onnx b.onnx
+        [ "$(ort-inspect c.onnx --initializers | sed 1d)" = "$(ort-inspect b.onnx --initializers | sed 1d)" ]
+        ! cmp -s a.onnx all.onnx
+    done <<'EOF'
+static --random 1
+dynamic --small --convolutions
+EOF
+    printf 'hidden\n' >hidden.txt
+    works ort-quantize weights "$MODELS_DIR/digits.onnx" -q --include-from hidden.txt -o w.onnx
+    [ "$(ort-inspect w.onnx --nodes | grep -c MatMulNBits)" -eq 1 ]
+    fails 2 "no node or operator of the model is called 'nobody'" ort-quantize static "$MODELS_DIR/digits.onnx" \
+        --random 1 --include-from <(echo nobody)
 }
 
 @test "overrides change types, and say what they can't" {

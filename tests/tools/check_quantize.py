@@ -31,11 +31,12 @@ onnxruntime.set_default_logger_severity(4)
 logging.disable(logging.WARNING)
 F32 = np.float32
 LEVELS = {"uint8": 255, "int8": 255, "uint16": 65535, "int16": 65535, "uint4": 15, "int4": 15, "uint2": 3,
-          "int2": 3, "float8e4m3fn": 32}
+          "int2": 3, "float8e4m3fn": 32, "float8e4m3fnuz": 32, "float8e5m2": 16, "float8e5m2fnuz": 16}
 FULL = [("uint8", "int8"), ("uint8", "uint8"), ("int8", "int8"), ("int8", "uint8"), ("uint16", "int8"),
         ("int16", "int16"), ("uint16", "uint16"), ("uint8", "int4"), ("uint8", "uint4"), ("int4", "int4"),
         ("uint4", "uint4"), ("int2", "int2"), ("uint2", "uint2"), ("float8e4m3fn", "float8e4m3fn"),
-        ("uint8", "float8e4m3fn")]
+        ("uint8", "float8e4m3fn"), ("float8e4m3fnuz", "float8e4m3fnuz"), ("float8e5m2", "float8e5m2"),
+        ("float8e5m2fnuz", "float8e5m2fnuz")]
 SHORT = [("uint8", "int8"), ("int8", "int8"), ("uint16", "int8"), ("uint8", "int4")]
 EXTRA = [["--symmetric"], ["--asymmetric-weights"], ["--per-tensor"], ["--reduce-range"]]
 
@@ -277,7 +278,7 @@ def nets():
 
 # Codes that onnxruntime 1.31's optimizer takes for 8-bit ones: it fuses them into operators that lack them, and refuses
 # its own result. Its plain graph runs such files.
-RARE = {"int4", "uint4", "int2", "uint2", "float8e4m3fn"}
+RARE = {"int4", "uint4", "int2", "uint2", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"}
 
 
 class Report:

@@ -10,6 +10,7 @@ same; by another machine's best the files of what looks at samples have to diffe
 status 1 where something differs, or where the planted fault doesn't.
 """
 import argparse
+import json
 import os
 import pathlib
 import subprocess
@@ -17,7 +18,9 @@ import sys
 import tempfile
 
 SAMPLES = "--random 7 --samples 4"
-# name, options, does a float run decide; {ranges}: the file that this row before wrote.
+NETS = {"digits.onnx": "hidden", "upscale.onnx": "conv3"}  # a node each that an assignment leaves in halves
+# name, options, does a float run decide; {ranges}: the file that this row before wrote; {assignment}: types by node as
+# --auto writes them.
 ROWS = [
     ("dynamic", "dynamic {net} --small", False),
     ("dynamic-conv", "dynamic {net} --small --convolutions --include Conv*", False),
@@ -26,10 +29,12 @@ ROWS = [
     ("hqq", "weights {net} --method hqq", False),
     ("gptq", f"weights {{net}} --method gptq {SAMPLES}", True),
     ("gptq-ordered", f"weights {{net}} --method gptq --ordered {SAMPLES}", True),
+    ("awq", f"weights {{net}} --method awq {SAMPLES}", True),
     ("ranges", f"calibrate {{net}} {SAMPLES}", True),
     ("ranges-even", f"calibrate {{net}} --equalize {SAMPLES}", True),
     ("ranged", "static {net} --ranges {ranges}", False),
     ("ranged-16", "static {net} --ranges {ranges} --activation-type uint16 --observer percentile", False),
+    ("assigned", "static {net} --ranges {ranges} --overrides {assignment}", False),
     ("ranged-even", "static {net} --ranges {ranges-even} --equalize", False),
     ("static", f"static {{net}} {SAMPLES}", True),
     ("static-channels", f"static {{net}} {SAMPLES} --form qoperator --symmetric --observer entropy", True),
@@ -43,6 +48,12 @@ ROWS = [
 def tiers(tools):
     said = subprocess.run([tools / "ort-run", "--isa", "?", "x.onnx", "--random", "1"], capture_output=True, text=True).stderr
     return said.split("has: ")[1].strip().split(", ")
+
+
+def assignment(net):
+    rows = [{"node": "conv1", "weights": "int4"}, {"node": "conv2", "type": "uint16", "weights": "int8"},
+            {"node": NETS[net], "type": "float16"}]
+    return {"schema": "ort-overrides/1", "overrides": rows}
 
 
 def write(tool, row, words, folder, isa, threads, environment=None):
@@ -90,9 +101,10 @@ def main():
     options = parser.parse_args()
     machine = tiers(options.tools)
     failed = passed = 0
-    for net in ("digits.onnx", "upscale.onnx"):
+    for net in NETS:
         with tempfile.TemporaryDirectory() as own:
-            words = {"net": options.models / net}
+            words = {"net": options.models / net, "assignment": pathlib.Path(own) / "assignment.json"}
+            words["assignment"].write_text(json.dumps(assignment(net)))
             for row in ROWS:
                 found = {"": check_row(options.tools / "ort-quantize", row, words, pathlib.Path(own), machine)}
                 if options.planted:

@@ -78,7 +78,7 @@ ort_status ort_qdq_add_linear(ort_qdq_writer *w, const char *op_type, const char
 
 void ort_qdq_put(ort_tensor *t, int64_t i, const ort_codes_range *codes, ort_grid grid, float x)
 {
-    if (t->dtype == ORT_DTYPE_FLOAT8E4M3FN) {
+    if (ort_codes_are_floats(t->dtype)) {
         float q = x / grid.scale;
         q = fmaxf(fminf(q, (float)codes->most), (float)codes->least);
         ort_tensor_set_f64(t, i, (double)q);

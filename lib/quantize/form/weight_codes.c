@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "op/edit.h"
+#include "quantize/code_types.h"
 #include "quantize/strips.h"
 #include "quantize/form/weight_fill.h"
 
@@ -107,14 +108,14 @@ static const ort_tensor *bias_of(const ort_qdq_writer *w, const product *p, int6
     bool scaled = ort_edit_is(node, ONNX, "Gemm") &&
                   (ort_node_float(node, "alpha", 1) != 1 || ort_node_float(node, "beta", 1) != 1);
     return bias && bias->dtype == ORT_DTYPE_FLOAT && bias->shape.rank == 1 && !scaled &&
-                   bias->shape.dim[0] == outputs && p->form.codes.dtype != ORT_DTYPE_FLOAT8E4M3FN
+                   bias->shape.dim[0] == outputs && !ort_codes_are_floats(p->form.codes.dtype)
                ? bias
                : NULL;
 }
 
 static bool is_float8(const ort_qdq_writer *w, int form)
 {
-    return w->options->plan->forms.data[form].codes.dtype == ORT_DTYPE_FLOAT8E4M3FN;
+    return ort_codes_are_floats(w->options->plan->forms.data[form].codes.dtype);
 }
 
 static bool read_product(ort_qdq_writer *w, ort_node *node, product *p)

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "op/edit.h"
+#include "quantize/code_types.h"
 #include "quantize/form/balance.h"
 #include "quantize/strips.h"
 
@@ -26,7 +27,7 @@ typedef struct coding {
 
 static bool fits(const ort_qdq_weight *weight)
 {
-    return weight->fit && weight->codes.dtype != ORT_DTYPE_FLOAT8E4M3FN;
+    return weight->fit && !ort_codes_are_floats(weight->codes.dtype);
 }
 
 static void find_grid(const coding *q, int64_t k, const float *line, int64_t n)

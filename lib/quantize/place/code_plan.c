@@ -41,9 +41,9 @@ ort_status ort_code_plan_check(const ort_quantize_options *o, ort_error *err)
 {
     ORT_TRY(check_type(o->activations, "what is computed", err));
     ORT_TRY(check_type(o->weights, "weights", err));
-    if (o->asymmetric_weights && o->weights == ORT_DTYPE_FLOAT8E4M3FN)
-        return ort_error_set(err, ORT_ERROR_USAGE, "float8e4m3fn has no zero point: weights of it "
-                             "are symmetric");
+    if (o->asymmetric_weights && ort_codes_are_floats(o->weights))
+        return ort_error_set(err, ORT_ERROR_USAGE, "%s has no zero point: weights of it are "
+                             "symmetric", ort_dtype_name(o->weights));
     if (o->qoperator)
         ORT_TRY(check_qoperator(o, err));
     if (o->reduce_range && !is_byte(o->activations) && !is_byte(o->weights))
@@ -67,7 +67,7 @@ static ort_code_spec spec_of(const ort_quantize_options *o)
 static ort_codes_range range_of(ort_dtype dtype, bool symmetric, bool reduced)
 {
     ort_codes_range range = {0};
-    bool is_float = dtype == ORT_DTYPE_FLOAT8E4M3FN;
+    bool is_float = ort_codes_are_floats(dtype);
     ort_codes_range_of(dtype, symmetric || is_float, reduced && is_byte(dtype), &range);
     return range;
 }
@@ -203,7 +203,7 @@ static int index_of(ort_code_plan *plan, const ort_code_spec *s)
                           .has_range = s->has_range,
                           .least = s->least,
                           .most = s->most};
-    if (form.codes.dtype == ORT_DTYPE_FLOAT8E4M3FN)
+    if (ort_codes_are_floats(form.codes.dtype))
         form.observer = ORT_OBSERVE_MIN_MAX; /* its steps grow with the numbers: nothing to cut */
     for (size_t i = 0; i < plan->forms.count; i++)
         if (same_form(&plan->forms.data[i], &form))
