@@ -27,6 +27,7 @@ enum {
     NATURAL_ALIGNMENT = 16,
     SLAB_CHUNK = 32 << 10,
     HUGE_FROM = 1 << 20, /* bytes in use: less isn't worth the clearing of a huge page */
+    TOUCH_FROM = 64 << 10, /* bytes: what a call costs is a few pages' faults */
     FIRST_HUGE_BLOCK = 4 << 20,
     LARGEST_HUGE_BLOCK = 64 << 20,
 };
@@ -143,6 +144,8 @@ void *ort_arena_alloc_aligned(ort_arena *arena, size_t bytes, size_t alignment, 
     arena->used_bytes += offset - block->used + bytes;
     block->used = offset + bytes;
     void *p = payload(block) + offset;
+    if (arena->huge_pages && bytes >= TOUCH_FROM && !block->touched)
+        ort_pages_touch(p, bytes);
     return zero ? memset(p, 0, bytes) : p;
 }
 

@@ -38,3 +38,16 @@ bool ort_huge_touch(void *page, size_t rest)
 #endif
     return false;
 }
+
+void ort_pages_touch(void *memory, size_t bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+    const uintptr_t page = 4096;
+    uintptr_t first = ((uintptr_t)memory + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)memory + bytes) / page * page;
+    if (first < end)
+        (void)madvise((void *)first, end - first, MADV_POPULATE_WRITE);
+#else
+    (void)memory, (void)bytes;
+#endif
+}

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -20,18 +19,6 @@ void *ort_memory_new(size_t bytes)
     if (large)
         (void)ort_huge_ask(memory, bytes);
     return memory;
-}
-
-void ort_memory_touch(void *memory, size_t bytes)
-{
-#ifdef MADV_POPULATE_WRITE
-    const uintptr_t page = 4096;
-    uintptr_t first = ((uintptr_t)memory + page - 1) / page * page;
-    uintptr_t end = ((uintptr_t)memory + bytes) / page * page;
-    if (first < end)
-        (void)madvise((void *)first, end - first, MADV_POPULATE_WRITE);
-#else
-#endif
 }
 
 /* Rounds *bytes up to its class; -1 when absurd. */

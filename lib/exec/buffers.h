@@ -56,7 +56,5 @@ void ort_buffers_refund(ort_buffers *buffers, size_t bytes);
 #define ORT_MEMORY_LARGE ((size_t)2 << 20) /* a huge page */
 /* Aligned to 64 bytes; large ones to huge pages, with the advice to use them. free() them. */
 void *ort_memory_new(size_t bytes);
-/* Let the system provide its pages now, not at the first access. */
-void ort_memory_touch(void *memory, size_t bytes);
 
 #endif

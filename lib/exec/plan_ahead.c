@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/cpu.h"
+#include "base/huge.h"
 #include "exec/frame.h"
 #include "exec/session.h"
 
@@ -57,7 +58,7 @@ static void make_frame(ort_session *s, ort_value *const *given)
         return;
     }
     if (frame->plan->arena_bytes <= TOUCHED_BYTES)
-        ort_memory_touch(frame->arena, frame->plan->arena_bytes);
+        ort_pages_touch(frame->arena, frame->plan->arena_bytes);
     frame->ahead = true;
     assert(s->idle_count == 0); /* the session is new */
     s->idle[s->idle_count++] = context;
