@@ -6,33 +6,85 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/shuffle.h"
 #include "op/blocked/bytes_conv.h"
 #include "op/shared/integer.h"
 
 enum { PACK_WORDS = 16 }; /* of each filter, put side by side at a time */
+
+/* Weights as numbers: (code ^ flip) - offset, since int8 is a byte with its first bit turned. */
+typedef struct {
+    uint8_t flip;
+    int offset;
+} weight_codes;
+
+static weight_codes codes_of(const ort_tensor *w, int zero)
+{
+    const uint8_t flip = w->dtype == ORT_DTYPE_INT8 ? 128 : 0;
+    return (weight_codes){flip, zero + flip};
+}
+
+/* Whether int8 holds all. The loops here are of bytes and 16 bits, which vectors hold most of. */
+static bool within_bytes(const uint8_t *codes, int64_t count, weight_codes of)
+{
+    uint8_t low = UINT8_MAX, high = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const uint8_t code = codes[i] ^ of.flip;
+        low = code < low ? code : low;
+        high = code > high ? code : high;
+    }
+    return low - of.offset >= INT8_MIN && high - of.offset <= INT8_MAX;
+}
+
+/* What int8 holds of each, and what is left of it. */
+static void split_codes(const uint8_t *codes, int64_t count, weight_codes of, int8_t *most,
+                        int8_t *rest)
+{
+    const int16_t offset = (int16_t)of.offset;
+    for (int64_t i = 0; i < count; i++) {
+        const int16_t v = (int16_t)((uint8_t)(codes[i] ^ of.flip) - offset);
+        const int16_t low = v < INT8_MIN ? INT8_MIN : v, held = low > INT8_MAX ? INT8_MAX : low;
+        most[i] = (int8_t)held;
+        rest[i] = (int8_t)(v - held);
+    }
+}
+
+static int32_t sum_of_bytes(const int8_t *v, int64_t count)
+{
+    enum { AT_ONCE = 256 }; /* bytes that fit into a sum of 16 bits */
+    int32_t total = 0;
+    for (int64_t first = 0; first < count; first += AT_ONCE) {
+        const int64_t n = ort_min_i64(AT_ONCE, count - first);
+        uint16_t part = 0;
+        for (int64_t i = 0; i < n; i++)
+            part = (uint16_t)(part + (uint8_t)((uint8_t)v[first + i] ^ 128));
+        total += part - 128 * (int32_t)n;
+    }
+    return total;
+}
 
 /* A filter without its zero point, where it lies or in `space`, and the sum of its weights. All fit
  * in int8 unless `rest` takes what doesn't. */
 static const int8_t *take_filter(const ort_tensor *w, int64_t map, int zero, int64_t count,
                                  int8_t *space, int8_t *rest, int32_t *sum)
 {
-    const int8_t *s = (const int8_t *)w->data + map * count;
-    const uint8_t *u = (const uint8_t *)w->data + map * count;
-    const bool in_place = w->dtype == ORT_DTYPE_INT8 && zero == 0;
-    const int8_t *filter = in_place ? s : space;
-    int32_t total = 0;
-    for (int64_t i = 0; i < count && !in_place && !rest; i++)
-        space[i] = (int8_t)((w->dtype == ORT_DTYPE_INT8 ? s[i] : u[i]) - zero);
-    for (int64_t i = 0; i < count && rest; i++) {
-        int v = (w->dtype == ORT_DTYPE_INT8 ? s[i] : u[i]) - zero;
-        space[i] = (int8_t)(v < INT8_MIN ? INT8_MIN : v > INT8_MAX ? INT8_MAX : v);
-        rest[i] = (int8_t)(v - space[i]);
-        total += rest[i];
+    const uint8_t *codes = (const uint8_t *)w->data + map * count;
+    const weight_codes of = codes_of(w, zero);
+    if (rest && !within_bytes(codes, count, of)) {
+        split_codes(codes, count, of, space, rest);
+        *sum = sum_of_bytes(space, count) + sum_of_bytes(rest, count);
+        return space;
     }
-    for (int64_t i = 0; i < count; i++)
-        total += filter[i];
-    *sum = total;
-    return rest ? space : filter;
+    if (rest)
+        memset(rest, 0, (size_t)count);
+    const int8_t *filter = (const int8_t *)codes;
+    if (w->dtype != ORT_DTYPE_INT8 || zero != 0) {
+        for (int64_t i = 0; i < count; i++) /* which wraps around to the number */
+            space[i] = (int8_t)(uint8_t)(codes[i] - zero);
+        filter = space;
+    }
+    *sum = sum_of_bytes(filter, count);
+    return filter;
 }
 
 /* The word of one tap that begins with a channel, of which `channels` are there. */
@@ -47,17 +99,66 @@ static int32_t word_of(const bytes_state *s, const int8_t *filter, int64_t chann
                : (int32_t)((uint32_t)(uint16_t)v[0] | (uint32_t)(uint16_t)v[1] << 16);
 }
 
+typedef int8_t bytes16 __attribute__((vector_size(16)));
+typedef int16_t halves8 __attribute__((vector_size(16)));
+typedef int32_t words4 __attribute__((vector_size(16)));
+typedef int64_t longs2 __attribute__((vector_size(16)));
+
+static bytes16 eight_bytes(const int8_t *from)
+{
+    int64_t bytes;
+    memcpy(&bytes, from, sizeof bytes);
+    return (bytes16)(longs2){bytes, 0};
+}
+
+/* Bytes of two rows by turns: eight of each. */
+static bytes16 two_rows(const int8_t *a, const int8_t *b)
+{
+    const bytes16 v = eight_bytes(a), u = eight_bytes(b);
+    return ORT_SHUFFLE(v, u, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+
+/* Words of four bytes of eight taps. */
+static void eight_words(const int8_t *filter, int64_t taps, int64_t step, int32_t *to)
+{
+    const halves8 a = (halves8)two_rows(filter, filter + taps);
+    const halves8 b = (halves8)two_rows(filter + 2 * taps, filter + 3 * taps);
+    const halves8 words[2] = {ORT_SHUFFLE(a, b, 0, 8, 1, 9, 2, 10, 3, 11),
+                              ORT_SHUFFLE(a, b, 4, 12, 5, 13, 6, 14, 7, 15)};
+    int32_t each[8];
+    memcpy(each, words, sizeof each);
+    for (int t = 0; t < 8; t++)
+        to[t * step] = each[t];
+}
+
 /* The word of each tap, `step` apart. */
 static void fill_words(const bytes_state *s, const int8_t *filter, int64_t channels, int64_t step,
                        int32_t *to)
 {
     const int64_t taps = taps_of(s);
+    const bool fours = channels >= 4 && s->wide == 1;
     const uint8_t *f = (const uint8_t *)filter;
-    for (int64_t t = 0; t < taps && channels >= 4 && s->wide == 1; t++, to += step)
-        *to = (int32_t)((uint32_t)f[t] | (uint32_t)f[taps + t] << 8 |
-                        (uint32_t)f[2 * taps + t] << 16 | (uint32_t)f[3 * taps + t] << 24);
-    for (int64_t t = 0; t < taps && (channels < 4 || s->wide > 1); t++, to += step)
-        *to = word_of(s, filter + t, channels);
+    int64_t t = 0;
+    for (; fours && t + 8 <= taps; t += 8)
+        eight_words(filter + t, taps, step, to + t * step);
+    for (; fours && t < taps; t++)
+        to[t * step] = (int32_t)((uint32_t)f[t] | (uint32_t)f[taps + t] << 8 |
+                                 (uint32_t)f[2 * taps + t] << 16 | (uint32_t)f[3 * taps + t] << 24);
+    for (; t < taps; t++)
+        to[t * step] = word_of(s, filter + t, channels);
+}
+
+/* Words of `padded` channels tap by tap, of which the first `channels` are there. */
+static void fill_channels(const bytes_state *s, const int8_t *filter, int64_t channels,
+                          int64_t padded, int32_t *words)
+{
+    const int64_t taps = taps_of(s), word = 4 / s->wide, step = padded / word;
+    if (taps == 1 && s->wide == 1 && channels == padded) {
+        memcpy(words, filter, (size_t)channels);
+        return;
+    }
+    for (int64_t c = 0; c < padded; c += word)
+        fill_words(s, filter + c * taps, ort_min_i64(word, channels - c), step, words++);
 }
 
 /* Words of `count` channels from channel `first` on, at one tap; the end of them. */
@@ -103,19 +204,39 @@ static void order_filter(const bytes_state *s, const int8_t *filter, const int8_
         memcpy(words, filter, (size_t)s->channels);
         return;
     }
-    for (int64_t c = 0; c < whole; c += word)
-        fill_words(s, filter + c * taps, word, whole / word, words + c / word);
+    fill_channels(s, filter, whole, whole, words);
     words += taps * whole / word;
     for (int64_t i = 0; i < s->rests.count[0]; i++)
         words = fill_tap(s, rest, s->rests.run[0][i] / blocks,
                          s->rests.run[0][i] % blocks * ORT_BYTES_BLOCK, ORT_BYTES_BLOCK, words);
-    for (int64_t c = 0; c < part; c += word)
-        fill_words(s, filter + (whole + c) * taps, ort_min_i64(word, s->channels - whole - c),
-                   part / word, words + c / word);
+    fill_channels(s, filter + whole * taps, s->channels - whole, part, words);
     words += taps * part / word;
     for (int64_t i = 0; i < s->rests.count[1]; i++)
         for (int64_t t = 0; t < stretch; t++)
             words = fill_tap(s, rest, s->rests.run[1][i] * stretch + t, whole, part, words);
+}
+
+static words4 four_words(const int32_t *from, bool there)
+{
+    words4 v = {0};
+    if (there)
+        memcpy(&v, from, sizeof v);
+    return v;
+}
+
+/* Four words of each of four filters, of which `maps` are there, side by side; `count` apart. */
+static void turn_words(const int32_t *filters, int64_t count, int64_t maps, int64_t width,
+                       int32_t *out)
+{
+    const words4 v[4] = {four_words(filters, maps > 0), four_words(filters + count, maps > 1),
+                         four_words(filters + 2 * count, maps > 2),
+                         four_words(filters + 3 * count, maps > 3)};
+    const words4 a = ORT_SHUFFLE(v[0], v[1], 0, 4, 1, 5), b = ORT_SHUFFLE(v[2], v[3], 0, 4, 1, 5);
+    const words4 c = ORT_SHUFFLE(v[0], v[1], 2, 6, 3, 7), d = ORT_SHUFFLE(v[2], v[3], 2, 6, 3, 7);
+    const words4 turned[4] = {ORT_SHUFFLE(a, b, 0, 1, 4, 5), ORT_SHUFFLE(a, b, 2, 3, 6, 7),
+                              ORT_SHUFFLE(c, d, 0, 1, 4, 5), ORT_SHUFFLE(c, d, 2, 3, 6, 7)};
+    for (int64_t k = 0; k < 4; k++)
+        memcpy(out + k * width, &turned[k], sizeof turned[k]);
 }
 
 /* Ordered filters of up to two vectors of maps to a panel. */
@@ -126,10 +247,14 @@ static void fill_panel(const bytes_state *s, const int32_t *filters, int64_t map
     int64_t words;
     for (int64_t first = 0; first < count; first += words, out += words * width) {
         words = ort_min_i64(PACK_WORDS, count - first);
-        for (int64_t i = 0; i < width; i++) {
+        for (int64_t i = 0; i < width; i += 4) { /* a vector is of 8 or 16 */
             const int32_t *from = filters + i * count + first;
-            for (int64_t k = 0; k < words; k++)
-                out[k * width + i] = i < maps ? from[k] : 0;
+            int64_t k = 0;
+            for (; k + 4 <= words; k += 4)
+                turn_words(from + k, count, maps - i, width, out + k * width + i);
+            for (; k < words; k++)
+                for (int64_t j = 0; j < 4; j++)
+                    out[k * width + i + j] = i + j < maps ? from[j * count + k] : 0;
         }
     }
 }
@@ -215,30 +340,24 @@ static int64_t rested_place(const bytes_state *s, int64_t map, int64_t channel, 
                             : taps_of(s) * blocks + tap / rest_stretch(s);
 }
 
-static bool beyond_bytes(int v)
-{
-    return v < INT8_MIN || v > INT8_MAX;
-}
-
 /* Mark what some filter has rests in. */
 static void mark_rests(const bytes_state *s, const ort_tensor *w, const ort_zeros *zeros,
                        int32_t *marks)
 {
+    enum { AT_ONCE = 64 };
     const int64_t taps = taps_of(s), count = s->channels * taps;
-    const bool is_signed = w->dtype == ORT_DTYPE_INT8;
     memset(marks, 0, (size_t)rested_count(s) * sizeof *marks);
     for (int64_t m = 0; m < s->maps; m++) {
         const uint8_t *filter = (const uint8_t *)w->data + m * count;
-        const int zero = ort_zero_at(zeros, m);
-        int low = 0, high = 0;
-        for (int64_t i = 0; i < count; i++) {
-            int v = (is_signed ? (int8_t)filter[i] : filter[i]) - zero;
-            low = v < low ? v : low;
-            high = v > high ? v : high;
+        const weight_codes of = codes_of(w, ort_zero_at(zeros, m));
+        for (int64_t first = 0; first < count; first += AT_ONCE) {
+            const int64_t end = ort_min_i64(first + AT_ONCE, count);
+            if (within_bytes(filter + first, end - first, of))
+                continue;
+            for (int64_t i = first; i < end; i++)
+                if (!within_bytes(filter + i, 1, of))
+                    marks[rested_place(s, m, i / taps, i % taps)] = 1;
         }
-        for (int64_t i = 0; i < count && (beyond_bytes(low) || beyond_bytes(high)); i++)
-            if (beyond_bytes((is_signed ? (int8_t)filter[i] : filter[i]) - zero))
-                marks[rested_place(s, m, i / taps, i % taps)] = 1;
     }
 }
 
