@@ -159,7 +159,7 @@ static void coded_convs(test_state *test)
 }
 
 /* Are these the codes of these floats? */
-static bool codes_of(const ort_value *numbers, const ort_value *q, ort_dtype dtype)
+static bool codes_of(ort_value *numbers, ort_value *q, ort_dtype dtype)
 {
     for (int64_t i = 0; i < ort_value_count(numbers); i++) {
         const float number = ((const float *)ort_value_data(numbers))[i];

@@ -3,11 +3,14 @@
  *
  * As quant_conv.c multiplies bytes: an element is two input channels side by side, here codes of
  * int16 as they are (uint16 less 32768), and the padding is their zero point. What this zero point
- * adds to a sum is the same for every pixel, and is taken off again. int32 holds the sum of as many
- * products as the largest filter allows, often all; those of such blocks are added in double, which
- * is exact far beyond any filter. From there on the number of a pixel is what float operators have,
- * rounded to float once: activation and codes are those of the operators that stood there.
+ * adds to a sum is the same for every pixel, and is taken off with the bias. int32 holds the sum of
+ * as many products as the largest filter allows, often all; those of such blocks are added in
+ * double, which is exact far beyond any filter. From there on the number of a pixel is what float
+ * operators have, rounded to float once: activation and codes are those of the operators that stood
+ * there.
  */
+#pragma GCC optimize("O3") /* vectorize pairs and scales */
+
 #include <math.h>
 #include <string.h>
 
@@ -24,6 +27,7 @@ enum {
     TILE_MAPS = 28,
     SPREAD_BYTES = 16 << 20,
     BLOCK_WEIGHTS = 65535, /* times 2^15 it is below 2^31 */
+    FILTER_MOST = 1 << 22, /* pairs of a filter */
 };
 
 typedef struct wide_conv_state {
@@ -41,11 +45,18 @@ static const ort_bind wide_bind[] = {
     ORT_BIND(wide_conv_state, act_b), ORT_BIND(wide_conv_state, low),
     ORT_BIND(wide_conv_state, high), {0}};
 
+/* Real outputs side by side among the flat positions of a tile. */
+typedef struct wide_strip {
+    int64_t flat, out, count;
+} wide_strip;
+
 typedef struct wide_conv_plan {
     conv_plan c;         /* offsets count elements of the spread layout */
     int64_t group_pairs; /* channel pairs of a group */
     int64_t depth_pairs; /* group_pairs * taps */
     size_t scale;        /* offset in the workspace: a scale and a bias of each map */
+    const wide_strip *strips;
+    const int64_t *first_strip; /* of each tile, and behind the last */
 } wide_conv_plan;
 
 static ort_status wide_infer(ort_infer *x, ort_error *err)
@@ -62,24 +73,43 @@ static int64_t taps_of(const ort_shape *w)
     return ort_shape_count_range(w, 2, w->rank);
 }
 
-static int weight_at(const ort_tensor *w, int64_t at)
-{
-    return w->dtype == ORT_DTYPE_INT8 ? ((const int8_t *)w->data)[at]
-                                      : ((const uint8_t *)w->data)[at];
-}
+/* A row of bytes of one channel, less their zero point, to every second of `out`. */
+#define SPREAD_ROW(type)                                                                           \
+    for (int64_t t = 0; t < taps; t++)                                                             \
+        out[2 * t] = (int16_t)(((const type *)from)[t] - zero)
 
-/* One filter as pairs of neighbouring channels, [pair][tap][2]; returns the sum of its weights. */
-static int64_t pair_filter(const ort_tensor *w, int64_t map, int zero, int16_t *out)
+/* One filter as pairs of neighbouring channels, [pair][tap][2], the last filled up with 0. */
+static void pair_filter(const ort_kernels *k, const ort_tensor *w, int64_t map, int zero,
+                        int16_t *out)
 {
     const int64_t channels = w->shape.dim[1], taps = taps_of(&w->shape);
-    const int64_t from = map * channels * taps;
-    int64_t sum = 0;
-    for (int64_t c = 0; c < channels; c++)
-        for (int64_t t = 0; t < taps; t++) {
-            const int weight = weight_at(w, from + c * taps + t) - zero;
-            out[(c / 2 * taps + t) * 2 + c % 2] = (int16_t)weight;
-            sum += weight;
-        }
+    const char *from = (const char *)w->data + map * channels * taps;
+    const bool is_signed = w->dtype == ORT_DTYPE_INT8;
+    if (taps == 1) {
+        k->gemm.widen_s16(channels, from, is_signed, zero, out);
+        return;
+    }
+    for (int64_t c = 0; c < channels; c++, from += taps, out += c % 2 ? 1 : 2 * taps - 1) {
+        if (is_signed)
+            SPREAD_ROW(int8_t);
+        else
+            SPREAD_ROW(uint8_t);
+    }
+}
+
+static int64_t sum_of(const int16_t *weights, int64_t n)
+{
+    int32_t sum = 0; /* of a filter of less than 2^31 / 255 weights (FILTER_MOST) */
+    for (int64_t i = 0; i < n; i++)
+        sum += weights[i];
+    return sum;
+}
+
+static int64_t weight_of(const int16_t *weights, int64_t n)
+{
+    int32_t sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += weights[i] < 0 ? -weights[i] : weights[i];
     return sum;
 }
 
@@ -88,20 +118,17 @@ static int64_t heaviest(const int16_t *weights, int64_t maps, int64_t depth, int
 {
     int64_t most = 0;
     for (int64_t m = 0; m < maps; m++)
-        for (int64_t k = 0; k < depth; k += block) {
-            const int16_t *at = weights + 2 * (m * depth + k);
-            int64_t sum = 0;
-            for (int64_t i = 0; i < 2 * ort_min_i64(block, depth - k); i++)
-                sum += at[i] < 0 ? -at[i] : at[i];
-            most = ort_max_i64(most, sum);
-        }
+        for (int64_t k = 0; k < depth; k += block)
+            most = ort_max_i64(most, weight_of(weights + 2 * (m * depth + k),
+                                               2 * ort_min_i64(block, depth - k)));
     return most;
 }
 
 static int64_t find_block(const int16_t *weights, int64_t maps, int64_t depth)
 {
     int64_t blocks = heaviest(weights, maps, depth, depth) / BLOCK_WEIGHTS + 1;
-    while (heaviest(weights, maps, depth, (depth + blocks - 1) / blocks) > BLOCK_WEIGHTS)
+    while (blocks > 1 &&
+           heaviest(weights, maps, depth, (depth + blocks - 1) / blocks) > BLOCK_WEIGHTS)
         blocks++;
     return (depth + blocks - 1) / blocks;
 }
@@ -137,7 +164,8 @@ static ort_status wide_prepare(ort_prep *p, ort_error *err)
     int64_t depth, count;
     size_t bytes;
     bool fill;
-    if (!ort_mul_i64(pairs, taps_of(&w->shape), &depth) || !ort_mul_i64(maps, depth, &count) ||
+    if (!ort_mul_i64(pairs, taps_of(&w->shape), &depth) || depth > FILTER_MOST ||
+        !ort_mul_i64(maps, depth, &count) ||
         !ort_mul_size((size_t)count, sizeof(int32_t), &bytes) || !ort_add_size(bytes, head, &bytes))
         return ort_error_memory(err, SIZE_MAX);
     char *packed = ort_prep_pack(p, "wide", 1u << W | 1u << W_ZERO, bytes, &fill);
@@ -147,8 +175,10 @@ static ort_status wide_prepare(ort_prep *p, ort_error *err)
     int16_t *weights = (int16_t *)(void *)(packed + head);
     if (fill) {
         memset(weights, 0, bytes - head);
-        for (int64_t m = 0; m < maps; m++)
-            sums[m] = (double)pair_filter(w, m, ort_zero_at(&zeros, m), weights + 2 * m * depth);
+        for (int64_t m = 0; m < maps; m++) {
+            pair_filter(p->k, w, m, ort_zero_at(&zeros, m), weights + 2 * m * depth);
+            sums[m] = (double)sum_of(weights + 2 * m * depth, 2 * depth);
+        }
         sums[maps] = (double)find_block(weights, maps, depth);
     }
     s->block = sums[maps] >= 1 && sums[maps] <= (double)depth ? (int64_t)sums[maps] : 1;
@@ -184,6 +214,30 @@ static ort_status plan_offsets(wide_conv_plan *p, ort_arena *arena, ort_error *e
             for (int64_t ky = 0; ky < kernel[1]; ky++)
                 for (int64_t kx = 0; kx < kernel[2]; kx++)
                     *offset++ = i * c->s.channel + ort_spread_tap(&c->s, kz, ky, kx);
+    return ORT_OK;
+}
+
+/* Where the outputs of each tile lie in a plane: rows that tiles cut. */
+static ort_status plan_strips(wide_conv_plan *p, ort_arena *arena, ort_error *err)
+{
+    const conv_plan *c = &p->c;
+    const size_t most = (size_t)(c->s.w.out[0] * c->s.w.out[1] + c->tiles) + 1;
+    wide_strip *strip = ort_arena_array(arena, most, sizeof *strip);
+    int64_t *first = ort_arena_array(arena, (size_t)c->tiles + 1, sizeof *first);
+    if (!strip || !first)
+        return ort_error_memory(err, most * sizeof *strip);
+    p->strips = strip;
+    p->first_strip = first;
+    for (int64_t tile = 0; tile < c->tiles; tile++) {
+        int64_t at = tile * c->tile;
+        const int64_t begin = at, last = ort_min_i64(at + c->tile, c->s.length);
+        first[tile] = strip - p->strips;
+        while (ort_spread_next(&c->s, last, &at, &strip->flat, &strip->out, &strip->count)) {
+            strip->flat -= begin;
+            strip++;
+        }
+    }
+    first[c->tiles] = strip - p->strips;
     return ORT_OK;
 }
 
@@ -224,6 +278,7 @@ static ort_status wide_shape(ort_shaping *sh, ort_error *err)
     ORT_TRY(ort_spread_build(&window, sh->arena, &c->s, err));
     plan_grid(c, p->group_pairs);
     ORT_TRY(plan_offsets(p, sh->arena, err));
+    ORT_TRY(plan_strips(p, sh->arena, err));
     size_t planes, spread;
     if (!ort_mul_size((size_t)c->s.channel, (size_t)(p->group_pairs * c->group), &planes) ||
         !ort_mul_size(planes, (size_t)c->images * sizeof(int32_t), &spread))
@@ -252,7 +307,7 @@ typedef struct wide_job {
 } wide_job;
 
 typedef struct wide_planes {
-    const uint16_t *a, *b; /* b: NULL where there is no second */
+    const uint16_t *a, *b; /* b: a once more where there is no second, whose weights are 0 */
     uint16_t flip;
 } wide_planes;
 
@@ -260,18 +315,15 @@ static void line_of_codes(const void *planes, int64_t at, int64_t stride, int64_
                           int16_t *out)
 {
     const wide_planes *p = planes;
-    const uint16_t *a = p->a + at, *b = p->b ? p->b + at : a, flip = p->flip;
-    if (stride != 1) {
-        for (int64_t i = 0; i < count; i++) {
-            out[2 * i] = (int16_t)(a[i * stride] ^ flip);
-            out[2 * i + 1] = (int16_t)(b[i * stride] ^ flip);
-        }
-        return;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        out[2 * i] = (int16_t)(a[i] ^ flip);
-        out[2 * i + 1] = (int16_t)(b[i] ^ flip);
-    }
+    const uint16_t *a = p->a + at, *b = p->b + at;
+    const uint32_t flip = p->flip | (uint32_t)p->flip << 16;
+    uint32_t *to = (uint32_t *)(void *)out;
+    if (stride == 1)
+        for (int64_t i = 0; i < count; i++)
+            to[i] = (a[i] | (uint32_t)b[i] << 16) ^ flip;
+    else
+        for (int64_t i = 0; i < count; i++)
+            to[i] = (a[i * stride] | (uint32_t)b[i * stride] << 16) ^ flip;
 }
 
 static void task_spread(void *arg, size_t task, int thread)
@@ -282,9 +334,7 @@ static void task_spread(void *arg, size_t task, int thread)
     const int64_t group = (int64_t)task / j->p->group_pairs;
     const uint16_t *a = j->x + (j->first_image * c->channels + group * c->group_channels +
                                 2 * pair) * c->in_plane;
-    /* a second channel that isn't there has weights of 0 */
-    const wide_planes planes = {a, 2 * pair + 1 < c->group_channels ? a + c->in_plane : NULL,
-                                j->flip};
+    const wide_planes planes = {a, 2 * pair + 1 < c->group_channels ? a + c->in_plane : a, j->flip};
     ort_spread_pairs(&c->s, line_of_codes, &planes, (int16_t)j->zero,
                      j->spread + (int64_t)task * c->s.channel);
 }
@@ -295,46 +345,60 @@ typedef struct wide_space {
     int32_t *part;               /* [map_block][tile] */
     float *numbers;              /* a line */
     uint16_t *codes;             /* likewise */
+    const wide_strip *strips, *end; /* of the tile */
 } wide_space;
 
-static wide_space space_of(const wide_job *j, int thread)
+static void open_space(const wide_job *j, int thread, wide_space *s)
 {
     const int64_t cells = j->p->c.map_block * j->p->c.tile;
-    wide_space s = {.sums = ort_call_scratch(j->call, thread)};
-    s.scale = s.sums + cells;
-    s.bias = s.scale + TILE_COLUMNS;
-    s.part = (int32_t *)(void *)(s.bias + TILE_COLUMNS);
-    s.numbers = (float *)(void *)(s.part + cells);
-    s.codes = (uint16_t *)(void *)(s.numbers + TILE_COLUMNS);
-    return s;
+    s->sums = ort_call_scratch(j->call, thread);
+    s->scale = s->sums + cells;
+    s->bias = s->scale + TILE_COLUMNS;
+    s->part = (int32_t *)(void *)(s->bias + TILE_COLUMNS);
+    s->numbers = (float *)(void *)(s->part + cells);
+    s->codes = (uint16_t *)(void *)(s->numbers + TILE_COLUMNS);
 }
 
-/* Sums of one map at flat positions [first, last), whose plane begins at element `y` of Y. */
-static void finish_map(const wide_job *j, const wide_space *s, int64_t map, const double *sums,
-                       int64_t first, int64_t last, int64_t y)
+/* Sums as numbers: in double, rounded to float in the end. */
+static void scale_line(int64_t n, const int32_t *x, double scale, double bias, float *out)
 {
-    const ort_kernels *k = j->call->k;
-    const wide_conv_state *state = j->s;
-    const int64_t n = last - first;
-    const size_t width = (size_t)ort_dtype_get(j->y->dtype)->bits / 8;
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (float)((double)x[i] * scale + bias);
+}
+
+/* Numbers of n sums of map `map` (of the task the m-th). */
+static void scale_map(const wide_job *j, const wide_space *s, int64_t map, int64_t m, int64_t n)
+{
+    const int64_t tile = j->p->c.tile;
+    if (j->s->block >= j->p->depth_pairs) {
+        scale_line(n, s->part + m * tile, j->scale[map], j->bias[map], s->numbers);
+        return;
+    }
     for (int64_t i = 0; i < n; i++) {
         s->scale[i] = j->scale[map];
         s->bias[i] = j->bias[map];
     }
-    k->gemm.wide_scale(n, sums, s->scale, s->bias, s->numbers);
+    j->call->k->gemm.wide_scale(n, s->sums + m * tile, s->scale, s->bias, s->numbers);
+}
+
+/* What follows on them, into the plane that begins at element `y` of Y. */
+static void finish_map(const wide_job *j, const wide_space *s, int64_t n, int64_t y)
+{
+    const ort_kernels *k = j->call->k;
+    const wide_conv_state *state = j->s;
+    const size_t width = (size_t)ort_dtype_get(j->y->dtype)->bits / 8;
+    const char *result = (const char *)s->numbers;
     if (state->low > -INFINITY || state->high < INFINITY)
         k->math.unary[ORT_UNARY_CLIP](s->numbers, s->numbers, (size_t)n, state->low, state->high);
     if (state->act >= 0)
         k->math.unary[state->act](s->numbers, s->numbers, (size_t)n, state->act_a, state->act_b);
-    const void *result = s->numbers;
     if (j->y->dtype != ORT_DTYPE_FLOAT) {
         ort_codes_give(k, j->y->dtype, j->y_scale, j->y_zero, s->numbers, s->codes, n);
-        result = s->codes;
+        result = (const char *)s->codes;
     }
-    int64_t at = first, flat, out, count;
-    while (ort_spread_next(&j->p->c.s, last, &at, &flat, &out, &count))
-        memcpy((char *)j->y->data + (size_t)(y + out) * width,
-               (const char *)result + (size_t)(flat - first) * width, (size_t)count * width);
+    for (const wide_strip *strip = s->strips; strip < s->end; strip++)
+        memcpy((char *)j->y->data + (size_t)(y + strip->out) * width,
+               result + (size_t)strip->flat * width, (size_t)strip->count * width);
 }
 
 /* Sums of some maps by columns, block by block. */
@@ -344,11 +408,9 @@ static void multiply(const wide_job *j, const wide_space *s, int64_t map, int64_
     const wide_conv_plan *p = j->p;
     const ort_gemm_kernels *g = &j->call->k->gemm;
     const int64_t tile = p->c.tile, depth = p->depth_pairs;
-    for (int64_t m = 0; m < maps; m++) {
-        const double less = -(double)j->zero * j->s->sums[map + m];
-        for (int64_t i = 0; i < n; i++)
-            s->sums[m * tile + i] = less;
-    }
+    const bool blocks = j->s->block < depth;
+    for (int64_t m = 0; m < maps && blocks; m++)
+        memset(s->sums + m * tile, 0, (size_t)n * sizeof *s->sums);
     for (int64_t k0 = 0, step; k0 < depth; k0 += step) {
         const int64_t done = k0 % j->s->block, left = j->s->block - done;
         step = ort_min_i64(ort_min_i64(g->kc, left), depth - k0);
@@ -356,7 +418,8 @@ static void multiply(const wide_job *j, const wide_space *s, int64_t map, int64_
                                 .b_panel = g->nri, .b_offset = p->c.offset + k0, .c = s->part,
                                 .ldc = tile, .add = done ? s->part : NULL, .ldadd = tile};
         g->i16(maps, n, step, &t);
-        for (int64_t m = 0; m < maps && (step == left || k0 + step == depth); m++)
+        const bool ends = blocks && (step == left || k0 + step == depth);
+        for (int64_t m = 0; m < maps && ends; m++)
             g->wide_add(n, 1, s->part + m * tile, s->sums + m * tile);
     }
 }
@@ -372,15 +435,21 @@ static void task_product(void *arg, size_t task, int thread)
     const int64_t last = ort_min_i64(first + c->tile, c->s.length);
     const int64_t map = group * c->group_maps + block * c->map_block;
     const int64_t maps = ort_min_i64(c->map_block, c->group_maps - block * c->map_block);
-    const wide_space s = space_of(j, thread);
+    wide_space s;
     const int32_t *b = j->spread + (image * c->group + group) * j->p->group_pairs * c->s.channel;
+    open_space(j, thread, &s);
+    s.strips = j->p->strips + j->p->first_strip[first / c->tile];
+    s.end = j->p->strips + j->p->first_strip[first / c->tile + 1];
     multiply(j, &s, map, maps, b + first, last - first);
-    for (int64_t m = 0; m < maps; m++)
-        finish_map(j, &s, map + m, s.sums + m * c->tile, first, last,
+    for (int64_t m = 0; m < maps; m++) {
+        scale_map(j, &s, map + m, m, last - first);
+        finish_map(j, &s, last - first,
                    ((j->first_image + image) * c->maps + map + m) * c->out_plane);
+    }
 }
 
-/* Of each map what its sums are multiplied by, and what is added then. */
+/* Of each map what its sums are multiplied by, and what is added then: what the zero point adds is
+ * taken off by it. */
 static void find_numbers(const ort_call *call, wide_job *j, double *scale)
 {
     const ort_tensor *by = ort_call_in(call, W_SCALE), *b = ort_call_in(call, B);
@@ -391,7 +460,8 @@ static void find_numbers(const ort_call *call, wide_job *j, double *scale)
     for (int64_t m = 0; m < maps; m++) {
         scale[m] = (double)x_scale *
                    (double)((const float *)by->data)[ort_tensor_count(by) == 1 ? 0 : m];
-        bias[m] = b ? (double)((const float *)b->data)[ort_tensor_count(b) == 1 ? 0 : m] : 0;
+        bias[m] = (b ? (double)((const float *)b->data)[ort_tensor_count(b) == 1 ? 0 : m] : 0) -
+                  (double)j->zero * j->s->sums[m] * scale[m];
     }
     j->scale = scale;
     j->bias = bias;

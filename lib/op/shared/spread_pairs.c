@@ -1,4 +1,6 @@
 /* spread_pairs.c - see spread_pairs.h. */
+#pragma GCC optimize("O3") /* vectorize the padding */
+
 #include "op/shared/spread_pairs.h"
 
 #include <string.h>
@@ -25,17 +27,24 @@ static void fill(int64_t count, int16_t pad, int32_t *out)
 static void spread_slice(const pair_walk *walk, ort_spread_part part, int32_t *out)
 {
     const ort_spread *s = walk->s;
-    const int64_t line = s->extent[2], stride = s->w.stride[2];
-    if (part.rows <= 0 || part.count < line || part.rows < s->extent[1])
-        fill(s->extent[1] * line, walk->pad, out);
+    const int64_t line = s->extent[2], stride = s->w.stride[2], right = part.first + part.count;
+    const int64_t before = part.rows > 0 ? part.first_row : s->extent[1];
+    fill(before * line, walk->pad, out);
+    if (part.rows <= 0)
+        return;
+    int32_t *to = out + before * line, *end = out + s->extent[1] * line;
     if (stride == 1 && part.count == line && part.in_row == line) { /* one run */
-        part.count *= part.rows;
-        part.rows = 1;
+        walk->line(walk->planes, part.from, stride, part.rows * line, (int16_t *)(void *)to);
+        to += part.rows * line;
+        part.rows = 0;
     }
-    int32_t *to = out + part.first_row * line + part.first;
-    for (int64_t i = 0; i < part.rows; i++, to += line)
+    for (int64_t i = 0; i < part.rows; i++, to += line) {
+        fill(part.first, walk->pad, to);
         walk->line(walk->planes, part.from + i * part.in_row, stride, part.count,
-                   (int16_t *)(void *)to);
+                   (int16_t *)(void *)(to + part.first));
+        fill(line - right, walk->pad, to + right);
+    }
+    fill(end - to, walk->pad, to);
 }
 
 void ort_spread_pairs(const ort_spread *s, ort_pair_line *line, const void *planes, int16_t pad,
