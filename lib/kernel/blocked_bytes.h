@@ -54,7 +54,10 @@ typedef struct ort_bytes_conv {
     int64_t words;           /* of all runs */
     const int64_t *place;    /* of each word, bytes from x */
     /* of `fours`, which takes one panel and no `next`, of blocks of the layout alone */
-    const uint8_t *peaks, *limits; /* four a word, of ORT_BYTES_WORDS rounded up */
+    int64_t rows, x_row;     /* of out.count pixels, one behind the other in y; from one to the
+                                next, bytes */
+    const uint8_t *peaks, *limits; /* fours_peak_bytes(words); four a word, of ORT_BYTES_WORDS
+                                rounded up */
     void *space;             /* fours_space(words) bytes */
     ort_bytes_out out;
 } ort_bytes_conv;
@@ -114,8 +117,8 @@ typedef struct ort_bytes_tiles {
     uint8_t x_zero;        /* what lies outside */
     int16_t *v;            /* [36 points][tile][channel]: of the first tile and channel */
     int64_t v_point, v_tile; /* elements */
-    const int32_t *m;      /* likewise the sums, of output channels */
-    int64_t m_point, m_tile;
+    const int32_t *m;      /* likewise the sums, [36 points][tile][output channel of a block] */
+    int64_t m_point;
     ort_bytes_out out;     /* y: of the first pixel; no count, no y_block */
 } ort_bytes_tiles;
 
@@ -128,6 +131,7 @@ typedef struct ort_bytes_kernels {
      * the count alone. */
     void (*fours)(const ort_bytes_conv *conv);
     int64_t (*fours_space)(int64_t words);
+    int64_t (*fours_peak_bytes)(int64_t words);
     void (*fours_peaks)(const ort_bytes_conv *conv, uint8_t *peaks);
     void (*fours_limits)(const int32_t *panel, int64_t words, int64_t vectors, uint8_t *limits);
     void (*depthwise)(const ort_bytes_band *band);
@@ -149,13 +153,19 @@ typedef struct ort_bytes_kernels {
      * window. NULL: it takes none. */
     bool (*takes_window)(const int64_t *kernel, const int64_t *stride, const int64_t *dilation);
     void (*window)(const ort_bytes_window *window);
-    /* Tiles, where they may be faster than `conv`, else NULL. Between the two stand 36 products by
-     * gemm.h's i16, of transformed filters; sums are those of codes less 128. */
+    /* Tiles, where they may be faster than `conv`, else NULL; sums are those of codes less 128.
+     * Between the two stand 36 products, of `channels` in whole blocks and of one block of outputs:
+     * m of v and transformed filters u, [36 points][pair of channels][output]. */
     void (*tiles_in)(const ort_bytes_tiles *tiles);
+    void (*tiles_multiply)(const ort_bytes_tiles *tiles, const int32_t *u, int64_t channels,
+                           int32_t *m);
     void (*tiles_out)(const ort_bytes_tiles *tiles);
     /* out[pixel][4] = in[channel * plane + pixel] ^ flip, channels beyond `channels` zero. */
     void (*gather4)(const uint8_t *in, int64_t plane, int64_t channels, int64_t count,
                     uint8_t flip, uint8_t *out);
+    /* out[pixel][3] = in[channel * plane + pixel] ^ flip, where `wide` is 2, or NULL. */
+    void (*gather3_wide)(const uint8_t *in, int64_t plane, int64_t count, uint8_t flip,
+                         int16_t *out);
     /* out[pixel][16] = in[channel * plane + pixel] ^ flip, channels beyond `channels` are zero;
      * and back. */
     void (*gather)(const uint8_t *in, int64_t plane, int64_t channels, int64_t count, uint8_t flip,

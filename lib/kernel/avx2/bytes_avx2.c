@@ -93,6 +93,33 @@ static void gather4(const uint8_t *in, int64_t plane, int64_t channels, int64_t 
             out[4 * i + n] = n < channels ? in[n * plane + i] ^ flip : 0;
 }
 
+/* Four pixels of four bytes to twelve of three words; all of the last vector is somebody's. */
+static inline void store_threes(__m128i pixels, bool last, int16_t *out)
+{
+    const __m128i threes = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+    const __m256i words = _mm256_cvtepu8_epi16(_mm_shuffle_epi8(pixels, threes));
+    if (!last) {
+        _mm256_storeu_si256((__m256i *)(void *)out, words);
+        return;
+    }
+    _mm_storeu_si128((__m128i *)(void *)out, _mm256_castsi256_si128(words));
+    _mm_storel_epi64((__m128i *)(void *)(out + 8), _mm256_extracti128_si256(words, 1));
+}
+
+static void gather3_wide(const uint8_t *in, int64_t plane, int64_t count, uint8_t flip,
+                         int16_t *out)
+{
+    for (int64_t i = 0; i < count; i += 16) {
+        const int64_t left = count - i < 16 ? count - i : 16;
+        __m128i pixels[4];
+        gather4(in + i, plane, 3, left, flip, (uint8_t *)pixels);
+        for (int64_t n = 0; left == 16 && n < 4; n++)
+            store_threes(pixels[n], n == 3, out + 3 * (i + 4 * n));
+        for (int64_t n = 0; left < 16 && n < 3 * left; n++)
+            out[3 * i + n] = ((const uint8_t *)pixels)[n / 3 * 4 + n % 3];
+    }
+}
+
 static void gather(const uint8_t *in, int64_t plane, int64_t channels, int64_t count, uint8_t flip,
                    uint8_t *block)
 {
@@ -163,6 +190,7 @@ void ort_bytes_plug_avx2(ort_bytes_kernels *table)
                                  .conv = bytes_conv,
                                  .fours = fours,
                                  .fours_space = fours_space,
+                                 .fours_peak_bytes = fours_peak_bytes,
                                  .fours_peaks = fours_peaks,
                                  .fours_limits = fours_limits,
                                  .depthwise = depthwise,
@@ -173,8 +201,10 @@ void ort_bytes_plug_avx2(ort_bytes_kernels *table)
                                  .takes_window = takes_window,
                                  .window = window,
                                  .tiles_in = tiles_in,
+                                 .tiles_multiply = tiles_multiply,
                                  .tiles_out = tiles_out,
                                  .gather4 = gather4,
+                                 .gather3_wide = gather3_wide,
                                  .gather = gather,
                                  .scatter = scatter,
                                  .pick = pick,

@@ -8,8 +8,8 @@
  *               Otherwise it copies the input rows that it needs first, with their padding, as the
  *               tier's products read them: then every tap is a constant offset.
  *   plain       few input channels, not blocked: copied in words of four; of one channel as it is,
- *               and a word holds neighbouring pixels, as where the channels of a pixel are
- *               neighbours already (`last`), on tiers whose words are of two int16.
+ *               and a word holds neighbouring pixels. On tiers whose words are of two int16 so does
+ *               a word of three channels, or of those that are neighbours already (`last`).
  *   depthwise   a task is some output rows of one block of channels, copied likewise, or read in
  *               place where the tier has a kernel for the window.
  *   winograd    bytes_winograd.c, whose outputs are the same.
@@ -59,6 +59,7 @@ typedef struct bytes_plan {
     int64_t copy_row;              /* pixels of a copied row */
     ort_bytes_runs part[2];
     const int64_t *place;          /* of each word, bytes from the first tap; or NULL */
+    int64_t near;                  /* rows whose words are multiplied alike */
     int64_t peaks, space;          /* places in a thread's scratch */
     ort_bytes_tiling *tiling;      /* instead of all that; or NULL */
     int64_t sums;                  /* place of sums that become floats in a thread's scratch */
@@ -203,11 +204,21 @@ static ort_status plan_places(const ort_shaping *sh, bytes_plan *p, const bytes_
     return ORT_OK;
 }
 
-/* Room for what is found of the words in a task. */
+/* Of so many rows of a task, the stretches that are looked through at once. */
+static int64_t near_groups(const bytes_plan *p, int64_t rows)
+{
+    return (rows + p->near - 1) / p->near;
+}
+
+/* Room for what is found of the words in a task. Pieces of a plane, of which the last may be
+ * shorter, and sums are taken row by row. */
 static void plan_fours(ort_shaping *sh, bytes_plan *p, const bytes_state *s)
 {
+    const size_t bytes = (size_t)s->k->fours_peak_bytes(s->panel_words);
+    if (!s->floats && p->w.out[0] * p->w.out[1] == p->out.plane)
+        p->near = ort_max_i64(1, PIECE_PIXELS / p->w.out[1]);
     p->peaks = (int64_t)ort_round_up(sh->thread_bytes, 64);
-    p->space = p->peaks + (int64_t)ort_round_up((size_t)(p->cut.rows * 4 * limit_words(s)), 64);
+    p->space = p->peaks + (int64_t)ort_round_up((size_t)near_groups(p, p->cut.rows) * bytes, 64);
     sh->thread_bytes = (size_t)(p->space + s->k->fours_space(s->panel_words));
 }
 
@@ -291,6 +302,7 @@ static ort_status bytes_shape(ort_shaping *sh, ort_error *err)
     ORT_TRY(plan_runs(p, s, sh->arena, err));
     if (s->k->fours)
         ORT_TRY(plan_places(sh, p, s, err));
+    p->near = 1;
     if (s->limits)
         plan_fours(sh, p, s);
     return ORT_OK;
@@ -428,6 +440,10 @@ static void copy_pixels(const bytes_job *j, const uint8_t *x, int64_t at, int64_
     const bytes_state *s = j->s;
     const uint8_t *from = x + at * ORT_BYTES_BLOCK;
     int64_t bytes = count * j->p->pixel / s->wide;
+    if (s->line && s->channels > 1 && !s->last) {
+        s->k->gather3_wide(x + at, j->p->in.plane, count, j->flip, (int16_t *)(void *)to);
+        return;
+    }
     if (s->line && s->wide > 1) {
         j->call->k->gemm.widen_s16(bytes, x + at * s->channels, j->flip != 0, j->flip ? -128 : 0,
                                    (int16_t *)(void *)to);
@@ -483,21 +499,31 @@ static const char *under_row(const bytes_plan *p, const uint8_t *x, const char *
                      : (const char *)x + (first + r) * p->w.stride[0] * p->x_row;
 }
 
-/* What the codes under each row reach. */
+/* Row `r` of a task that ends with row `rows`, and as many as are multiplied alike. */
+static void set_rows(const bytes_plan *p, ort_bytes_conv *c, const uint8_t *x, const char *scratch,
+                     int64_t first, int64_t r, int64_t rows)
+{
+    c->x = under_row(p, x, scratch, first, r);
+    c->rows = ort_min_i64(p->near, rows - r);
+    c->x_row = p->w.stride[0] * p->x_row;
+    c->out.count = pixels_of_row(p, first + r);
+}
+
+/* What the codes under the rows reach. */
 static void find_peaks(const bytes_job *j, ort_bytes_conv *c, const uint8_t *x, char *scratch,
                        int64_t first, int64_t rows)
 {
     const bytes_plan *p = j->p;
     uint8_t *peaks = (uint8_t *)scratch + p->peaks;
-    for (int64_t r = 0; r < rows; r++, peaks += 4 * limit_words(j->s)) {
-        c->x = under_row(p, x, scratch, first, r);
-        c->out.count = pixels_of_row(p, first + r);
+    for (int64_t r = 0; r < rows; r += p->near) {
+        set_rows(p, c, x, scratch, first, r, rows);
         j->s->k->fours_peaks(c, peaks);
+        peaks += j->s->k->fours_peak_bytes(c->words);
     }
     c->space = scratch + p->space;
 }
 
-/* One panel of a group by row `r` of a task. */
+/* One panel by the rows from row `r` of a task on. */
 static void multiply(const bytes_state *s, const bytes_plan *p, ort_bytes_conv *c,
                      const char *scratch, int64_t group, int64_t panel, int64_t r)
 {
@@ -505,7 +531,7 @@ static void multiply(const bytes_state *s, const bytes_plan *p, ort_bytes_conv *
         s->k->conv(c);
         return;
     }
-    c->peaks = (const uint8_t *)scratch + p->peaks + r * 4 * limit_words(s);
+    c->peaks = (const uint8_t *)scratch + p->peaks + r / p->near * s->k->fours_peak_bytes(c->words);
     c->limits = s->limits + (group * panels_of(s) + panel) * 4 * limit_words(s);
     s->k->fours(c);
 }
@@ -538,9 +564,9 @@ static void task_product(void *arg, size_t task, int thread)
         find_peaks(j, &c, x, copy, first, rows);
     /* a panel at a time, so that all rows find it in the nearest cache */
     for (int64_t v = 0, done = 0; v < vectors; v += 2) {
-        for (int64_t r = 0; r < rows; r++) {
+        for (int64_t r = 0; r < rows; r += p->near) {
             int64_t oy = first + r, out = vector + v;
-            c.x = under_row(p, x, copy, first, r);
+            set_rows(p, &c, x, copy, first, r, rows);
             c.w = s->w + (place + out * lanes) * s->panel_words;
             c.vectors = ort_min_i64(2, vectors - v);
             const int64_t left = r + 1 < rows ? 0 : ort_min_i64(2, vectors - v - 2);

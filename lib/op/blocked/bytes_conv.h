@@ -30,7 +30,7 @@ typedef struct bytes_state {
     const uint8_t *limits;                    /* of `fours`, [group][panel][word][4]; or NULL */
     int64_t last;                             /* plain, and channels are its last axis */
     bool line;                                /* plain, undilated along rows, of one channel or of
-                                                 pixels whose channels are neighbours */
+                                                 pixels whose channels become neighbours */
     int64_t group_blocks, panel_words;        /* blocks of a group's outputs; of one vector */
     const int32_t *w;                         /* [group][panel].. */
     const int32_t *bias;                      /* for whole blocks, group by group */
@@ -123,7 +123,7 @@ static inline int64_t rest_channels(const bytes_state *s)
            s->rests.count[1] * rest_stretch(s) * part_channels(s);
 }
 
-/* Words of a panel's limits, and of the peaks beside them. */
+/* Words of a panel's limits. */
 static inline int64_t limit_words(const bytes_state *s)
 {
     return (int64_t)ort_round_up((size_t)s->panel_words, ORT_BYTES_WORDS);

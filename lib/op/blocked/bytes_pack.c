@@ -426,13 +426,13 @@ int64_t ort_bytes_largest_filter(const ort_prep *p, const bytes_state *s, const 
 }
 
 /* Filters for Winograd's tiles, and sums of whole blocks. */
-static void pack_winograd(const ort_prep *p, const bytes_state *s, const ort_tensor *w,
-                          const ort_zeros *zeros, int8_t *space, int32_t *out, int32_t *sums)
+static void pack_winograd(const bytes_state *s, const ort_tensor *w, const ort_zeros *zeros,
+                          int8_t *space, int32_t *out, int32_t *sums)
 {
-    memset(out, 0, (size_t)ort_bytes_winograd_words(p->k, s->winograd) * sizeof *out);
+    memset(out, 0, (size_t)ort_bytes_winograd_words(s->winograd) * sizeof *out);
     memset(sums, 0, (size_t)(s->group_blocks * ORT_BYTES_BLOCK) * sizeof *sums);
     for (int64_t map = 0; map < s->maps; map++)
-        ort_bytes_winograd_filter(p->k, s->winograd, map,
+        ort_bytes_winograd_filter(s->winograd, map,
                                   take_filter(w, map, ort_zero_at(zeros, map), s->channels * 9,
                                               space, NULL, sums + map), out);
 }
@@ -451,7 +451,7 @@ ort_status ort_bytes_pack_filters(ort_prep *p, const bytes_state *s, const ort_t
     if (s->depthwise)
         pack_depthwise(s, w, &zeros, space, out, sums);
     else if (s->winograd)
-        pack_winograd(p, s, w, &zeros, space, out, sums);
+        pack_winograd(s, w, &zeros, space, out, sums);
     else
         for (int64_t g = 0; g < s->group; g++)
             pack_group(s, w, &zeros, g, space,

@@ -113,7 +113,8 @@ static ort_status check_constants(ort_prep *p, ort_error *err)
 
 static bool is_line(const bytes_state *s)
 {
-    return s->plain && (s->channels == 1 || s->last) &&
+    const bool together = s->channels == 3 && s->wide > 1 && s->k->gather3_wide;
+    return s->plain && (s->channels == 1 || s->last || together) &&
            (s->spec.rank == 0 || s->spec.dilation[s->spec.rank - 1] == 1);
 }
 
@@ -160,7 +161,7 @@ static int64_t filter_words(const ort_prep *p, const bytes_state *s)
 {
     const int64_t groups = s->depthwise ? 1 : s->group;
     if (s->winograd)
-        return ort_bytes_winograd_words(p->k, s->winograd);
+        return ort_bytes_winograd_words(s->winograd);
     return groups * s->group_blocks * s->panel_words * (s->depthwise ? 1 : ORT_BYTES_BLOCK);
 }
 

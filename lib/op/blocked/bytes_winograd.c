@@ -6,8 +6,8 @@
  *     sums    v . u                     -> m [36 points][tiles][panel] int32    panel by panel
  *     output  m                         -> [blocks][plane][16] uint8
  *
- * The sums are products of matrices by gemm.h's i16, whose panels the transformed filters lie in:
- * u [panel][36 points][pair of channels][panel's columns].
+ * A panel is a block of output channels, whose transformed filters lie as
+ * u [panel][36 points][pair of channels][16].
  */
 #pragma GCC optimize("O3") /* vectorize the filters' transform */
 
@@ -58,7 +58,7 @@ double ort_bytes_winograd_share(const ort_type *y)
     return share;
 }
 
-static int64_t whole_channels(int64_t channels)
+static int64_t whole_blocks(int64_t channels)
 {
     return (int64_t)ort_round_up((size_t)channels, ORT_BYTES_BLOCK);
 }
@@ -68,7 +68,7 @@ static int64_t whole_channels(int64_t channels)
 /* Cycles of both ways: products in flight, transforms, weights that stream. */
 static bool is_faster(const ort_bytes_winograd *s, double height, double width, double tiles)
 {
-    const double channels = (double)whole_channels(s->channels), maps = (double)s->maps;
+    const double channels = (double)whole_blocks(s->channels), maps = (double)s->maps;
     const double products = channels * maps, bytes = 2 * POINTS * products;
     double direct = 9 * height * width * products / 27;
     double transformed = tiles * (POINTS * products / 21 + 6 * channels + 12 * maps);
@@ -97,20 +97,20 @@ bool ort_bytes_winograd_pays(const ort_prep *p, const ort_bytes_winograd *s,
                      (double)(tiles_along(extent[0]) * tiles_along(extent[1])));
 }
 
-static int64_t panels_of(const ort_kernels *k, int64_t maps)
+static int64_t panels_of(int64_t maps)
 {
-    return (maps + k->gemm.nri - 1) / k->gemm.nri;
+    return whole_blocks(maps) / ORT_BYTES_BLOCK;
 }
 
 /* From a point to the next of a panel. */
-static int64_t point_words(const ort_kernels *k, const ort_bytes_winograd *s)
+static int64_t point_words(const ort_bytes_winograd *s)
 {
-    return whole_channels(s->channels) / 2 * k->gemm.nri;
+    return whole_blocks(s->channels) / 2 * ORT_BYTES_BLOCK;
 }
 
-int64_t ort_bytes_winograd_words(const ort_kernels *k, const ort_bytes_winograd *s)
+int64_t ort_bytes_winograd_words(const ort_bytes_winograd *s)
 {
-    return panels_of(k, s->maps) * POINTS * point_words(k, s);
+    return panels_of(s->maps) * POINTS * point_words(s);
 }
 
 /* Three rows of `STRETCH` numbers times G (blocked_bytes_winograd.inc). */
@@ -127,10 +127,10 @@ static void times_g(const int16_t *g, int64_t step, int16_t *u, int64_t u_step)
     }
 }
 
-void ort_bytes_winograd_filter(const ort_kernels *k, const ort_bytes_winograd *s, int64_t map,
-                               const int8_t *filter, int32_t *words)
+void ort_bytes_winograd_filter(const ort_bytes_winograd *s, int64_t map, const int8_t *filter,
+                               int32_t *words)
 {
-    const int64_t nr = k->gemm.nri, point = point_words(k, s);
+    const int64_t nr = ORT_BYTES_BLOCK, point = point_words(s);
     int32_t *to = words + map / nr * POINTS * point + map % nr;
     for (int64_t first = 0; first < s->channels; first += STRETCH) {
         int16_t g[9 * STRETCH] = {0}, down[3 * SIDE * STRETCH], u[POINTS * STRETCH];
@@ -158,14 +158,14 @@ ort_status ort_bytes_winograd_shape(ort_shaping *sh, const ort_bytes_winograd *s
     if (!p)
         return ort_error_memory(err, sizeof *p);
     *p = (winograd_plan){.in = *in, .out = *out, .top = w->begin[0], .left = w->begin[1]};
-    p->channels = whole_channels(s->channels);
+    p->channels = whole_blocks(s->channels);
     p->tile_columns = tiles_along(w->out[1]);
     p->all_tiles = p->tile_columns * tiles_along(w->out[0]);
     p->tiles = INPUT_BYTES / (POINTS * p->channels * (int64_t)sizeof(int16_t));
     p->tiles = ort_max_i64(TILES_LEAST, ort_min_i64(p->tiles, TILES_WANTED));
     p->tile_blocks = (p->all_tiles + p->tiles - 1) / p->tiles;
     p->tiles = (p->all_tiles + p->tile_blocks - 1) / p->tile_blocks;
-    p->panels = p->task_panels = panels_of(sh->k, s->maps);
+    p->panels = p->task_panels = panels_of(s->maps);
     p->panel_blocks = 1;
     while (out->n * p->tile_blocks * p->panel_blocks < FEW_TASKS && p->task_panels > 4) {
         p->task_panels = (p->task_panels + 1) / 2;
@@ -173,7 +173,7 @@ ort_status ort_bytes_winograd_shape(ort_shaping *sh, const ort_bytes_winograd *s
     }
     sh->thread_bytes = (size_t)(POINTS * p->tiles) *
                        ((size_t)p->channels * sizeof(int16_t) +
-                        (size_t)sh->k->gemm.nri * sizeof(int32_t));
+                        ORT_BYTES_BLOCK * sizeof(int32_t));
     sh->plan_state = p;
     return ORT_OK;
 }
@@ -231,28 +231,22 @@ static void transform_input(const winograd_job *j, const winograd_place *at, int
     }
 }
 
-static void multiply(const winograd_job *j, const winograd_place *at, int64_t panel,
-                     const int16_t *v, int32_t *m)
+static void multiply(const winograd_job *j, const winograd_place *at, int64_t panel, int16_t *v,
+                     int32_t *m)
 {
-    const ort_kernels *k = j->call->k;
-    const int64_t pairs = j->p->channels / 2, nr = k->gemm.nri, point = point_words(k, j->s);
-    ort_tile_i32 t = {.lda = pairs, .b_step = nr, .b_panel = point, .ldc = nr};
-    for (int64_t i = 0; i < POINTS; i++) {
-        t.a = (const int32_t *)(const void *)(v + i * at->tiles * j->p->channels);
-        t.b = j->s->w + (panel * POINTS + i) * point;
-        t.c = m + i * at->tiles * nr;
-        k->gemm.i16(at->tiles, nr, pairs, &t);
-    }
+    const ort_bytes_tiles t = {.tiles = at->tiles, .v = v, .v_tile = j->p->channels,
+                               .v_point = at->tiles * j->p->channels,
+                               .m_point = at->tiles * ORT_BYTES_BLOCK};
+    j->call->k->bytes.tiles_multiply(&t, j->s->w + panel * POINTS * point_words(j->s),
+                                     j->p->channels, m);
 }
 
-/* One block of a panel's outputs. */
 static void transform_output(const winograd_job *j, const winograd_place *at, int64_t block,
                              const int32_t *m)
 {
     const winograd_plan *p = j->p;
-    const int64_t nr = j->call->k->gemm.nri;
-    ort_bytes_tiles t = {.height = p->out.in[0], .width = p->out.in[1], .m_tile = nr,
-                         .m_point = at->tiles * nr};
+    ort_bytes_tiles t = {.height = p->out.in[0], .width = p->out.in[1],
+                         .m_point = at->tiles * ORT_BYTES_BLOCK};
     t.out = (ort_bytes_out){.bias = j->s->bias + block * ORT_BYTES_BLOCK,
                             .scale = j->s->scale + block * ORT_BYTES_BLOCK,
                             .zero = j->s->y_zero, .bounded = j->s->bounded};
@@ -260,7 +254,7 @@ static void transform_output(const winograd_job *j, const winograd_place *at, in
         next = row_of_tiles(p, at, tile, &t);
         t.out.y = j->y + ((at->image * p->out.blocks + block) * p->out.plane +
                           t.top * t.width + t.left) * ORT_BYTES_BLOCK;
-        t.m = m + (tile - at->first_tile) * nr;
+        t.m = m + (tile - at->first_tile) * ORT_BYTES_BLOCK;
         j->call->k->bytes.tiles_out(&t);
     }
 }
@@ -270,14 +264,12 @@ static void task_winograd(void *arg, size_t task, int thread)
     const winograd_job *j = arg;
     const winograd_plan *p = j->p;
     const winograd_place at = place_of(j, task);
-    const int64_t blocks = j->call->k->gemm.nri / ORT_BYTES_BLOCK;
     int16_t *v = ort_call_scratch(j->call, thread);
     int32_t *m = (int32_t *)(void *)(v + POINTS * p->tiles * p->channels);
     transform_input(j, &at, v);
     for (int64_t panel = at.first_panel; panel < at.first_panel + at.panels; panel++) {
         multiply(j, &at, panel, v, m);
-        for (int64_t b = 0; b < blocks && panel * blocks + b < p->out.blocks; b++)
-            transform_output(j, &at, panel * blocks + b, m + b * ORT_BYTES_BLOCK);
+        transform_output(j, &at, panel, m);
     }
 }
 

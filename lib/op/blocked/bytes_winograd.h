@@ -23,10 +23,10 @@ bool ort_bytes_winograd_pays(const ort_prep *p, const ort_bytes_winograd *s,
 /* Products that it does over those of the definition, for an output of this shape. */
 double ort_bytes_winograd_share(const ort_type *y);
 /* int32 of all transformed filters; they begin as zeros. */
-int64_t ort_bytes_winograd_words(const ort_kernels *k, const ort_bytes_winograd *s);
+int64_t ort_bytes_winograd_words(const ort_bytes_winograd *s);
 /* Filter `map`, [channels][9], transformed. */
-void ort_bytes_winograd_filter(const ort_kernels *k, const ort_bytes_winograd *s, int64_t map,
-                               const int8_t *filter, int32_t *words);
+void ort_bytes_winograd_filter(const ort_bytes_winograd *s, int64_t map, const int8_t *filter,
+                               int32_t *words);
 ort_status ort_bytes_winograd_shape(ort_shaping *sh, const ort_bytes_winograd *s,
                                     const ort_blocked_dims *in, const ort_blocked_dims *out,
                                     const ort_window *w, ort_error *err);
