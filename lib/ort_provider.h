@@ -300,6 +300,11 @@ typedef struct ort_provider {
      * the frame's own again. What is written overlaps nothing else that the frame uses. */
     ort_status (*use_in)(void *frame, int index, void *memory, ort_error *err);
     ort_status (*use_out)(void *frame, int index, void *memory, ort_error *err);
+
+    /* May be absent, whatever else is there. Before a part runs: where copy_out of `index` is going
+     * to copy, which is called with the same `data` or not at all. A device that reaches the host's
+     * memory may write there at once. */
+    ort_status (*place_out)(void *frame, int index, void *data, ort_error *err);
 } ort_provider;
 
 typedef struct ort_provider_library {

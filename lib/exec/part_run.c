@@ -72,19 +72,19 @@ static bool changes(const watching *w)
     return w->memory && (w->frame->loan || w->frame->lent || w->frame->plan->has_bodies);
 }
 
-static ort_status place_outputs(const watching *w, void *frame, const ort_plan_part *part,
-                                int count, ort_error *err)
+static ort_status place_output(const watching *w, void *frame, const ort_device_copy *copy,
+                               const ort_value *to, ort_error *err)
 {
-    for (int i = 0; changes(w) && i < count; i++) {
-        ort_id id = part->out[i].id;
-        ort_value *twin;
-        if (w->frame->plan->lent[id] >= 0)
-            ORT_TRY(ort_frame_lent_twin(w->frame, id, w->memory, &twin, err));
-        const ort_value *value = lent_output(w, id);
-        ORT_TRY(w->row->use_out(frame, part->out[i].index,
-                                value ? ort_device_value_memory(value) : NULL, err));
-    }
-    return ORT_OK;
+    ort_value *twin;
+    if (changes(w) && w->frame->plan->lent[copy->id] >= 0)
+        ORT_TRY(ort_frame_lent_twin(w->frame, copy->id, w->memory, &twin, err));
+    const ort_value *value = lent_output(w, copy->id);
+    if (changes(w))
+        ORT_TRY(w->row->use_out(frame, copy->index, value ? ort_device_value_memory(value) : NULL,
+                                err));
+    return value || !w->row->place_out
+               ? ORT_OK
+               : w->row->place_out(frame, copy->index, to->tensor.data, err);
 }
 
 /* ---- the queue */
@@ -130,7 +130,8 @@ static ort_status run_queue(watching *w, void *frame, const ort_plan_part *part,
     w->begin_ns = w->profile ? ort_clock_ns() : 0;
     for (int i = 0; i < call->in_count; i++)
         ORT_TRY(bring(w, frame, &part->in[i], call->in[i], err));
-    ORT_TRY(place_outputs(w, frame, part, call->out_count, err));
+    for (int i = 0; i < call->out_count; i++)
+        ORT_TRY(place_output(w, frame, &part->out[i], call->out[i], err));
     ORT_TRY(row->run(frame, part->index, err));
     note_call(w, "kernel");
     for (int i = 0; i < call->out_count; i++)

@@ -33,7 +33,9 @@ one = {"s": np.float32(0.05), "z": np.uint8(120), "zw": np.int8(0)}
 net("codes", [node("QuantizeLinear", ["x", "s", "z"], ["q"]),
               node("QLinearConv", ["q", "s", "z", "w", "s", "zw", "s", "z"], ["a"], pads=[1, 1, 1, 1]),
               node("DequantizeLinear", ["a", "s", "z"], ["y"])], {"w": codes(40, 24, 3, 3), **one})
-for size in (6, 8, 11):
+net("large", [node("Relu", ["x"], ["a"]), node("MaxPool", ["a"], ["y"], kernel_shape=[3, 3], pads=[1, 1, 1, 1])], {})
+np.save(out / "x60.npy", floats(1, 24, 60, 60))
+for size in (6, 8, 11, 20):
     np.save(out / f"x{size}.npy", floats(size // 4, 24, size, size))
 END
 }
@@ -72,4 +74,30 @@ uploads() {
     [ "$(uploads :fp16=1 floats $((40 * 24 * 9 * 2)))" -eq 1 ]
     [ "$(uploads :fp16=1 floats $((40 * 72 * 2)))" -eq 1 ]
     [ "$(uploads :fp16=1 floats $((40 * 24 * 9 * 4)) || true)" -eq 0 ]
+}
+
+@test "a processor reads large inputs where they lie, other devices and small inputs are sent" {
+    local large=$((5 * 24 * 20 * 20 * 4)) small=$((24 * 6 * 6 * 4)) kind
+    for kind in cpu discrete; do
+        rm -f uploads
+        FAKE_CL_KIND=$kind FAKE_CL_COUNT=$PWD/count ort-run --stream --provider opencl:cost=off,cpu "$NETS/floats.onnx" \
+            "$NETS"/x{20,6,20,6,20}.npy -o y.json
+        [ "$(grep -cx $small uploads)" -eq 2 ]
+        [ "$(grep -cx $large uploads || true)" -eq "$([ $kind = cpu ] && echo 0 || echo 3)" ]
+        grep -q ", 0 open" count
+    done
+}
+
+@test "memory of the host as a buffer: every call fails in turn, and nothing is left" {
+    export FAKE_CL_KIND=cpu FAKE_CL_COUNT=$PWD/count
+    local calls at
+    ort-run --provider opencl:cost=off,cpu "$NETS/large.onnx" -i "$NETS/x60.npy" --repeat 2 -o y.npz
+    [ ! -e uploads ]
+    calls=$(cut -d ' ' -f 1 count)
+    [ "$calls" -gt 60 ]
+    for at in $(seq "$calls"); do
+        run env FAKE_CL_AT="$at" ort-run --provider opencl:cost=off,cpu "$NETS/large.onnx" -i "$NETS/x60.npy" --repeat 2 -o y.npz
+        [ "$status" -eq 0 ] || { echo "$at: $output" >&2; return 1; }
+        grep -q ", 0 open" count || { echo "$at: $(cat count)" >&2; return 1; }
+    done
 }

@@ -110,6 +110,39 @@ has_opencl() {
     ort-run --provider opencl:cost=off,cpu fx/looked_up.onnx -i good.json -o y.npz
 }
 
+@test "strings stay on the processor, whatever moves them" {
+    has_opencl
+    ort-run --provider opencl "$net" --random 1 -o y.npz || skip "no device of OpenCL here"
+    "$ROOT/build/venv/bin/python" - <<'END'
+from onnx import TensorProto, helper, save
+S, I = TensorProto.STRING, TensorProto.INT64
+MOVES = {"Reshape": [4], "Gather": [1, 0], "Squeeze": [0], "Unsqueeze": [0], "Identity": None, "Flatten": None}
+for op, more in MOVES.items():
+    weights = [helper.make_tensor("more", I, [len(more)], more)] if more else []
+    node = helper.make_node(op, ["x", "more"] if more else ["x"], ["y"])
+    rows = 1 if op == "Squeeze" else 2
+    graph = helper.make_graph([node], op, [helper.make_tensor_value_info("x", S, [rows, 2])],
+                              [helper.make_tensor_value_info("y", S, None)], weights)
+    save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), f"{op}.onnx")
+END
+    echo '{"x": [["a", "a longer one, which lies elsewhere"], ["", "d"]]}' > two.json
+    echo '{"x": [["a", "a longer one, which lies elsewhere"]]}' > one.json
+    local op given
+    for op in Reshape Gather Squeeze Unsqueeze Identity Flatten; do
+        given=two.json
+        [ $op != Squeeze ] || given=one.json
+        run ort-inspect --partition --provider opencl:cost=off,cpu $op.onnx
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"$op"*"the element type has no kernel"* ]] || { echo "$op: $output" >&2; return 1; }
+        run --separate-stderr ort-run -v --provider opencl:cost=off,cpu $op.onnx -i $given -o there.json
+        [ "$status" -eq 0 ]
+        [[ $stderr != *"goes on on cpu"* && $stderr == *"opencl: 0 nodes"* ]] || { echo "$op: $stderr" >&2; return 1; }
+        ort-run $op.onnx -i $given -o here.json
+        cmp there.json here.json
+        grep -q "a longer one" there.json
+    done
+}
+
 @test "programs are kept where ORT_CACHE says, and only there" {
     has_opencl
     ort-run --provider opencl "$net" --random 1 -o y.npz || skip "no device of OpenCL here"

@@ -406,6 +406,31 @@ ENQUEUES(clEnqueueCopyBuffer,
           size_t size, cl_uint count, const cl_event *events, cl_event *event),
          put(to, to_at, size, ((object *)from)->data + from_at),
          (queue, from, to, from_at, to_at, size, count, events, event))
+ENQUEUES(clEnqueueUnmapMemObject,
+         (cl_command_queue queue, cl_mem memory, void *at, cl_uint count, const cl_event *events,
+          cl_event *event),
+         CL_SUCCESS, (queue, memory, at, count, events, event))
+
+ENTRY void *CL_API_CALL clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory, cl_bool waits,
+                                           cl_map_flags flags, size_t at, size_t size,
+                                           cl_uint count, const cl_event *events, cl_event *event,
+                                           cl_int *code)
+{
+    cl_int said = fails() ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+    void *mapped = NULL;
+    if (said == CL_SUCCESS && is_own()) {
+        mapped = ((object *)memory)->data + at;
+        said = with_event(CL_SUCCESS, event);
+    } else if (said == CL_SUCCESS) {
+        mapped = SYSTEM(clEnqueueMapBuffer)(queue, memory, waits, flags, at, size, count, events,
+                                            event, &said);
+        if (event && said == CL_SUCCESS)
+            atomic_fetch_add(&objects, 1);
+    }
+    *code = said;
+    return mapped;
+}
+
 static cl_int take_time(const object *kernel)
 {
     const struct timespec time = {.tv_nsec = kernel->fast ? SLOW_NS / 10 : SLOW_NS};

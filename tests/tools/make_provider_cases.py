@@ -154,6 +154,14 @@ CASES = [  # name, domain, operator, inputs (constants between |), attributes
     ("fused_conv_clip", MS, "FusedConv", [floats(1, 16, 15, 15), "|", floats(16, 1, 3, 3), floats(16)],
      dict(activation="Clip", activation_params=[0.0, 6.0], group=16, strides=[2, 2], pads=[1, 1, 0, 0])),
     ("conv_deep", "", "Conv", [floats(1, 70, 7, 7), "|", floats(33, 70, 3, 3), floats(33)], dict(pads=[1, 1, 1, 1])),
+    # Small planes: of groups, with strides, with a sum, of weights that are computed.
+    ("conv_small", "", "Conv", [fresh(2, 26, 9, 9), "|", fresh(70, 13, 3, 3), fresh(70)],
+     dict(group=2, pads=[1, 1, 1, 1])),
+    ("conv_small_apart", "", "Conv", [fresh(1, 150, 40, 17), "|", fresh(64, 150, 2, 1)],
+     dict(strides=[3, 2], dilations=[2, 1], pads=[1, 0, 0, 0])),
+    ("conv_small_sum", MS, "FusedConv", [fresh(1, 300, 5, 5), "|", fresh(40, 300, 1, 1), fresh(40), fresh(1, 40, 5, 5)],
+     dict(activation="LeakyRelu", activation_params=[0.1])),
+    ("conv_small_computed", "", "Conv", [fresh(1, 20, 3, 13), fresh(32, 20, 3, 1)], {}),
     ("conv_computed", "", "Conv", [floats(1, 5, 40), floats(12, 5, 4)], dict(strides=[3])),
     ("conv_volume", "", "Conv", [floats(2, 3, 4, 6, 40), "|", floats(5, 3, 2, 3, 3)],
      dict(pads=[0, 1, 1, 1, 1, 1], strides=[1, 2, 1])),
@@ -427,6 +435,27 @@ BYTES = [  # products and sums of codes: the results have the type of the last, 
 COMPARES = ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal")
 NUMBERS = ("Add", "Sub", "Mul", "Max", "Min")
 ALIASES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout")
+MOVES = ("Transpose", "Concat", "Split", "Slice", "MaxPool")
+
+
+def moved_cases():
+    """Codes and flags that only change places, and the greatest of windows of codes."""
+    for kind in (np.int8, np.uint8, np.bool_):
+        def some(*shape):
+            return of_later_cases.integers(*{np.int8: (-128, 128), np.uint8: (0, 256)}.get(kind, (0, 2)), shape).astype(kind)
+        name = np.dtype(kind).name
+        yield f"moved_transpose_{name}", "", "Transpose", [some(3, 70, 5)], dict(perm=[2, 0, 1])
+        yield f"moved_concat_{name}", "", "Concat", [some(2, 3, 40), some(2, 5, 40)], dict(axis=1)
+        yield f"moved_concat_rows_{name}", "", "Concat", [some(4, 65), some(3, 65)], dict(axis=0)
+        yield (f"moved_split_{name}", "", "Split", [some(4, 9, 30), "|", np.array([4, 5])], dict(axis=1, outputs=2))
+        yield (f"moved_split_rows_{name}", "", "Split", [some(6, 128), "|", np.array([1, 2, 3])], dict(axis=0, outputs=3))
+        yield (f"moved_slice_{name}", "", "Slice", [some(6, 50), "|", np.array([1, 45]), np.array([6, 2]), np.array([0, 1]),
+                                                    np.array([2, -3])], {})
+        if kind is not np.bool_:
+            yield (f"moved_pool_{name}", "", "MaxPool", [some(2, 3, 13, 17)],
+                   dict(kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1]))
+            yield (f"moved_pool_apart_{name}", "", "MaxPool", [some(1, 2, 40)],
+                   dict(kernel_shape=[4], strides=[3], dilations=[2], pads=[2, 3]))
 
 
 def typed_cases():
@@ -463,7 +492,7 @@ def result_kind(op, inputs, attributes):
         return TensorProto.INT32
     if op in COMPARES:
         return TensorProto.BOOL
-    if op in NUMBERS + ALIASES + ("Where", "Gather"):
+    if op in NUMBERS + ALIASES + MOVES + ("Where", "Gather"):
         return helper.np_dtype_to_tensor_dtype(inputs[op == "Where"].dtype)
     if op == "QuantizeLinear":
         return helper.np_dtype_to_tensor_dtype(inputs[-1].dtype)
@@ -532,7 +561,7 @@ def main():
     fixed = sum(fix(source, out) for source in sources)
     kept = sum(keep(source, out) for source in sources) + keep_some(sources, out)
     borrowed = sum(borrow(source, out) for source in sorted(CONTRIB.iterdir()) if (source / "meta.json").exists())
-    cases = CASES + MORE + BYTES + attention_cases() + KEYS + list(typed_cases())
+    cases = CASES + MORE + BYTES + attention_cases() + KEYS + [*typed_cases(), *moved_cases()]
     for case in cases:
         make_case(out, *case)
     for case in RECURRENT:

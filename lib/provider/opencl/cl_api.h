@@ -35,6 +35,8 @@
     X(clEnqueueWriteBuffer)                                                                        \
     X(clEnqueueReadBuffer)                                                                         \
     X(clEnqueueCopyBuffer)                                                                         \
+    X(clEnqueueMapBuffer)                                                                          \
+    X(clEnqueueUnmapMemObject)                                                                     \
     X(clGetEventProfilingInfo)                                                                     \
     X(clReleaseEvent)                                                                              \
     X(clFinish)

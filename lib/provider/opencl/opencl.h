@@ -194,12 +194,14 @@ typedef struct ort_cl_launch {
     int tiles; /* the form of the program */
     ort_cl_arg args[ORT_CL_ARGS];
     int arg_count;
+    int packed; /* those from here on are one argument, a struct; 0: none */
     size_t global[3], local[3]; /* local[0] 0: the driver's choice */
 } ort_cl_launch;
 
 typedef struct ort_cl_copy { /* of a value between host and device */
     int buffer;
     size_t bytes;
+    int begin, end; /* of the launches of its part */
 } ort_cl_copy;
 
 typedef struct ort_cl_check { /* of indices, by the device: in [least, size) */
@@ -278,6 +280,10 @@ static inline int64_t ort_cl_dim(const ort_fact *fact, int axis)
     return fact->type.dim[axis].size;
 }
 int64_t ort_cl_count(const ort_fact *fact);
+/* The kernel that moves elements of a type; NULL: none does. */
+const char *ort_cl_mover(ort_dtype type);
+/* Bytes of an element of a value, in the form of halves where it is one of floats. */
+size_t ort_cl_size(const ort_cl_plan *p, ort_id id, bool half);
 size_t ort_cl_bytes(const ort_fact *fact);
 /* The buffer of an input, of an output, or of scratch for this step alone. After an error they are
  * 0, and launches are dropped. */
@@ -322,7 +328,8 @@ ort_status ort_cl_look_ahead(ort_cl_plan *p, ort_error *err);
 /* The activation behind a step that its kernels can apply; NULL: none. */
 const ort_device_step *ort_cl_next(const ort_cl_plan *p, const ort_cl_step *s);
 /* One launch over a grid of x * y * z work items. format: a letter for each argument, 'b' a buffer
- * (int), 'i' a number (int64_t), 'f' a double, 'v' a list of six (const int64_t *). */
+ * (int), 'i' a number (int64_t), 'f' a double, 'v' a list of six (const int64_t *). '|': what is
+ * behind it is one argument, a struct. */
 void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
                         const int64_t *grid, const size_t *local, const char *format, ...);
 /* How many items share a row of `count` elements, and how many walk over so many. */
@@ -389,6 +396,7 @@ ort_status ort_cl_times(void *frame, ort_device_time_fn *tell, void *arg, ort_er
 
 ort_status ort_cl_use_in(void *frame, int index, void *memory, ort_error *err);
 ort_status ort_cl_use_out(void *frame, int index, void *memory, ort_error *err);
+ort_status ort_cl_place_out(void *frame, int index, void *data, ort_error *err);
 
 /* opencl_memory.c: values of callers */
 typedef struct ort_cl_memory {
@@ -397,6 +405,8 @@ typedef struct ort_cl_memory {
     uint64_t serial; /* from 1 on; no other of the device has it, nor had */
 } ort_cl_memory;
 
+/* A number for memory that frames are lent. */
+uint64_t ort_cl_memory_serial(ort_cl_device *device);
 ort_status ort_cl_memory_new(void *device, size_t bytes, void **memory, ort_error *err);
 void ort_cl_memory_free(void *memory);
 ort_status ort_cl_memory_part(void *memory, size_t offset, size_t bytes, void **part,

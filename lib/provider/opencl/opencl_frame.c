@@ -26,6 +26,8 @@ typedef struct ort_cl_frame {
     cl_mem *buffers;    /* these, or what callers lend in their place */
     uint64_t *lent;     /* by buffer: the serial number of that; 0: none */
     cl_mem *sent;       /* by copy out: where it goes on the device besides; or NULL */
+    ORT_VEC(cl_mem) shared; /* memory of the host, as buffers until the device is done with it */
+    void **placed;      /* by copy out: such memory, where its buffer is; or NULL */
     cl_kernel *kernels; /* by launch */
     cl_int fault[3]; /* of a check: which, where, what; 0: none failed */
 } ort_cl_frame;
@@ -50,22 +52,41 @@ static ort_status make_buffers(ort_cl_frame *f, ort_error *err)
     return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "memory of the device", err);
 }
 
+typedef union number { /* of four bytes, as kernels have them */
+    cl_int i;
+    cl_float f;
+} number;
+
+static number number_of(const ort_cl_arg *a)
+{
+    return a->kind == 'f' ? (number){.f = a->f} : (number){.i = a->i};
+}
+
+static cl_int set_packed(const ort_cl_frame *f, const ort_cl_launch *l, cl_kernel kernel)
+{
+    number all[ORT_CL_ARGS];
+    for (int i = l->packed; i < l->arg_count; i++)
+        all[i - l->packed] = number_of(&l->args[i]);
+    return f->plan->device->api.clSetKernelArg(
+        kernel, (cl_uint)l->packed, (size_t)(l->arg_count - l->packed) * sizeof *all, all);
+}
+
 static ort_status set_args(const ort_cl_frame *f, const ort_cl_launch *l, cl_kernel kernel,
                            ort_error *err)
 {
     const ort_cl_api *api = &f->plan->device->api;
-    for (int i = 0; i < l->arg_count; i++) {
+    int alone = l->packed ? l->packed : l->arg_count;
+    cl_int code = CL_SUCCESS;
+    for (int i = 0; i < alone && code == CL_SUCCESS; i++) {
         const ort_cl_arg *a = &l->args[i];
-        cl_int number = a->i;
-        const void *at = a->kind == 'b'   ? (const void *)&f->buffers[a->i]
-                         : a->kind == 'f' ? (const void *)&a->f
-                                          : &number;
-        cl_int code = api->clSetKernelArg(kernel, (cl_uint)i,
-                                          a->kind == 'b' ? sizeof(cl_mem) : 4, at);
-        if (code != CL_SUCCESS)
-            return ort_cl_fail(code, l->kernel, err);
+        const number n = number_of(a);
+        code = a->kind == 'b'
+                   ? api->clSetKernelArg(kernel, (cl_uint)i, sizeof(cl_mem), &f->buffers[a->i])
+                   : api->clSetKernelArg(kernel, (cl_uint)i, sizeof n, &n);
     }
-    return ORT_OK;
+    if (code == CL_SUCCESS && l->packed)
+        code = set_packed(f, l, kernel);
+    return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, l->kernel, err);
 }
 
 static ort_status make_kernels(ort_cl_frame *f, ort_error *err)
@@ -128,8 +149,9 @@ static ort_status make(ort_cl_frame *f, ort_error *err)
     f->buffers = calloc(p->buffers.count + 1, sizeof *f->buffers);
     f->lent = calloc(p->buffers.count + 1, sizeof *f->lent);
     f->sent = calloc(p->out.count + 1, sizeof *f->sent);
+    f->placed = calloc(p->out.count + 1, sizeof *f->placed);
     f->kernels = calloc(p->launches.count + 1, sizeof *f->kernels);
-    if (!f->own || !f->buffers || !f->lent || !f->sent || !f->kernels)
+    if (!f->own || !f->buffers || !f->lent || !f->sent || !f->placed || !f->kernels)
         return ort_error_memory(err, p->launches.count * sizeof *f->kernels);
     f->queue = p->device->api.clCreateCommandQueue(p->device->context, p->device->id, 0, &code);
     if (code != CL_SUCCESS)
@@ -158,6 +180,13 @@ ort_status ort_cl_frame_new(void *plan, void **frame, size_t *bytes, ort_error *
     return ORT_OK;
 }
 
+static void let_go(ort_cl_frame *f)
+{
+    for (size_t i = 0; i < f->shared.count; i++)
+        f->plan->device->api.clReleaseMemObject(f->shared.data[i]);
+    f->shared.count = 0;
+}
+
 void ort_cl_frame_free(void *frame)
 {
     ort_cl_frame *f = frame;
@@ -165,6 +194,8 @@ void ort_cl_frame_free(void *frame)
     const ort_cl_api *api = &p->device->api;
     if (f->queue)
         api->clFinish(f->queue);
+    let_go(f);
+    ort_vec_release(&f->shared);
     for (size_t i = 0; f->kernels && i < p->launches.count; i++)
         if (f->kernels[i])
             api->clReleaseKernel(f->kernels[i]);
@@ -184,6 +215,7 @@ void ort_cl_frame_free(void *frame)
     free(f->buffers);
     free(f->lent);
     free(f->sent);
+    free(f->placed);
     free(f->kernels);
     free(f->seen_ns);
     free(f);
@@ -323,6 +355,70 @@ ort_status ort_cl_use_out(void *frame, int index, void *memory, ort_error *err)
     return ORT_OK;
 }
 
+/* ---- memory of the host
+ *
+ * A device that is this machine's processor reads inputs where they lie, and writes results where
+ * they are to lie. Its driver may keep a copy of what a buffer was made of: the buffer is a new one
+ * in each run, and is mapped before the host reads it. */
+
+/* Bytes; fewer are copied faster. */
+enum { LEAST_READ = 1 << 16, LEAST_WRITTEN = 1 << 18, SHARED_ALIGNMENT = 64 };
+
+/* What other parts use isn't in the host's memory, which is the host's again then. */
+static bool can_share(const ort_cl_plan *p, const ort_cl_copy *c, const void *data, size_t least)
+{
+    const ort_cl_buffer *b = &p->buffers.data[c->buffer];
+    return p->device->type & CL_DEVICE_TYPE_CPU && c->bytes >= least &&
+           (uintptr_t)data % SHARED_ALIGNMENT == 0 && b->first >= c->begin && b->last <= c->end;
+}
+
+static ort_status share(ort_cl_frame *f, const ort_cl_copy *c, cl_mem_flags flags, void *data,
+                        ort_error *err)
+{
+    ort_cl_device *d = f->plan->device;
+    cl_int code;
+    ort_cl_memory m = {.device = d, .serial = ort_cl_memory_serial(d)};
+    m.object = d->api.clCreateBuffer(d->context, flags | CL_MEM_USE_HOST_PTR, c->bytes, data,
+                                     &code);
+    if (code != CL_SUCCESS)
+        return ort_cl_fail(code, "a buffer", err);
+    if (!ort_vec_push(&f->shared, m.object)) {
+        d->api.clReleaseMemObject(m.object);
+        return ort_error_memory(err, sizeof m.object);
+    }
+    return lend(f, c->buffer, &m, err);
+}
+
+ort_status ort_cl_place_out(void *frame, int index, void *data, ort_error *err)
+{
+    ort_cl_frame *f = frame;
+    const ort_cl_copy *c = &f->plan->out.data[index];
+    f->placed[index] = NULL;
+    if (!can_move(f->plan, index))
+        return ORT_OK;
+    if (!can_share(f->plan, c, data, LEAST_WRITTEN))
+        return lend(f, c->buffer, NULL, err);
+    ORT_TRY(share(f, c, CL_MEM_READ_WRITE, data, err));
+    f->placed[index] = data;
+    return ORT_OK;
+}
+
+/* The host's memory has what the device wrote there. */
+static cl_int show(const ort_cl_frame *f, const ort_cl_copy *c, cl_event *event)
+{
+    const ort_cl_api *api = &f->plan->device->api;
+    cl_mem object = f->buffers[c->buffer];
+    cl_int code;
+    void *at = api->clEnqueueMapBuffer(f->queue, object, CL_FALSE, CL_MAP_READ, 0, c->bytes, 0,
+                                       NULL, event, &code);
+    if (code != CL_SUCCESS)
+        return code;
+    code = api->clEnqueueUnmapMemObject(f->queue, object, at, 0, NULL, NULL);
+    if (code != CL_SUCCESS && event)
+        api->clReleaseEvent(*event);
+    return code;
+}
+
 static ort_status send(const ort_cl_frame *f, int part, ort_error *err)
 {
     const ort_cl_plan *p = f->plan;
@@ -344,6 +440,9 @@ ort_status ort_cl_copy_in(void *frame, int index, const void *data, ort_error *e
 {
     ort_cl_frame *f = frame;
     const ort_cl_copy *c = &f->plan->in.data[index];
+    if (can_share(f->plan, c, data, LEAST_READ))
+        return share(f, c, CL_MEM_READ_ONLY, (void *)(uintptr_t)data, err);
+    ORT_TRY(lend(f, c->buffer, NULL, err));
     timed *t = c->bytes ? next_event(f, "copy in", "", -1) : NULL;
     cl_int code = CL_SUCCESS;
     if (c->bytes)
@@ -360,7 +459,9 @@ ort_status ort_cl_copy_out(void *frame, int index, void *data, ort_error *err)
     const ort_cl_copy *c = &f->plan->out.data[index];
     timed *t = c->bytes ? next_event(f, "copy out", "", -1) : NULL;
     cl_int code = CL_SUCCESS;
-    if (c->bytes)
+    if (c->bytes && f->placed[index] == data)
+        code = show(f, c, t ? &t->event : NULL);
+    else if (c->bytes)
         code = f->plan->device->api.clEnqueueReadBuffer(f->queue, f->buffers[c->buffer], CL_FALSE,
                                                         0, c->bytes, data, 0, NULL,
                                                         t ? &t->event : NULL);
@@ -410,6 +511,7 @@ ort_status ort_cl_sync(void *frame, ort_error *err)
                                         sizeof f->fault, f->fault, 0, NULL, NULL);
     cl_int finished = api->clFinish(f->queue);
     code = code != CL_SUCCESS ? code : finished;
+    let_go(f);
     if (code != CL_SUCCESS)
         return ort_cl_fail(code, "the device", err);
     if (f->seen_ns)

@@ -8,15 +8,21 @@
 #include "base/error.h"
 #include "provider/opencl/opencl.h"
 
+uint64_t ort_cl_memory_serial(ort_cl_device *d)
+{
+    pthread_mutex_lock(&d->lock);
+    uint64_t serial = ++d->serial;
+    pthread_mutex_unlock(&d->lock);
+    return serial;
+}
+
 static ort_cl_memory *new_memory(ort_cl_device *d)
 {
     ort_cl_memory *m = calloc(1, sizeof *m);
     if (!m)
         return NULL;
     m->device = d;
-    pthread_mutex_lock(&d->lock);
-    m->serial = ++d->serial;
-    pthread_mutex_unlock(&d->lock);
+    m->serial = ort_cl_memory_serial(d);
     return m;
 }
 

@@ -24,6 +24,17 @@ static bool claim_alias(const ort_graph *graph, const ort_node *node, const char
            (!drops || node->opset >= 7);
 }
 
+static bool claim_moved(const ort_graph *graph, const ort_node *node, const char **why)
+{
+    *why = "the element type has no kernel";
+    return ort_cl_mover(ort_cl_type(graph, node, 0)) != NULL;
+}
+
+static void move(ort_cl_step *s, int from, int to, ort_cl_walk w, int64_t first, int64_t at)
+{
+    ort_cl_move_with(s, ort_cl_mover(ort_cl_in(s, 0)->type.dtype), from, to, w, first, at);
+}
+
 /* ---- Transpose, Expand */
 
 static ort_status emit_transpose(ort_cl_step *s, ort_error *err)
@@ -39,7 +50,7 @@ static ort_status emit_transpose(ort_cl_step *s, ort_error *err)
         int from = count ? (int)perm[d] : y->rank - 1 - d;
         w.x[ORT_CL_AXES - y->rank + d] = stride[from];
     }
-    ort_cl_move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, 0, 0);
+    move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, 0, 0);
     return ORT_OK;
 }
 
@@ -49,7 +60,7 @@ static ort_status emit_expand(ort_cl_step *s, ort_error *err)
     ort_cl_walk w = ort_cl_walk_of(y);
     ort_cl_spread(&ort_cl_in(s, 0)->type, ORT_CL_AXES, w.x);
     ort_cl_spread(y, ORT_CL_AXES, w.y);
-    ort_cl_move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, 0, 0);
+    move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, 0, 0);
     return ORT_OK;
 }
 
@@ -63,7 +74,7 @@ static int axis_of(const ort_cl_step *s, int rank, int64_t none)
 
 static bool claim_joined(const ort_graph *graph, const ort_node *node, const char **why)
 {
-    return ort_cl_floats(graph, node) && ort_cl_rank(graph, node, 0) > 0;
+    return claim_moved(graph, node, why) && ort_cl_rank(graph, node, 0) > 0;
 }
 
 static int64_t behind(const ort_type *type, int axis)
@@ -81,7 +92,8 @@ static bool is_in_place(const ort_cl_step *s, int from, int to, int64_t at)
     if (p->status != ORT_OK)
         return true;
     const ort_cl_buffer *b = &p->buffers.data[from];
-    return b->whole == to && b->offset == (size_t)at * (s->half ? 2 : 4);
+    return b->whole == to &&
+           b->offset == (size_t)at * ort_cl_size(p, s->node->outputs[0], s->half);
 }
 
 static ort_status emit_concat(ort_cl_step *s, ort_error *err)
@@ -96,7 +108,7 @@ static ort_status emit_concat(ort_cl_step *s, ort_error *err)
         ort_cl_spread(x, ORT_CL_AXES, w.x);
         ort_cl_spread(y, ORT_CL_AXES, w.y);
         if (!is_in_place(s, from, to, at))
-            ort_cl_move(s, from, to, w, 0, at);
+            move(s, from, to, w, 0, at);
         at += x->dim[axis].size * behind(y, axis);
     }
     return ORT_OK;
@@ -137,7 +149,7 @@ static bool claim_split(const ort_graph *graph, const ort_node *node, const char
     for (int i = 0; i < node->output_count; i++)
         if (!ort_cl_gives(node, i))
             return false;
-    return ort_cl_rank(graph, node, 0) > 0;
+    return claim_moved(graph, node, why) && ort_cl_rank(graph, node, 0) > 0;
 }
 
 /* ---- Slice */
@@ -150,7 +162,7 @@ static bool claim_slice(const ort_graph *graph, const ort_node *node, const char
     for (int i = 1; i < 5; i++)
         if (!ort_cl_is_given(graph, node, i))
             return false;
-    return ort_cl_rank(graph, node, 0) > 0;
+    return claim_moved(graph, node, why) && ort_cl_rank(graph, node, 0) > 0;
 }
 
 static int64_t number_at(const ort_fact *fact, int64_t index, int64_t none)
@@ -184,7 +196,7 @@ static ort_status emit_slice(ort_cl_step *s, ort_error *err)
     for (int d = 0; d < x->rank; d++)
         w.x[ORT_CL_AXES - x->rank + d] = stride[d] * step[d];
     if (!follows(&w) || !ort_cl_is_part(s, 0, 0, first))
-        ort_cl_move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, first, 0);
+        move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), w, first, 0);
     return ORT_OK;
 }
 
@@ -209,7 +221,7 @@ static ort_status emit_blocks(ort_cl_step *s, ort_error *err)
             in_depth.x[d] = in_depth.y[d];
             in_depth.y[d] = x;
         }
-    ort_cl_move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), in_depth, 0, 0);
+    move(s, ort_cl_read(s, 0), ort_cl_write(s, 0), in_depth, 0, 0);
     return ORT_OK;
 }
 
@@ -227,10 +239,10 @@ const ort_cl_row ort_cl_moves_rows[] = {
     {ONNX, "Squeeze", claim_alias, emit_alias, .typed = true},
     {ONNX, "Unsqueeze", claim_alias, emit_alias, .typed = true},
     {ONNX, "Identity", claim_alias, emit_alias, .typed = true},
-    {ONNX, "Transpose", NULL, emit_transpose, .half = true},
+    {ONNX, "Transpose", claim_moved, emit_transpose, .half = true, .typed = true},
     {ONNX, "Expand", NULL, emit_expand, .half = true},
-    {ONNX, "Concat", claim_joined, emit_concat, .half = true},
-    {ONNX, "Split", claim_split, emit_split, .half = true},
-    {ONNX, "Slice", claim_slice, emit_slice, .half = true},
+    {ONNX, "Concat", claim_joined, emit_concat, .half = true, .typed = true},
+    {ONNX, "Split", claim_split, emit_split, .half = true, .typed = true},
+    {ONNX, "Slice", claim_slice, emit_slice, .half = true, .typed = true},
     {0},
 };

@@ -91,7 +91,7 @@ static field input_field(ort_cl_step *s, const ort_window *w, bool slack, int la
     int64_t lines = rows_at_once(s, rows, out_planes);
     const int64_t grid[3] = {ort_cl_along(s, f.size[2]), lines ? (rows + lines - 1) / lines : 0,
                              out_planes};
-    ort_cl_launch_grid(s, "conv", "spread", grid, NULL, "bbiiiiiiiiiiiiiiii", f.buffer, to,
+    ort_cl_launch_grid(s, "conv", "spread", grid, NULL, "bb|iiiiiiiiiiiiiiii", f.buffer, to,
                        w->in[0], w->in[1], w->in[2], f.size[0], f.size[1], f.size[2], f.phases[0],
                        f.phases[1], f.phases[2], w->stride[0], w->stride[1], w->stride[2],
                        w->begin[0], w->begin[1], w->begin[2], lines);
@@ -163,15 +163,6 @@ static work conv_work(const ort_cl_step *s, int64_t images, int64_t outs, int64_
     return (work){{wide * side, high * side, images}, rows, {(size_t)side, (size_t)side, 1}};
 }
 
-static int filters(ort_cl_step *s, bool single, int64_t groups, int64_t outs, int64_t k)
-{
-    const ort_cl_strips strips = {.batch_step = outs * k, .outer_step = k, .k_step = 1,
-                                  .batch = groups, .outer = outs, .k = k,
-                                  .strip = ort_cl_tile_of(s)->rows};
-    return single || !ort_cl_tile_of(s)->lanes ? ort_cl_read(s, 1)
-                                             : ort_cl_read_strips(s, 1, &strips);
-}
-
 typedef struct conv { /* a convolution, as its launches are made of it */
     ort_window w;
     ort_cl_activation act;
@@ -205,7 +196,7 @@ static void convolve_rows(ort_cl_step *s, const conv *v, int64_t length)
     const int64_t items[3] = {alone ? (w->out[1] + lines - 1) / lines : v->plane, planes, 1};
     const size_t local[3] = {1, 1, 1};
     ort_cl_launch_grid(s, "conv", "depthwise_rows", items, alone ? local : NULL,
-                       "bbbbbiiiiiiiiiiiiiiiiiffii", x, filter, bias ? ort_cl_read(s, 2) : filter,
+                       "bbbbb|iiiiiiiiiiiiiiiiiffii", x, filter, bias ? ort_cl_read(s, 2) : filter,
                        sum ? ort_cl_read(s, 3) : x, v->to, (int64_t)bias, (int64_t)sum,
                        v->groups * v->outs, v->outs, w->in[1], w->in[2], w->out[1], w->out[2],
                        w->kernel[1], w->kernel[2], w->stride[1], w->stride[2], w->begin[1],
@@ -213,20 +204,30 @@ static void convolve_rows(ort_cl_step *s, const conv *v, int64_t length)
                        length, lines);
 }
 
+/* Filters in strips of so many; 0: as they are. */
+static int filters(ort_cl_step *s, const conv *v, int64_t strip)
+{
+    int64_t k = v->ins * v->taps;
+    const ort_cl_strips strips = {.batch_step = v->outs * k, .outer_step = k, .k_step = 1,
+                                  .batch = v->groups, .outer = v->outs, .k = k, .strip = strip};
+    return strip ? ort_cl_read_strips(s, 1, &strips) : ort_cl_read(s, 1);
+}
+
 /* rows: that an item makes; 0: the usual number. */
 static void convolve(ort_cl_step *s, const conv *v, int64_t rows, ort_error *err)
 {
     bool bias = ort_cl_has(s->node, 2), sum = ort_cl_has(s->node, 3);
-    int filter = filters(s, v->single, v->groups, v->outs, v->ins * v->taps), tiles = s->tiles;
-    int lanes = ort_cl_tile_of(s)->lanes;
+    const ort_cl_tile *t = ort_cl_tile_of(s);
+    int tiles = s->tiles;
     s->tiles = s->plan->device->own;
-    const field f = input_field(s, &v->w, v->single, lanes);
+    const field f = input_field(s, &v->w, v->single, t->lanes);
     s->tiles = tiles;
     const columns c = conv_columns(s, &f, &v->w);
     const work g = v->single ? depthwise_work(s, v->images, v->outs, v->plane)
                              : conv_work(s, v->images, v->outs, c.count, rows);
+    int filter = filters(s, v, v->single ? 0 : t->rows);
     ort_cl_launch_grid(s, "conv", v->single ? "depthwise" : "conv", g.items,
-                       g.local[0] ? g.local : NULL, "bbbbbbiiiiiiiiiiiiiffiiii", f.buffer, filter,
+                       g.local[0] ? g.local : NULL, "bbbbbb|iiiiiiiiiiiiiffiiii", f.buffer, filter,
                        bias ? ort_cl_read(s, 2) : filter, sum ? ort_cl_read(s, 3) : f.buffer,
                        v->to, tap_table(s, &f, &v->w, err), (int64_t)bias, (int64_t)sum, v->groups,
                        v->ins, v->outs, v->taps, f.channel_step, f.size[1] * f.size[2], f.size[2],
@@ -283,13 +284,21 @@ static ort_status emit_conv(ort_cl_step *s, ort_error *err)
 
 /* ---- pools */
 
+static const char *pool_kernel(ort_dtype type)
+{
+    return type == ORT_DTYPE_FLOAT   ? "pool"
+           : type == ORT_DTYPE_UINT8 ? "pool_bytes"
+           : type == ORT_DTYPE_INT8  ? "pool_chars"
+                                     : NULL;
+}
+
 static bool claim_pool(const ort_graph *graph, const ort_node *node, const char **why)
 {
-    if (ort_cl_gives(node, 1)) {
-        *why = "indices have no kernel";
+    *why = "indices have no kernel";
+    if (ort_cl_gives(node, 1))
         return false;
-    }
-    return fits_window(graph, node, why);
+    *why = "the element type has no kernel";
+    return pool_kernel(ort_cl_type(graph, node, 0)) && fits_window(graph, node, why);
 }
 
 static ort_status emit_pool(ort_cl_step *s, ort_error *err)
@@ -301,11 +310,11 @@ static ort_status emit_pool(ort_cl_step *s, ort_error *err)
     bool padding = ort_node_int(s->node, "count_include_pad", 0);
     const int64_t items[3] = {ort_cl_along(s, w.out[2]), w.out[0] * w.out[1],
                               ort_cl_dim(x, 0) * ort_cl_dim(x, 1)};
-    ort_cl_launch_grid(s, "conv", "pool", items, NULL, "bbiiiiiiiiiiiiiiiiiiiii",
-                       ort_cl_read(s, 0), ort_cl_write(s, 0), w.in[0], w.in[1], w.in[2], w.out[1],
-                       w.out[2], w.kernel[0], w.kernel[1], w.kernel[2], w.stride[0], w.stride[1],
-                       w.stride[2], w.begin[0], w.begin[1], w.begin[2], w.dilation[0],
-                       w.dilation[1], w.dilation[2], w.end[0], w.end[1], w.end[2],
+    ort_cl_launch_grid(s, "conv", pool_kernel(x->type.dtype), items, NULL,
+                       "bb|iiiiiiiiiiiiiiiiiiiii", ort_cl_read(s, 0), ort_cl_write(s, 0), w.in[0],
+                       w.in[1], w.in[2], w.out[1], w.out[2], w.kernel[0], w.kernel[1], w.kernel[2],
+                       w.stride[0], w.stride[1], w.stride[2], w.begin[0], w.begin[1], w.begin[2],
+                       w.dilation[0], w.dilation[1], w.dilation[2], w.end[0], w.end[1], w.end[2],
                        (int64_t)(most ? 0 : padding ? 2 : 1));
     return ORT_OK;
 }
@@ -365,7 +374,7 @@ static ort_status emit_batch(ort_cl_step *s, ort_error *err)
 const ort_cl_row ort_cl_net_rows[] = {
     {ONNX, "Conv", claim_conv, emit_conv, .half = true, .activates = true},
     {MS, "FusedConv", claim_conv, emit_conv, .half = true, .activates = true},
-    {ONNX, "MaxPool", claim_pool, emit_pool, .half = true},
+    {ONNX, "MaxPool", claim_pool, emit_pool, .half = true, .typed = true},
     {ONNX, "AveragePool", claim_pool, emit_pool, .half = true},
     {ONNX, "GlobalAveragePool", claim_planes, emit_global_mean, .half = true},
     {ONNX, "GlobalMaxPool", claim_planes, emit_global_most, .half = true},

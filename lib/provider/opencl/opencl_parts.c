@@ -119,7 +119,7 @@ static void multiply(ort_cl_step *s, const ort_cl_product *p, int64_t rows)
     const ort_cl_matrix b = right_side(s, p, &strip_step);
     assert(p->y.column == 1);
     ort_cl_launch_grid(s, "gemm", "gemm", grid, group,
-                       "bbbbiiiiiiiiiiiiiiiiiiiiiiiiiiffiffi", p->a.buffer, b.buffer, c->buffer,
+                       "bbbb|iiiiiiiiiiiiiiiiiiiiiiiiiiffiffi", p->a.buffer, b.buffer, c->buffer,
                        p->y.buffer, (int64_t)has_c, p->m, p->n, p->k, p->batch2, p->a.start,
                        p->a.batch1, p->a.batch2, p->a.row, p->a.column, b.start, b.batch1,
                        b.batch2, b.row, b.column, strip_step, c->start, c->batch1, c->batch2,
@@ -218,7 +218,8 @@ static void order_axes(ort_cl_walk *w)
     w->y[ORT_CL_AXES - 1] = y;
 }
 
-void ort_cl_move(ort_cl_step *s, int from, int to, ort_cl_walk w, int64_t first, int64_t at)
+void ort_cl_move_with(ort_cl_step *s, const char *kernel, int from, int to, ort_cl_walk w,
+                      int64_t first, int64_t at)
 {
     int64_t count = 1;
     for (int d = 0; d < ORT_CL_AXES; d++)
@@ -227,8 +228,8 @@ void ort_cl_move(ort_cl_step *s, int from, int to, ort_cl_walk w, int64_t first,
     ort_cl_join_axes(&w);
     if (s->plan->device->lanes)
         order_axes(&w);
-    ort_cl_launch_grid(s, "map", "move", grid, NULL, "bbvvviii", from, to, w.n, w.x, w.y, first, at,
-                       count);
+    ort_cl_launch_grid(s, "map", kernel, grid, NULL, "bb|vvviii", from, to, w.n, w.x, w.y, first,
+                       at, count);
 }
 
 bool ort_cl_is_given(const ort_graph *graph, const ort_node *node, int input)

@@ -67,7 +67,13 @@ void ort_cl_join_axes(ort_cl_walk *walk);
 ort_cl_walk ort_cl_walk_of(const ort_type *type);
 
 /* Elements of a walk, x in the source from `first` on, y in the result from `at` on. */
-void ort_cl_move(ort_cl_step *s, int from, int to, ort_cl_walk w, int64_t first, int64_t at);
+void ort_cl_move_with(ort_cl_step *s, const char *kernel, int from, int to, ort_cl_walk w,
+                      int64_t first, int64_t at);
+static inline void ort_cl_move(ort_cl_step *s, int from, int to, ort_cl_walk w, int64_t first,
+                               int64_t at)
+{
+    ort_cl_move_with(s, "move", from, to, w, first, at);
+}
 static inline ort_dtype ort_cl_type(const ort_graph *graph, const ort_node *node, int input)
 {
     return graph->values.data[node->inputs[input]]->fact.type.dtype;

@@ -134,6 +134,11 @@ static int converted(ort_cl_plan *p, ort_id id, bool to_half)
     return to;
 }
 
+size_t ort_cl_size(const ort_cl_plan *p, ort_id id, bool half)
+{
+    return half && is_float(p, id) ? 2 : ort_dtype_bits(p->request->facts[id].type.dtype) / 8;
+}
+
 static void copy_columns(ort_cl_plan *p, ort_id id);
 
 int ort_cl_read_value(ort_cl_plan *p, ort_id id, bool half)
@@ -251,7 +256,8 @@ static int new_part(ort_cl_plan *p, int whole, size_t at, size_t bytes)
 static int new_value(ort_cl_plan *p, ort_id id, bool half)
 {
     const ort_cl_ahead *ahead = &p->ahead[id];
-    size_t size = half ? 2 : 4, bytes = ort_cl_bytes(&p->request->facts[id]) / (half ? 2 : 1);
+    size_t size = ort_cl_size(p, id, half);
+    size_t bytes = ort_cl_bytes(&p->request->facts[id]) / (half ? 2 : 1);
     int part = -1;
     if (ahead->joined != ORT_ID_NONE && half == (p->device->half != 0) &&
         (size_t)ahead->at * size % p->device->alignment == 0)
@@ -279,6 +285,11 @@ void ort_cl_columns(ort_cl_step *s, int output, int64_t start, int64_t row_step,
             (ort_cl_view){whole, start, row_step, row, s->half};
 }
 
+const char *ort_cl_mover(ort_dtype type)
+{
+    return type == ORT_DTYPE_FLOAT ? "move" : ort_dtype_bits(type) == 8 ? "move_bytes" : NULL;
+}
+
 static void copy_columns(ort_cl_plan *p, ort_id id)
 {
     const ort_cl_view v = p->view_of[id];
@@ -289,8 +300,9 @@ static void copy_columns(ort_cl_plan *p, ort_id id)
     const int64_t n[6] = {1, 1, 1, 1, v.row ? count / v.row : 0, v.row};
     const int64_t from[6] = {0, 0, 0, 0, v.row_step, 1}, to[6] = {0, 0, 0, 0, v.row, 1};
     const int64_t grid[3] = {ort_cl_items(&s, count), 1, 1};
-    ort_cl_launch_grid(&s, "map", "move", grid, NULL, "bbvvviii", v.whole,
-                       ort_cl_write_value(p, id, v.half), n, from, to, v.start, (int64_t)0, count);
+    ort_cl_launch_grid(&s, "map", ort_cl_mover(p->request->facts[id].type.dtype), grid, NULL,
+                       "bb|vvviii", v.whole, ort_cl_write_value(p, id, v.half), n, from, to,
+                       v.start, (int64_t)0, count);
 }
 
 int ort_cl_read_rows(ort_cl_step *s, int input, int64_t *start, int64_t *row_step)
@@ -320,8 +332,7 @@ bool ort_cl_is_part(ort_cl_step *s, int output, int input, int64_t at)
     ort_id from = s->node->inputs[input], to = s->node->outputs[output];
     int whole = ort_cl_read(s, input), *form = form_of(p, to, s->half);
     const ort_fact *y = ort_cl_out(s, output);
-    size_t size = form == &p->half_of[to] ? 2 : ort_dtype_bits(y->type.dtype) / 8;
-    size_t bytes = (size_t)ort_cl_count(y) * size;
+    size_t size = ort_cl_size(p, to, s->half), bytes = (size_t)ort_cl_count(y) * size;
     if (p->status != ORT_OK || p->buffers.data[whole].memory || p->ahead[from].copied ||
         p->ahead[to].joined != ORT_ID_NONE || !bytes)
         return false;
@@ -422,6 +433,8 @@ void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
             ort_cl_add_arg(p, &l, (ort_cl_arg){.kind = 'i', .i = (int)va_arg(list, int64_t)});
         } else if (*format == 'f') {
             ort_cl_add_arg(p, &l, (ort_cl_arg){.kind = 'f', .f = (float)va_arg(list, double)});
+        } else if (*format == '|') {
+            l.packed = l.arg_count;
         } else {
             const int64_t *six = va_arg(list, const int64_t *);
             for (int i = 0; i < 6; i++)

@@ -98,4 +98,5 @@ const ort_provider ort_provider_opencl = {
     .memory_read = ort_cl_memory_read,
     .use_in = ort_cl_use_in,
     .use_out = ort_cl_use_out,
+    .place_out = ort_cl_place_out,
 };

@@ -4,6 +4,11 @@
  * its group, and makes a tile in registers or walks over SPAN elements. LANES 0 is a device with
  * many small work items (GPUs): groups share tiles in local memory, an item has one element. */
 
+/* Where a kernel has many numbers they are one argument, a struct of what a list names: a driver
+ * copies each argument at each launch. */
+#define MEMBER(type, name) type name;
+#define OWN(type, name) type name = numbers.name;
+
 /* Rounded once on every device; fma is what a device does fast. */
 static float rounded_once(float a, float b, float c)
 {
@@ -197,9 +202,21 @@ static void widen(__global const half *from, int step, __local float *to, int co
 }
 #endif
 
+/* A hint that memory is read soon. OpenCL's own, prefetch(), is nothing in PoCL. */
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define SOON(p) __builtin_prefetch((const void *)(size_t)(p))
+#endif
+#endif
+#ifndef SOON
+#define SOON(p)
+#endif
+
 /* acc += the products of ROWS rows of A, whose elements lie `step` apart, by a strip. */
-#define MULTIPLY(acc, a, step, strip, depth)                                                       \
+#define MULTIPLY(acc, a, step, strip, depth) MULTIPLY_AND(acc, a, step, strip, depth, )
+#define MULTIPLY_AND(acc, a, step, strip, depth, also)                                             \
     for (int k_ = 0; k_ < (depth); k_++) {                                                         \
+        also;                                                                                      \
         V left_ = LOAD((strip) + k_ * STRIP), right_ = LOAD((strip) + k_ * STRIP + LANES);         \
         _Pragma("unroll") for (int i_ = 0; i_ < ROWS; i_++)                                        \
         {                                                                                          \

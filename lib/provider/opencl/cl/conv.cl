@@ -7,12 +7,19 @@
  * every DEEP rows, and multiplies it in registers as gemm.cl does; elsewhere a group of
  * SIDE x SIDE items makes a tile of TILE x TILE. */
 
+#define SPREAD_NUMBERS(X)                                                                          \
+    X(int, depth) X(int, height) X(int, width) X(int, qd) X(int, qh) X(int, qw) X(int, nd)         \
+    X(int, ny) X(int, nx) X(int, sd) X(int, sy) X(int, sx) X(int, pd) X(int, py) X(int, px)        \
+    X(int, lines)
+typedef struct {
+    SPREAD_NUMBERS(MEMBER)
+} spread_numbers;
+
 /* out: [planes][nd][ny][nx][qd][qh][qw]; an item makes `lines` rows of a plane, or a
  * part of each. */
-__kernel void spread(__global const cell *x, __global cell *out, int depth, int height,
-                     int width, int qd, int qh, int qw, int nd, int ny, int nx, int sd, int sy,
-                     int sx, int pd, int py, int px, int lines)
+__kernel void spread(__global const cell *x, __global cell *out, spread_numbers numbers)
 {
+    SPREAD_NUMBERS(OWN)
     int z = get_global_id(2), fx = z % nx, fy = z / nx % ny, fd = z / nx / ny % nd;
     int plane = z / (nx * ny * nd), first_row = (int)get_global_id(1) * lines;
     int shift = fx - px, last_row = min(first_row + lines, qd * qh);
@@ -40,6 +47,24 @@ __kernel void spread(__global const cell *x, __global cell *out, int depth, int 
         }
     }
 }
+
+#define CONV_NUMBERS(X)                                                                            \
+    X(int, has_bias) X(int, has_sum) X(int, groups) X(int, ins) X(int, outs) X(int, tap_count)     \
+    X(int, channel_step) X(int, slice_step) X(int, row_step) X(int, out_height)                    \
+    X(int, out_width) X(int, plane) X(int, kind) X(float, a) X(float, b) X(int, rows)              \
+    X(int, columns) X(int, span) X(int, most)
+typedef struct {
+    CONV_NUMBERS(MEMBER)
+} conv_numbers;
+
+#define ROWS_NUMBERS(X)                                                                            \
+    X(int, has_bias) X(int, has_sum) X(int, maps) X(int, outs) X(int, height) X(int, width)        \
+    X(int, out_height) X(int, out_width) X(int, kh) X(int, kw) X(int, sy) X(int, sx) X(int, py)    \
+    X(int, px) X(int, dy) X(int, dx) X(int, kind) X(float, a) X(float, b) X(int, length)           \
+    X(int, lines)
+typedef struct {
+    ROWS_NUMBERS(MEMBER)
+} rows_numbers;
 
 #define OFFSET(pixel)                                                                              \
     ((pixel) % out_width + (pixel) / out_width % out_height * row_step +                           \
@@ -141,10 +166,9 @@ static void put(V (*acc)[2], const target *t, const finish *f, int rows)
  * isn't a pixel isn't kept. most: the last of them that may be read. */
 ALONE void conv(__global const real *x, __global const real *w, __global const real *bias,
                 __global const real *sum, __global real *y, __global const int *taps,
-                int has_bias, int has_sum, int groups, int ins, int outs, int tap_count,
-                int channel_step, int slice_step, int row_step, int out_height, int out_width,
-                int plane, int kind, float a, float b, int rows, int columns, int span, int most)
+                conv_numbers numbers)
 {
+    CONV_NUMBERS(OWN)
     __local float panel[SUBS * DEEP * STRIP] __attribute__((aligned(64)));
     float waiting[MOST_ROWS * SUBS * STRIP] __attribute__((aligned(64)));
 #if HALF
@@ -180,6 +204,9 @@ ALONE void conv(__global const real *x, __global const real *w, __global const r
                       channel_step, offsets + s * STRIP, panel + s * DEEP * STRIP, depth);
         for (int m = m0; m < m_end; m += ROWS) {
             LEFT *row[ROWS];
+            __global const real *next = /* the filters that are read next: another page */
+                m + ROWS < m_end ? w + (size_t)(m + ROWS) * K + (size_t)k0 * ROWS
+                                 : w + (size_t)m0 * K + (size_t)(k0 + depth) * ROWS;
 #if HALF
             widen(w + (size_t)m * K + (size_t)k0 * ROWS, 1, wide, depth * ROWS);
 #endif
@@ -192,7 +219,8 @@ ALONE void conv(__global const real *x, __global const real *w, __global const r
                 for (int i = 0; i < ROWS; i++)
                     acc[i][0] = acc[i][1] =
                         has_bias && !more ? AT(bias, min(m + i, outs - 1)) : 0.0f;
-                MULTIPLY(acc, row, ROWS, panel + s * DEEP * STRIP, depth)
+                MULTIPLY_AND(acc, row, ROWS, panel + s * DEEP * STRIP, depth,
+                             SOON(next + k_ * ROWS))
                 if (more)
 #pragma unroll
                     for (int i = 0; i < ROWS; i++) {
@@ -221,11 +249,9 @@ ALONE void conv(__global const real *x, __global const real *w, __global const r
  * beyond the memory that `spread` wrote and its slack. */
 ALONE void depthwise(__global const real *x, __global const real *w, __global const real *bias,
                      __global const real *sum, __global real *y, __global const int *taps,
-                     int has_bias, int has_sum, int groups, int ins, int outs, int tap_count,
-                     int channel_step, int slice_step, int row_step, int out_height,
-                     int out_width, int plane, int kind, float a, float b, int rows, int columns,
-                     int span, int most)
+                     conv_numbers numbers)
 {
+    CONV_NUMBERS(OWN)
     int z = get_global_id(1), c = z % (groups * outs);
     finish f = finish_of(kind, a, b);
     V first = has_bias ? AT(bias, c) : 0.0f;
@@ -293,11 +319,9 @@ static V every(const float *p, int step)
  * of one of these, as far as the last window's vector reads. */
 ALONE void depthwise_rows(__global const real *x, __global const real *w,
                           __global const real *bias, __global const real *sum, __global real *y,
-                          int has_bias, int has_sum, int maps, int outs, int height, int width,
-                          int out_height, int out_width, int kh, int kw, int sy, int sx, int py,
-                          int px, int dy, int dx, int kind, float a, float b, int length,
-                          int lines)
+                          rows_numbers numbers)
 {
+    ROWS_NUMBERS(OWN)
     float own[OWN_FLOATS] __attribute__((aligned(64)));
     const float *line[OWN_ROWS];
     int z = get_global_id(1), c = z % maps, reach = (kh - 1) * dy + 1;
@@ -345,11 +369,10 @@ ALONE void depthwise_rows(__global const real *x, __global const real *w,
 
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1)))
 void conv(__global const real *x, __global const real *w, __global const real *bias,
-          __global const real *sum, __global real *y, __global const int *taps, int has_bias,
-          int has_sum, int groups, int ins, int outs, int tap_count, int channel_step,
-          int slice_step, int row_step, int out_height, int out_width, int plane, int kind,
-          float a, float b, int rows, int columns, int span, int most)
+          __global const real *sum, __global real *y, __global const int *taps,
+          conv_numbers numbers)
 {
+    CONV_NUMBERS(OWN)
     __local NUMBER ws[STEP][TILE], xs[STEP][TILE];
     int z = get_group_id(2), group = z % groups, K = ins * tap_count;
     int lx = get_local_id(0), ly = get_local_id(1), l = ly * SIDE + lx;
@@ -394,13 +417,11 @@ void conv(__global const real *x, __global const real *w, __global const real *b
         }
 }
 
-__kernel void depthwise(__global const real *x, __global const real *w,
-                        __global const real *bias, __global const real *sum, __global real *y,
-                        __global const int *taps, int has_bias, int has_sum, int groups, int ins,
-                        int outs, int tap_count, int channel_step, int slice_step, int row_step,
-                        int out_height, int out_width, int plane, int kind, float a, float b,
-                        int rows, int columns, int span, int most)
+__kernel void depthwise(__global const real *x, __global const real *w, __global const real *bias,
+                        __global const real *sum, __global real *y, __global const int *taps,
+                        conv_numbers numbers)
 {
+    CONV_NUMBERS(OWN)
     int pixel = get_global_id(0), z = get_global_id(1), c = z % (groups * outs);
     float acc = has_bias ? AT(bias, c) : 0.0f;
     size_t at = (size_t)z * plane + pixel;
@@ -412,12 +433,10 @@ __kernel void depthwise(__global const real *x, __global const real *w,
 
 /* One filter a channel, windows of two axes, of the input as it lies: an item has a pixel. */
 __kernel void depthwise_rows(__global const real *x, __global const real *w,
-                             __global const real *bias, __global const real *sum,
-                             __global real *y, int has_bias, int has_sum, int maps, int outs,
-                             int height, int width, int out_height, int out_width, int kh, int kw,
-                             int sy, int sx, int py, int px, int dy, int dx, int kind, float a,
-                             float b, int length, int lines)
+                             __global const real *bias, __global const real *sum, __global real *y,
+                             rows_numbers numbers)
 {
+    ROWS_NUMBERS(OWN)
     int pixel = get_global_id(0), z = get_global_id(1), c = z % maps;
     int top = pixel / out_width * sy - py, left = pixel % out_width * sx - px;
     float acc = has_bias ? AT(bias, c) : 0.0f;
@@ -504,13 +523,19 @@ static V pool_windows(const slab *s, const float *line, int step, int kw, int dx
 }
 #endif
 
+#define POOL_NUMBERS(X)                                                                            \
+    X(int, depth) X(int, height) X(int, width) X(int, out_height) X(int, out_width) X(int, kd)     \
+    X(int, kh) X(int, kw) X(int, sd) X(int, sy) X(int, sx) X(int, pd) X(int, py) X(int, px)        \
+    X(int, dd) X(int, dy) X(int, dx) X(int, end_d) X(int, end_y) X(int, end_x) X(int, kind)
+typedef struct {
+    POOL_NUMBERS(MEMBER)
+} pool_numbers;
+
 /* kind 0: the greatest; 1: the mean of what lies inside; 2: of the whole window, padding too. Items
  * share a row of results; where one item makes it, windows share their columns. */
-__kernel void pool(__global const real *x, __global real *y, int depth, int height, int width,
-                   int out_height, int out_width, int kd, int kh, int kw, int sd, int sy, int sx,
-                   int pd, int py, int px, int dd, int dy, int dx, int end_d, int end_y, int end_x,
-                   int kind)
+__kernel void pool(__global const real *x, __global real *y, pool_numbers numbers)
 {
+    POOL_NUMBERS(OWN)
     int row = get_global_id(1), d = row / out_height * sd - pd, top = row % out_height * sy - py;
     size_t plane = get_global_id(2), rows = get_global_size(1);
     const slab s = {x + plane * depth * height * width, depth, height, width, d, top, kd, kh, dd,
@@ -551,6 +576,30 @@ __kernel void pool(__global const real *x, __global real *y, int depth, int heig
         PUT(y, ox, v);
     }
 }
+
+/* The greatest code of each window. */
+#define POOL_CODES(name, type, least)                                                              \
+    __kernel void name(__global const type *x, __global type *y, pool_numbers numbers)             \
+    {                                                                                              \
+        POOL_NUMBERS(OWN)                                                                          \
+        int row = get_global_id(1), d0 = row / out_height * sd - pd;                               \
+        int y0 = row % out_height * sy - py;                                                       \
+        size_t plane = get_global_id(2);                                                           \
+        x += plane * depth * height * width;                                                       \
+        y += (plane * get_global_size(1) + row) * out_width;                                       \
+        ALONG(ox, out_width) {                                                                     \
+            type most = least;                                                                     \
+            for (int d = d0; d < d0 + kd * dd; d += dd)                                            \
+                for (int iy = y0; iy < y0 + kh * dy; iy += dy)                                     \
+                    for (int ix = ox * sx - px, k = 0; k < kw; k++, ix += dx)                      \
+                        if (d >= 0 && d < depth && iy >= 0 && iy < height && ix >= 0 &&            \
+                            ix < width)                                                            \
+                            most = max(most, x[((size_t)d * height + iy) * width + ix]);           \
+            y[ox] = most;                                                                          \
+        }                                                                                          \
+    }
+POOL_CODES(pool_bytes, uchar, 0)
+POOL_CODES(pool_chars, char, CHAR_MIN)
 
 /* What a transposed convolution's pixels add to each output: parts [channels * taps, pixels]. */
 __kernel void gather(__global const real *parts, __global const real *bias, __global real *y,

@@ -7,6 +7,16 @@
  * Elsewhere a group makes a tile of TILE x TILE (given, 32 as a rule): strips of both operands, 16
  * deep, lie in local memory, and each of SIDE x SIDE items makes PART x PART sums. */
 
+#define GEMM_NUMBERS(X)                                                                            \
+    X(int, has_c) X(int, M) X(int, N) X(int, K) X(int, batch2) X(int, a0) X(int, a1) X(int, a2)    \
+    X(int, am) X(int, ak) X(int, b0) X(int, b1) X(int, b2) X(int, bk) X(int, bn) X(int, b_strip)   \
+    X(int, c0) X(int, c1) X(int, c2) X(int, cm) X(int, cn) X(int, y0) X(int, y1) X(int, y2)        \
+    X(int, ym) X(int, yn) X(float, alpha) X(float, beta) X(int, kind) X(float, pa) X(float, pb)    \
+    X(int, rows)
+typedef struct {
+    GEMM_NUMBERS(MEMBER)
+} gemm_numbers;
+
 #if LANES
 
 /* [depth][STRIP] of B, zeros behind the last column. */
@@ -98,11 +108,9 @@ static void put_all(V (*acc)[2], const target *t, const finish *f)
 }
 
 ALONE void gemm(__global const real *A, __global const real *B, __global const real *C,
-                __global real *Y, int has_c, int M, int N, int K, int batch2, int a0, int a1,
-                int a2, int am, int ak, int b0, int b1, int b2, int bk, int bn, int b_strip,
-                int c0, int c1, int c2, int cm, int cn, int y0, int y1, int y2, int ym, int yn,
-                float alpha, float beta, int kind, float pa, float pb, int rows)
+                __global real *Y, gemm_numbers numbers)
 {
+    GEMM_NUMBERS(OWN)
     __local float panel[SUBS * DEEP * STRIP] __attribute__((aligned(64)));
     int z1 = (int)get_group_id(2) / batch2, z2 = (int)get_group_id(2) % batch2;
     int n0 = (int)get_group_id(0) * SUBS * STRIP, m0 = (int)get_group_id(1) * rows;
@@ -171,12 +179,10 @@ ALONE void gemm(__global const real *A, __global const real *B, __global const r
 #define BLOCK (HALF == 2 ? STEP : 128) /* sums of so many products are added up apart */
 
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1)))
-void gemm(__global const real *A, __global const real *B, __global const real *C,
-          __global real *Y, int has_c, int M, int N, int K, int batch2,
-          int a0, int a1, int a2, int am, int ak, int b0, int b1, int b2, int bk, int bn,
-          int b_strip, int c0, int c1, int c2, int cm, int cn, int y0, int y1, int y2, int ym,
-          int yn, float alpha, float beta, int kind, float pa, float pb, int rows)
+void gemm(__global const real *A, __global const real *B, __global const real *C, __global real *Y,
+          gemm_numbers numbers)
 {
+    GEMM_NUMBERS(OWN)
     __local NUMBER As[STEP][TILE], Bs[STEP][TILE];
     int z1 = (int)get_group_id(2) / batch2, z2 = (int)get_group_id(2) % batch2;
     int lx = get_local_id(0), ly = get_local_id(1), l = ly * SIDE + lx;

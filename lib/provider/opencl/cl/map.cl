@@ -1,9 +1,13 @@
 /* map.cl - elements moved between strides of their own for each of six axes, norms of inference,
  * halves as floats and back. */
 
-#define WALK                                                                                       \
-    int n0, int n1, int n2, int n3, int n4, int n5, int x0, int x1, int x2, int x3, int x4,        \
-        int x5, int y0, int y1, int y2, int y3, int y4, int y5
+#define MOVE_NUMBERS(X)                                                                            \
+    X(int, n0) X(int, n1) X(int, n2) X(int, n3) X(int, n4) X(int, n5) X(int, x0) X(int, x1)        \
+    X(int, x2) X(int, x3) X(int, x4) X(int, x5) X(int, y0) X(int, y1) X(int, y2) X(int, y3)        \
+    X(int, y4) X(int, y5) X(int, from) X(int, to) X(int, count)
+typedef struct {
+    MOVE_NUMBERS(MEMBER)
+} move_numbers;
 
 /* Where row r of the walk begins: p in the one operand, q in the other. */
 #define FIND_ROW(r, p, q)                                                                          \
@@ -17,20 +21,24 @@
     } while (0)
 
 /* Elements with strides of their own on both sides. */
-__kernel void move(__global const cell *in, __global cell *out, WALK, int from, int to, int count)
-{
-    int i = get_global_id(0) * SPAN, end = min(i + SPAN, count);
-    while (i < end) {
-        int row = i / n5, at = i % n5, p = from + at * x5, q = to + at * y5;
-        int stop = min(end, i + n5 - at);
-        FIND_ROW(row, p, q);
-        if (x5 == 1 && y5 == 1)
-            for (; i < stop; i++)
-                out[q++] = in[p++];
-        for (; i < stop; i++, p += x5, q += y5)
-            out[q] = in[p];
+#define MOVE(name, type)                                                                           \
+    __kernel void name(__global const type *in, __global type *out, move_numbers numbers)          \
+    {                                                                                              \
+        MOVE_NUMBERS(OWN)                                                                          \
+        int i = get_global_id(0) * SPAN, end = min(i + SPAN, count);                               \
+        while (i < end) {                                                                          \
+            int row = i / n5, at = i % n5, p = from + at * x5, q = to + at * y5;                   \
+            int stop = min(end, i + n5 - at);                                                      \
+            FIND_ROW(row, p, q);                                                                   \
+            if (x5 == 1 && y5 == 1)                                                                \
+                for (; i < stop; i++)                                                              \
+                    out[q++] = in[p++];                                                            \
+            for (; i < stop; i++, p += x5, q += y5)                                                \
+                out[q] = in[p];                                                                    \
+        }                                                                                          \
     }
-}
+MOVE(move, cell)
+MOVE(move_bytes, uchar)
 
 /* (x - mean) / sqrt(variance + epsilon) * scale + bias by channel; items share a plane. */
 __kernel void batch_norm(__global const real *x, __global const real *scale,

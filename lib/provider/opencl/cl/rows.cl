@@ -147,6 +147,14 @@ __kernel void layer_norm(__global const real *x, __global const real *skip,
                             (has_bias ? AT(bias, i) : 0.0f)));
 }
 
+#define ATTEND_NUMBERS(X)                                                                          \
+    X(int, kind) X(int, rows) X(int, heads) X(int, count) X(int, m_batch) X(int, m_head)           \
+    X(int, m_row) X(int, m_key) X(int, mask_keys) X(int, causal) X(int, past) X(int, has_places)   \
+    X(int, left) X(int, right) X(int, has_sinks) X(int, stop) X(float, cap) X(float, filler)
+typedef struct {
+    ATTEND_NUMBERS(MEMBER)
+} attend_numbers;
+
 /* Softmax of scores [batch, heads, rows, count] under a mask: kind 1 floats are added, kind 2 bytes
  * tell what counts, kind 3 integers for what `filler` is added where they are 0. Keys from
  * mask_keys on don't count, nor do those behind a row's own position where causal, or more than
@@ -155,11 +163,9 @@ __kernel void layer_norm(__global const real *x, __global const real *skip,
  * for each head (2: 0), whose share nobody gets. A row of which nothing counts is 0. `stop`: the
  * scores under their mask are the result. */
 __kernel void attend(__global real *x, __global const void *mask, __global const int *places,
-                     __global const real *sinks, int kind, int rows, int heads, int count,
-                     int m_batch, int m_head, int m_row, int m_key, int mask_keys, int causal,
-                     int past, int has_places, int left, int right, int has_sinks, int stop,
-                     float cap, float filler)
+                     __global const real *sinks, attend_numbers numbers)
 {
+    ATTEND_NUMBERS(OWN)
     size_t row = get_global_id(0);
     int i = row % rows, b = row / rows / heads, head = row / rows % heads;
     int m = b * m_batch + head * m_head + i * m_row;

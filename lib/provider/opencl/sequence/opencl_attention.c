@@ -42,7 +42,7 @@ static void mask_scores(ort_cl_step *s, const ort_cl_heads *h, int scores, bool 
 {
     const int64_t grid[3] = {h->batch * h->heads * h->shared * h->rows, 1, 1};
     const ort_cl_mask *m = &h->mask;
-    ort_cl_launch_grid(s, "rows", "attend", grid, NULL, "bbbbiiiiiiiiiiiiiiiiff", scores,
+    ort_cl_launch_grid(s, "rows", "attend", grid, NULL, "bbbb|iiiiiiiiiiiiiiiiff", scores,
                        m->kind ? m->buffer : scores, h->has_places ? h->places : scores,
                        h->has_sinks == ORT_CL_SINKS ? h->sinks : scores, (int64_t)m->kind, h->rows,
                        h->heads * h->shared, h->keys, m->batch, m->head, m->row, m->key, m->keys,
