@@ -416,6 +416,10 @@ bench-opencl: all
 bench-partition: all
 	@build/venv/bin/python -u tests/tools/bench_partition.py build/bin build/bench-partition \
 	  $(wildcard $(MODELS)/*/model.onnx build/topologies/*/model.onnx)
+# Runs and starts of this build's ort-run beside another's on the processor: BEFORE=ORT_RUN
+.PHONY: bench-before
+bench-before: all
+	@build/venv/bin/python -u tests/tools/bench_before.py '$(BEFORE)' build/bin/ort-run $(wildcard $(MODELS)/*/model.onnx)
 # Multiply-adds of each model that OpenCL takes: WHY=1 tells what is left out.
 opencl-share: all
 	@build/venv/bin/python tests/tools/provider_share.py $(WHY:%=--why) opencl build/bin $(MODELS) \
