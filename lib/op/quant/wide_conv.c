@@ -28,6 +28,7 @@ enum {
     SPREAD_BYTES = 16 << 20,
     BLOCK_WEIGHTS = 65535, /* times 2^15 it is below 2^31 */
     FILTER_MOST = 1 << 22, /* pairs of a filter */
+    NEAR_PAIRS = 1 << 16,  /* of a group that a task spreads */
 };
 
 typedef struct wide_conv_state {
@@ -54,6 +55,7 @@ typedef struct wide_conv_plan {
     conv_plan c;         /* offsets count elements of the spread layout */
     int64_t group_pairs; /* channel pairs of a group */
     int64_t depth_pairs; /* group_pairs * taps */
+    bool near;           /* groups are spread and multiplied one by one */
     size_t scale;        /* offset in the workspace: a scale and a bias of each map */
     const wide_strip *strips;
     const int64_t *first_strip; /* of each tile, and behind the last */
@@ -283,9 +285,12 @@ static ort_status wide_shape(ort_shaping *sh, ort_error *err)
     if (!ort_mul_size((size_t)c->s.channel, (size_t)(p->group_pairs * c->group), &planes) ||
         !ort_mul_size(planes, (size_t)c->images * sizeof(int32_t), &spread))
         return ort_error_memory(err, SIZE_MAX);
-    p->scale = ort_round_up(spread, 64);
+    p->near = c->group > 1 && c->s.channel * p->group_pairs <= NEAR_PAIRS;
+    p->scale = p->near ? 0 : ort_round_up(spread, 64);
     sh->workspace_bytes = p->scale + 2 * (size_t)c->maps * sizeof(double);
     sh->thread_bytes = thread_bytes(c);
+    if (p->near)
+        sh->thread_bytes += (size_t)(c->s.channel * p->group_pairs) * sizeof(int32_t);
     return ORT_OK;
 }
 
@@ -321,22 +326,29 @@ static void line_of_codes(const void *planes, int64_t at, int64_t stride, int64_
     if (stride == 1)
         for (int64_t i = 0; i < count; i++)
             to[i] = (a[i] | (uint32_t)b[i] << 16) ^ flip;
+    else if (stride == 2)
+        for (int64_t i = 0; i < count; i++)
+            to[i] = (a[2 * i] | (uint32_t)b[2 * i] << 16) ^ flip;
     else
         for (int64_t i = 0; i < count; i++)
             to[i] = (a[i * stride] | (uint32_t)b[i * stride] << 16) ^ flip;
 }
 
+/* One pair of channels of a group, the groups of all images one behind the other. */
+static void spread_pair(const wide_job *j, int64_t group, int64_t pair, int32_t *to)
+{
+    const conv_plan *c = &j->p->c;
+    const uint16_t *a = j->x + (group * c->group_channels + 2 * pair) * c->in_plane;
+    const wide_planes planes = {a, 2 * pair + 1 < c->group_channels ? a + c->in_plane : a, j->flip};
+    ort_spread_pairs(&c->s, line_of_codes, &planes, (int16_t)j->zero, to);
+}
+
 static void task_spread(void *arg, size_t task, int thread)
 {
     const wide_job *j = arg;
-    const conv_plan *c = &j->p->c;
-    const int64_t pair = (int64_t)task % j->p->group_pairs;
-    const int64_t group = (int64_t)task / j->p->group_pairs;
-    const uint16_t *a = j->x + (j->first_image * c->channels + group * c->group_channels +
-                                2 * pair) * c->in_plane;
-    const wide_planes planes = {a, 2 * pair + 1 < c->group_channels ? a + c->in_plane : a, j->flip};
-    ort_spread_pairs(&c->s, line_of_codes, &planes, (int16_t)j->zero,
-                     j->spread + (int64_t)task * c->s.channel);
+    const int64_t pairs = j->p->group_pairs;
+    spread_pair(j, j->first_image * j->p->c.group + (int64_t)task / pairs, (int64_t)task % pairs,
+                j->spread + (int64_t)task * j->p->c.s.channel);
 }
 
 /* A thread's scratch. */
@@ -348,6 +360,12 @@ typedef struct wide_space {
     const wide_strip *strips, *end; /* of the tile */
 } wide_space;
 
+static void fill(int64_t n, double value, double *line)
+{
+    for (int64_t i = 0; i < n; i++)
+        line[i] = value;
+}
+
 static void open_space(const wide_job *j, int thread, wide_space *s)
 {
     const int64_t cells = j->p->c.map_block * j->p->c.tile;
@@ -357,28 +375,23 @@ static void open_space(const wide_job *j, int thread, wide_space *s)
     s->part = (int32_t *)(void *)(s->bias + TILE_COLUMNS);
     s->numbers = (float *)(void *)(s->part + cells);
     s->codes = (uint16_t *)(void *)(s->numbers + TILE_COLUMNS);
+    fill(TILE_COLUMNS, 1, s->scale);
 }
 
-/* Sums as numbers: in double, rounded to float in the end. */
-static void scale_line(int64_t n, const int32_t *x, double scale, double bias, float *out)
-{
-    for (int64_t i = 0; i < n; i++)
-        out[i] = (float)((double)x[i] * scale + bias);
-}
-
-/* Numbers of n sums of map `map` (of the task the m-th). */
+/* Numbers of n sums of map `map` (of the task the m-th): scaled in double, rounded in the end. Sums
+ * of one block are added to their bias, and only rounded then. */
 static void scale_map(const wide_job *j, const wide_space *s, int64_t map, int64_t m, int64_t n)
 {
+    const ort_gemm_kernels *g = &j->call->k->gemm;
     const int64_t tile = j->p->c.tile;
+    fill(n, j->bias[map], s->bias);
     if (j->s->block >= j->p->depth_pairs) {
-        scale_line(n, s->part + m * tile, j->scale[map], j->bias[map], s->numbers);
+        g->wide_add(n, j->scale[map], s->part + m * tile, s->bias);
+        g->wide_scale(n, s->bias, s->scale, NULL, s->numbers);
         return;
     }
-    for (int64_t i = 0; i < n; i++) {
-        s->scale[i] = j->scale[map];
-        s->bias[i] = j->bias[map];
-    }
-    j->call->k->gemm.wide_scale(n, s->sums + m * tile, s->scale, s->bias, s->numbers);
+    fill(n, j->scale[map], s->scale);
+    g->wide_scale(n, s->sums + m * tile, s->scale, s->bias, s->numbers);
 }
 
 /* What follows on them, into the plane that begins at element `y` of Y. */
@@ -424,28 +437,48 @@ static void multiply(const wide_job *j, const wide_space *s, int64_t map, int64_
     }
 }
 
+/* A block of maps by a tile; `group` counts those of all images. */
+static void make_tile(const wide_job *j, wide_space *s, int64_t group, int64_t block, int64_t tile,
+                      const int32_t *b)
+{
+    const conv_plan *c = &j->p->c;
+    const int64_t first = tile * c->tile, n = ort_min_i64(c->tile, c->s.length - first);
+    const int64_t map = group % c->group * c->group_maps + block * c->map_block;
+    const int64_t maps = ort_min_i64(c->map_block, c->group_maps - block * c->map_block);
+    s->strips = j->p->strips + j->p->first_strip[tile];
+    s->end = j->p->strips + j->p->first_strip[tile + 1];
+    multiply(j, s, map, maps, b + first, n);
+    for (int64_t m = 0; m < maps; m++) {
+        scale_map(j, s, map + m, m, n);
+        finish_map(j, s, n, (group / c->group * c->maps + map + m) * c->out_plane);
+    }
+}
+
 static void task_product(void *arg, size_t task, int thread)
 {
     const wide_job *j = arg;
     const conv_plan *c = &j->p->c;
-    int64_t index = (int64_t)task;
-    const int64_t first = index % c->tiles * c->tile;
-    const int64_t block = (index /= c->tiles) % c->map_blocks;
-    const int64_t group = (index /= c->map_blocks) % c->group, image = index / c->group;
-    const int64_t last = ort_min_i64(first + c->tile, c->s.length);
-    const int64_t map = group * c->group_maps + block * c->map_block;
-    const int64_t maps = ort_min_i64(c->map_block, c->group_maps - block * c->map_block);
+    const int64_t tile = (int64_t)task % c->tiles, index = (int64_t)task / c->tiles;
+    const int64_t block = index % c->map_blocks, group = index / c->map_blocks;
     wide_space s;
-    const int32_t *b = j->spread + (image * c->group + group) * j->p->group_pairs * c->s.channel;
     open_space(j, thread, &s);
-    s.strips = j->p->strips + j->p->first_strip[first / c->tile];
-    s.end = j->p->strips + j->p->first_strip[first / c->tile + 1];
-    multiply(j, &s, map, maps, b + first, last - first);
-    for (int64_t m = 0; m < maps; m++) {
-        scale_map(j, &s, map + m, m, last - first);
-        finish_map(j, &s, last - first,
-                   ((j->first_image + image) * c->maps + map + m) * c->out_plane);
-    }
+    make_tile(j, &s, j->first_image * c->group + group, block, tile,
+              j->spread + group * j->p->group_pairs * c->s.channel);
+}
+
+/* A small group of an image: what is spread stays in the cache. */
+static void task_near(void *arg, size_t task, int thread)
+{
+    const wide_job *j = arg;
+    const conv_plan *c = &j->p->c;
+    wide_space s;
+    open_space(j, thread, &s);
+    int32_t *b = (int32_t *)(void *)(s.codes + TILE_COLUMNS);
+    for (int64_t pair = 0; pair < j->p->group_pairs; pair++)
+        spread_pair(j, (int64_t)task, pair, b + pair * c->s.channel);
+    for (int64_t block = 0; block < c->map_blocks; block++)
+        for (int64_t tile = 0; tile < c->tiles; tile++)
+            make_tile(j, &s, (int64_t)task, block, tile, b);
 }
 
 /* Of each map what its sums are multiplied by, and what is added then: what the zero point adds is
@@ -489,6 +522,10 @@ static ort_status wide_run(ort_call *call, ort_error *err)
     ort_tensor_one_i64(ort_call_in(call, X_ZERO), &zero);
     j.zero = (int)zero - (is_signed ? 0 : 32768);
     find_numbers(call, &j, (double *)(void *)(space + p->scale));
+    if (p->near) {
+        ort_call_parallel(call, (size_t)(c->n * c->group), task_near, &j);
+        return ORT_OK;
+    }
     for (; j.first_image < c->n; j.first_image += c->images) {
         const int64_t images = ort_min_i64(c->images, c->n - j.first_image);
         ort_call_parallel(call, (size_t)(images * c->group * p->group_pairs), task_spread, &j);
