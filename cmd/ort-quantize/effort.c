@@ -23,13 +23,14 @@ enum { EFFORTS = sizeof efforts / sizeof *efforts, BIASES = 1, EVEN_BIASES = 2, 
 /* Of models refined by all samples but those of a part, on that part: on samples that it was fitted
  * to, every refinement looks better than it is. */
 typedef struct judgement {
-    nearness_to_float near[MOST_PARTS], each[TRIAL_SAMPLES]; /* of parts; of samples */
+    nearness_to_float near[MOST_PARTS], outer[MOST_PARTS]; /* outer: by outputs themselves */
     bool is_made, scaled;
 } judgement;
 
 typedef struct efforts_judged {
     quantizing *q;
-    trial t;
+    trial t, outer; /* what Softmaxes read is compared, as their results hang on few of the samples;
+                     * and outputs themselves */
 } efforts_judged;
 
 static ort_quantize_options options_of(const ort_quantize_options *options, size_t effort)
@@ -51,7 +52,9 @@ static int judge_part(efforts_judged *r, const ort_quantize_options *own, judgem
     ort_model *model = NULL;
     int status = choice_make(r->q, own, NULL, &model);
     if (status == 0)
-        status = trial_held_out(&r->t, model, &j->near[r->q->fold], j->each);
+        status = trial_held_out(&r->t, model, &j->near[r->q->fold]);
+    if (status == 0)
+        status = trial_held_out(&r->outer, model, &j->outer[r->q->fold]);
     ort_model_free(model);
     return status;
 }
@@ -68,8 +71,9 @@ static int judge_effort(efforts_judged *r, const ort_quantize_options *options, 
         status = judge_part(r, &own, j);
         j->scaled = j->scaled || j->near[q->fold].scaled;
         if (q->options.settings.verbose)
-            fprintf(stderr, "%s, part %zu of samples: %.2f dB\n", efforts[effort].name,
-                    q->fold + 1, j->near[q->fold].sqnr_db);
+            fprintf(stderr, "%s, part %zu of samples: %.2f dB, outputs %.2f dB\n",
+                    efforts[effort].name, q->fold + 1, j->near[q->fold].sqnr_db,
+                    j->outer[q->fold].sqnr_db);
     }
     q->folds = 0;
     return status;
@@ -96,19 +100,29 @@ static double gain_over(const efforts_judged *r, const judgement *a, const judge
     return gain;
 }
 
-/* Does the gain stand out of what samples differ by: is its mean twice as large as its standard
- * error? With few results a sample, as of two classes, one sample can make up a whole gain. */
+/* Does the gain stand out of what parts differ by: is its mean twice as large as its standard
+ * error? And aren't outputs themselves further off? With few results a sample, as of two classes,
+ * chance makes up whole decibels. */
 static bool is_clear(const efforts_judged *r, const judgement *a, const judgement *b)
 {
-    const double n = (double)r->t.samples, errors = 2;
-    double sum = 0, squares = 0;
-    for (size_t i = 0; i < r->t.samples; i++) {
-        const double by = nearer_by(&a->each[i], &b->each[i], a->scaled || b->scaled);
+    const double n = (double)parts_of(r), errors = 2;
+    double sum = 0, squares = 0, outer = 0;
+    for (size_t i = 0; i < parts_of(r); i++) {
+        const double by = nearer_by(&a->near[i], &b->near[i], a->scaled || b->scaled);
         sum += by;
         squares += by * by;
+        outer += nearer_by(&a->outer[i], &b->outer[i], false);
     }
     const double mean = sum / n, variance = fmax(squares / n - mean * mean, 0) * n / (n - 1);
-    return mean > 0 && mean * mean >= errors * errors * variance / n;
+    return mean > 0 && mean * mean >= errors * errors * variance / n && outer >= 0;
+}
+
+/* Made of all but a part of the samples, what is usual is worse than of all: that less is nearer to
+ * float on the part says little. */
+static bool does_less(size_t effort, size_t usual)
+{
+    return (efforts[usual].rounded && !efforts[effort].rounded) ||
+           (efforts[usual].corrected && !efforts[effort].corrected);
 }
 
 /* Channels are equalized before weights are rounded where that helped without rounding. */
@@ -122,6 +136,7 @@ static int judge_efforts(efforts_judged *r, const ort_quantize_options *options,
         if (efforts[i].rounded && js[EVEN_BIASES].is_made)
             even = gain_over(r, &js[EVEN_BIASES], &js[BIASES], &better) > 0;
         if (i != usual && ((efforts[i].equalized && options->equalize) ||
+                           (i < BIASES && does_less(i, usual)) ||
                            (efforts[i].rounded && efforts[i].equalized != even)))
             continue;
         status = judge_effort(r, options, i, &js[i]);
@@ -135,7 +150,6 @@ static ort_status pass_by(void *arg, ort_value *const *inputs, size_t count, ort
     return ORT_OK;
 }
 
-/* What Softmaxes read is compared: their results hang on few of the samples. */
 static int open_efforts(efforts_judged *r, const ort_quantize_options *options,
                         const ort_ranges *ranges)
 {
@@ -146,6 +160,8 @@ static int open_efforts(efforts_judged *r, const ort_quantize_options *options,
         status = choice_make(r->q, &own, r->q->options.smooth ? NULL : ranges, &model);
     if (status == 0)
         status = trial_open_inside(&r->t, r->q, r->q->samples.at, model);
+    if (status == 0)
+        status = trial_open(&r->outer, r->q, r->q->samples.at);
     ort_model_free(model);
     return status;
 }
@@ -165,7 +181,7 @@ static int find_effort(efforts_judged *r, const ort_quantize_options *options,
     for (size_t i = 0; i < EFFORTS && status == 0; i++) {
         size_t better = 0;
         const double gain = js[i].is_made ? gain_over(r, &js[i], &js[usual], &better) : 0;
-        if (i != usual && gain >= best && better + 1 >= parts_of(r) &&
+        if (i != usual && !does_less(i, usual) && gain >= best && better + 1 >= parts_of(r) &&
             is_clear(r, &js[i], &js[usual])) {
             best = gain;
             *chosen = i;
@@ -183,18 +199,14 @@ static int make_effort(quantizing *q, const ort_quantize_options *options,
 }
 
 /* By outputs themselves, as the report will, on all samples: the usual model where the chosen one
- * isn't nearer to float even there. */
-static int keep_nearer(quantizing *q, ort_model **chosen, ort_model **usual)
+ * is further from float even there. */
+static int keep_nearer(const efforts_judged *r, ort_model **chosen, ort_model **usual)
 {
     nearness_to_float of_chosen = {0}, of_usual = {0};
-    trial t = {0};
-    int status = trial_open(&t, q, q->samples.at);
+    int status = trial_run(&r->outer, *chosen, &of_chosen);
     if (status == 0)
-        status = trial_run(&t, *chosen, &of_chosen);
-    if (status == 0)
-        status = trial_run(&t, *usual, &of_usual);
-    trial_close(&t);
-    if (status == 0 && q->options.settings.verbose)
+        status = trial_run(&r->outer, *usual, &of_usual);
+    if (status == 0 && r->q->options.settings.verbose)
         fprintf(stderr, "chosen, all samples: %.2f dB; as usual: %.2f dB\n", of_chosen.sqnr_db,
                 of_usual.sqnr_db);
     if (status == 0 && of_chosen.sqnr_db < of_usual.sqnr_db) {
@@ -212,14 +224,15 @@ int choose_effort(quantizing *q, const ort_quantize_options *options, const ort_
     ort_model *as_usual = NULL;
     size_t chosen;
     int status = find_effort(&r, options, ranges, usual, &chosen);
-    trial_close(&r.t);
     if (status == 0)
         status = make_effort(q, options, ranges, chosen, &q->made);
     if (status == 0 && chosen != usual)
         status = make_effort(q, options, ranges, usual, &as_usual);
     if (status == 0 && chosen != usual)
-        status = keep_nearer(q, &q->made, &as_usual);
+        status = keep_nearer(&r, &q->made, &as_usual);
     ort_model_free(as_usual);
+    trial_close(&r.t);
+    trial_close(&r.outer);
     return status;
 }
 

@@ -4,9 +4,9 @@
 
 #include "quantize.h"
 
-/* q->made becomes the nearest of models with what --effort does, with equalized channels, too, and
- * without any of it, as samples judge that it didn't learn from; usual: the one that is made
- * without --effort, which stays unless another is clearly nearer. */
+/* q->made becomes the nearest of models with what --effort does, with equalized channels, too, as
+ * samples judge that it didn't learn from; usual: the one that is made without --effort, which
+ * stays unless another that does more is clearly nearer. */
 int choose_effort(quantizing *q, const ort_quantize_options *options, const ort_ranges *ranges,
                   size_t usual);
 /* The one that does these. */

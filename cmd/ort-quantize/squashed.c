@@ -141,13 +141,14 @@ ort_value *squashed_centered(const ort_value *value)
         ort_value_new_tensor(ORT_DTYPE_FLOAT, rank, ort_value_dims(value), &made, &err) != ORT_OK)
         return NULL;
     const int64_t count = ort_value_count(value), row = ort_value_dims(value)[rank - 1];
+    const float *from = ort_value_data((ort_value *)value);
     float *to = ort_value_data(made);
     for (int64_t first = 0; first < count; first += row) {
         double mean = 0;
         for (int64_t i = first; i < first + row; i++)
-            mean += ort_value_get_double(value, i) / (double)row;
+            mean += (double)from[i] / (double)row;
         for (int64_t i = first; i < first + row; i++)
-            to[i] = (float)(ort_value_get_double(value, i) - mean);
+            to[i] = (float)((double)from[i] - mean);
     }
     return made;
 }

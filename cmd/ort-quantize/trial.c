@@ -291,65 +291,50 @@ void trial_worst(const trial *t, const trial_tally *tallies, nearness_to_float *
     worst_feature(t, tallies, near);
 }
 
-/* alone: of this sample, or NULL. */
 static int add_run(const trial *t, const ort_session *session, size_t sample,
-                   trial_tally *tallies, trial_tally *alone)
+                   trial_tally *tallies)
 {
     ort_value **out = tool_alloc((t->outputs + 1) * sizeof *out);
     memset(out, 0, t->outputs * sizeof *out);
     int status = run_sample(t, session, sample, out);
     if (status == 0)
         status = trial_add(t, tallies, t->out[sample], out);
-    if (status == 0 && alone != NULL)
-        status = trial_add(t, alone, t->out[sample], out);
     for (size_t k = 0; k < t->outputs; k++)
         ort_value_free(out[k]);
     free(out);
     return status;
 }
 
-static int run_some(const trial *t, ort_model *model, size_t most, nearness_to_float *near)
+/* Of the first `most` samples those that q->fold holds out, or all. */
+static int run_some(const trial *t, ort_model *model, size_t most, bool held_out,
+                    nearness_to_float *near)
 {
     trial_tally *tallies = trial_tallies(t);
     ort_session *session = NULL;
     int status = trial_session(t, model, &session);
     for (size_t i = 0; i < t->samples && i < most && status == 0; i++)
-        status = add_run(t, session, i, tallies, NULL);
+        if (!held_out || is_held_out(t->q, t->at[i]))
+            status = add_run(t, session, i, tallies);
     trial_worst(t, tallies, near);
     ort_session_free(session);
     free(tallies);
     return status;
 }
 
-int trial_held_out(const trial *t, ort_model *model, nearness_to_float *together,
-                   nearness_to_float *each)
+int trial_held_out(const trial *t, ort_model *model, nearness_to_float *near)
 {
-    trial_tally *tallies = trial_tallies(t);
-    ort_session *session = NULL;
-    int status = trial_session(t, model, &session);
-    for (size_t i = 0; i < t->samples && status == 0; i++) {
-        if (!is_held_out(t->q, t->at[i]))
-            continue;
-        trial_tally *alone = trial_tallies(t);
-        status = add_run(t, session, i, tallies, alone);
-        trial_worst(t, alone, &each[i]);
-        free(alone);
-    }
-    trial_worst(t, tallies, together);
-    ort_session_free(session);
-    free(tallies);
-    return status;
+    return run_some(t, model, t->samples, true, near);
 }
 
 int trial_run(const trial *t, ort_model *model, nearness_to_float *near)
 {
-    return run_some(t, model, t->samples, near);
+    return run_some(t, model, t->samples, false, near);
 }
 
 int trial_glance(const trial *t, ort_model *model, size_t rows, nearness_to_float *near)
 {
     const size_t most = t->samples > 0 ? rows / t->rows : 0;
-    return run_some(t, model, most > 1 ? most : 1, near);
+    return run_some(t, model, most > 1 ? most : 1, false, near);
 }
 
 static void drop_values(ort_value **values, size_t count)

@@ -57,9 +57,8 @@ int trial_open_inside(trial *t, quantizing *q, size_t total, ort_model *other);
 int trial_run(const trial *t, ort_model *model, nearness_to_float *near);
 /* On at most so many rows of the samples, or one sample. */
 int trial_glance(const trial *t, ort_model *model, size_t rows, nearness_to_float *near);
-/* On samples that q->fold holds out: of all together, and by place in t->at of each alone. */
-int trial_held_out(const trial *t, ort_model *model, nearness_to_float *together,
-                   nearness_to_float *each);
+/* On samples that q->fold holds out. */
+int trial_held_out(const trial *t, ort_model *model, nearness_to_float *near);
 /* The same on all samples, and with --labels: what gates are judged on. */
 int trial_judge(const trial *t, ort_model *model, nearness_to_float *near);
 void trial_close(trial *t);
