@@ -76,13 +76,13 @@ uploads() {
     [ "$(uploads :fp16=1 floats $((40 * 24 * 9 * 4)) || true)" -eq 0 ]
 }
 
-@test "a processor reads large inputs where they lie, other devices and small inputs are sent" {
+@test "a processor reads inputs where they lie, to other devices they are sent" {
     local large=$((5 * 24 * 20 * 20 * 4)) small=$((24 * 6 * 6 * 4)) kind
     for kind in cpu discrete; do
         rm -f uploads
         FAKE_CL_KIND=$kind FAKE_CL_COUNT=$PWD/count ort-run --stream --provider opencl:cost=off,cpu "$NETS/floats.onnx" \
             "$NETS"/x{20,6,20,6,20}.npy -o y.json
-        [ "$(grep -cx $small uploads)" -eq 2 ]
+        [ "$(grep -cx $small uploads || true)" -eq "$([ $kind = cpu ] && echo 0 || echo 2)" ]
         [ "$(grep -cx $large uploads || true)" -eq "$([ $kind = cpu ] && echo 0 || echo 3)" ]
         grep -q ", 0 open" count
     done

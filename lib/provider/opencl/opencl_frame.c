@@ -361,8 +361,8 @@ ort_status ort_cl_use_out(void *frame, int index, void *memory, ort_error *err)
  * they are to lie. Its driver may keep a copy of what a buffer was made of: the buffer is a new one
  * in each run, and is mapped before the host reads it. */
 
-/* Bytes; fewer are copied faster. */
-enum { LEAST_READ = 1 << 16, LEAST_WRITTEN = 1 << 18, SHARED_ALIGNMENT = 64 };
+/* Bytes. A copy to the device is a command, which takes longer than a buffer; maps are two. */
+enum { LEAST_READ = 1, LEAST_WRITTEN = 1 << 18, SHARED_ALIGNMENT = 64 };
 
 /* What other parts use isn't in the host's memory, which is the host's again then. */
 static bool can_share(const ort_cl_plan *p, const ort_cl_copy *c, const void *data, size_t least)
