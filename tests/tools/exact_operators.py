@@ -194,8 +194,11 @@ def qlinear_conv(c):
     kx, kw, ky = c.kind(), c.kind(), c.kind()
     many = w_shape[:1] if c.rng.random() < 0.5 else ()
     x, sx, zx = c.give(c.codes(kx, *x_shape), kx), c.give(c.scale()), c.give(c.zero(kx), kx)
-    w, sw = c.give(c.codes(kw, *w_shape), kw), c.give(c.scale(*many))
-    zw = c.give(np.zeros(many, int) if c.rng.random() < 0.6 and kw == "int8" else
+    far = c.rng.random() < 0.15  # as far from the zero point as codes go
+    codes = np.full(w_shape, LIMITS[kw][1]) if far else c.codes(kw, *w_shape)
+    w, sw = c.give(codes, kw), c.give(c.scale(*many))
+    zw = c.give(np.full(many, LIMITS[kw][0]) if far else
+                np.zeros(many, int) if c.rng.random() < 0.6 and kw == "int8" else
                 c.zero(kw, *many), kw)
     sy, zy = c.give(c.scale(low=0, high=6)), c.give(c.zero(ky), ky)
     sums = conv_sums(c, x, zx, w, zw)

@@ -64,13 +64,20 @@ def draw_pair_conv(c, kinds, function, kx):
     """Inputs x, w, bias (three each), then those of the result; the numbers of the convolution."""
     x_shape, w_shape = draw_conv(c)
     kw = c.kind()
-    codes = c.codes(kx, *x_shape)
+    if "16" in kx and c.attributes["group"] < 3 and c.rng.random() < 0.3:  # more than int32 holds
+        channels = c.pick([90, 301])
+        x_shape = (x_shape[0], channels * c.attributes["group"], *x_shape[2:])
+        w_shape = (w_shape[0], channels, *w_shape[2:])
+    codes, weights = c.codes(kx, *x_shape), c.codes(kw, *w_shape)
+    if c.rng.random() < 0.3:  # all of one sign
+        codes = np.full(x_shape, c.pick(LIMITS[kx]))
+        weights = np.full(w_shape, c.pick(LIMITS[kw]))
     zx = c.zero(kx)
     if c.rng.random() < 0.3:  # sums that floats hold
         codes = np.clip(zx + c.rng.integers(-90, 91, x_shape), *LIMITS[kx])
     many = w_shape[:1] if c.rng.random() < 0.5 else ()
     x, sx = coded(c, kx, codes, None, zx)
-    w, sw = coded(c, kw, c.codes(kw, *w_shape), c.scale(*many),
+    w, sw = coded(c, kw, weights, c.scale(*many),
                   c.zero(kw, *many) if kw == "uint8" else np.zeros(many, int))
     bias = c.give(c.rng.integers(-99999, 99999, w_shape[:1]).astype(np.int32)).astype(np.int64)
     sb = c.give((float(sx) * np.broadcast_to(sw, w_shape[:1])).astype(F32))

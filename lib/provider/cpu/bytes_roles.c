@@ -3,6 +3,7 @@
  */
 #include "op/shared/unary_apply.h"
 #include "provider/cpu/bytes_layout.h"
+#include "provider/cpu/float_convs.h"
 
 enum { PLAIN_CHANNELS = 4, GROUP_MAPS = 4 }; /* fewer maps of a group don't pay for their block */
 
@@ -45,6 +46,8 @@ const char *ort_bytes_conv_stays(const ort_graph *graph, const ort_bytes_layout 
         return "its filters don't fit";
     if (group > 1 && channels > 1 && maps / group < GROUP_MAPS)
         return "its groups would fill less than a quarter of their blocks";
+    if (!ort_bytes_weights_fit(w, ort_edit_constant(graph, node, 5)))
+        return "a weight is 255 more than its zero point";
     if (!l->blocked[node->inputs[0]] && maps < ORT_BYTES_BLOCK / 2)
         return "its channels would fill less than half of their block";
     return NULL;

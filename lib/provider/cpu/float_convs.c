@@ -10,6 +10,15 @@
 
 enum { PLAIN_CHANNELS = 4 };
 
+bool ort_bytes_weights_fit(const ort_tensor *w, const ort_tensor *zero)
+{
+    const bool is_signed = w->dtype == ORT_DTYPE_INT8;
+    bool lowest = !zero && !is_signed;
+    for (int64_t i = 0; zero && i < ort_tensor_count(zero); i++)
+        lowest = lowest || ort_tensor_get_i64(zero, i) == (is_signed ? -128 : 0);
+    return !lowest || !w->data || !memchr(w->data, is_signed ? 127 : 255, ort_tensor_bytes(w));
+}
+
 const char *ort_float_conv_stays(const ort_node *conv, const ort_type *x, const ort_tensor *w,
                                  const ort_tensor *zero)
 {
@@ -24,6 +33,8 @@ const char *ort_float_conv_stays(const ort_node *conv, const ort_type *x, const 
         return "its groups aren't of whole blocks of channels";
     if (zero && ort_tensor_count(zero) != 1 && ort_tensor_count(zero) != maps)
         return "its weight's zero points don't fit";
+    if (!ort_bytes_weights_fit(w, zero))
+        return "a weight is 255 more than its zero point";
     return NULL;
 }
 

@@ -12,6 +12,9 @@ typedef struct ort_float_conv {
     double low, high; /* bounds of the result */
 } ort_float_conv;
 
+/* Is no weight 255 more than its zero point (NULL: 0)? The layout holds one as a sum of two
+ * int8. */
+bool ort_bytes_weights_fit(const ort_tensor *w, const ort_tensor *zero);
 /* Why codes of type x can't be convolved so with a weight and its zero point (NULL: none); NULL:
  * they can. `conv` has the group. */
 const char *ort_float_conv_stays(const ort_node *conv, const ort_type *x, const ort_tensor *w,
