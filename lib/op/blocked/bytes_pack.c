@@ -1,8 +1,6 @@
 /* bytes_pack.c - weights of quantized convolutions in panels, without their zero points: in words
  * of products, filters of a panel side by side; and what of them no int8 holds (bytes_conv.c).
  */
-#pragma GCC optimize("O3") /* vectorize the packing */
-
 #include <string.h>
 
 #include "base/checked.h"
@@ -23,6 +21,9 @@ static weight_codes codes_of(const ort_tensor *w, int zero)
     const uint8_t flip = w->dtype == ORT_DTYPE_INT8 ? 128 : 0;
     return (weight_codes){flip, zero + flip};
 }
+
+#pragma GCC push_options
+#pragma GCC optimize("O3") /* vectors of bytes */
 
 /* Whether int8 holds all. The loops here are of bytes and 16 bits, which vectors hold most of. */
 static bool within_bytes(const uint8_t *codes, int64_t count, weight_codes of)
@@ -63,6 +64,14 @@ static int32_t sum_of_bytes(const int8_t *v, int64_t count)
     return total;
 }
 
+static void minus_zero(const uint8_t *codes, int64_t count, int zero, int8_t *to)
+{
+    for (int64_t i = 0; i < count; i++) /* which wraps around to the number */
+        to[i] = (int8_t)(uint8_t)(codes[i] - zero);
+}
+
+#pragma GCC pop_options
+
 /* A filter without its zero point, where it lies or in `space`, and the sum of its weights. All fit
  * in int8 unless `rest` takes what doesn't. */
 static const int8_t *take_filter(const ort_tensor *w, int64_t map, int zero, int64_t count,
@@ -79,8 +88,7 @@ static const int8_t *take_filter(const ort_tensor *w, int64_t map, int zero, int
         memset(rest, 0, (size_t)count);
     const int8_t *filter = (const int8_t *)codes;
     if (w->dtype != ORT_DTYPE_INT8 || zero != 0) {
-        for (int64_t i = 0; i < count; i++) /* which wraps around to the number */
-            space[i] = (int8_t)(uint8_t)(codes[i] - zero);
+        minus_zero(codes, count, zero, space);
         filter = space;
     }
     *sum = sum_of_bytes(filter, count);
