@@ -291,12 +291,21 @@ static void part_rows(grid *g, int64_t m, int64_t n, int64_t depth, int width)
     g->parts = g->row_tasks % parts ? 0 : parts;
 }
 
+/* What the plan below makes one task of, at the price of ten divisions: a product that takes no
+ * longer than these. */
+static bool is_one_task(int64_t m, int64_t n, int64_t depth, int64_t mr, int64_t nr, int width)
+{
+    return m <= (width > 1 ? mr : 64) && n <= 4 * nr && depth <= 256 && m * n * depth <= 1 << 16;
+}
+
 /* About 2 million multiply-adds a task, blocks of whole micro tiles; more where each of so many
  * threads (`width`) still finds three tasks. */
 static grid plan_grid(int64_t m, int64_t n, int64_t depth, int64_t mr, int64_t nr, size_t size,
                       int width)
 {
     const int64_t target = 2 << 20, least = width > 1 ? 3 * width : 1;
+    if (is_one_task(m, n, depth, mr, nr, width))
+        return (grid){.rows = m, .columns = 4 * nr, .row_tasks = 1, .column_tasks = 1};
     grid g = {.unit = mr, .units = (m + mr - 1) / mr};
     g.rows = ort_min_i64(m, 168);
     int64_t per_panel = ort_max_i64(g.rows * ort_max_i64(depth, 1), 1) * nr;
@@ -327,6 +336,8 @@ static int64_t first_row(const grid *g, int64_t task)
 
 static block block_of(const grid *g, int64_t task, int64_t m, int64_t n)
 {
+    if (g->row_tasks == 1 && g->column_tasks == 1)
+        return (block){.rows = m, .columns = n};
     int64_t parts = ort_max_i64(g->parts, 1), rows = g->row_tasks / parts;
     int64_t part = task / (rows * g->column_tasks), index = task % (rows * g->column_tasks);
     int64_t row = part * rows + (g->by_rows ? index / g->column_tasks : index % rows);
