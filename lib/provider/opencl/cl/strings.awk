@@ -12,7 +12,6 @@
     sub(/^[ \t]+/, "", line)
     sub(/[ \t]+\\$/, " \\", line)
     sub(/[ \t]+$/, "", line)
-    gsub(/\\/, "\\\\", line)
-    gsub(/"/, "\\\"", line)
+    gsub(/[\\"]/, "\\\\&", line)
     print "\"" line "\\n\""
 }
