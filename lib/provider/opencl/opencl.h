@@ -110,7 +110,6 @@ typedef struct ort_cl_device {
     cl_command_queue queue; /* of weights, and values of callers; frames have their own */
     int index;              /* of all devices */
     pthread_mutex_t lock;   /* of what follows */
-    uint64_t serial;        /* of memory for values */
     ORT_VEC(ort_cl_program *) generated;
     ORT_VEC(ort_cl_constant) constants;
     ORT_VEC(ort_cl_measured) measured;
@@ -178,6 +177,7 @@ typedef struct ort_cl_buffer {
     int whole;            /* the buffer that this is a part of; -1: none */
     bool divided;         /* others are parts of it */
     int first, last;      /* launches between which it lives */
+    int first_part, last_part; /* parts that use it */
     cl_mem memory;        /* of a constant, or NULL */
     bool owned;           /* made for this plan alone, not for the session */
 } ort_cl_buffer;
@@ -201,7 +201,6 @@ typedef struct ort_cl_launch {
 typedef struct ort_cl_copy { /* of a value between host and device */
     int buffer;
     size_t bytes;
-    int begin, end; /* of the launches of its part */
 } ort_cl_copy;
 
 typedef struct ort_cl_check { /* of indices, by the device: in [least, size) */
@@ -402,11 +401,11 @@ ort_status ort_cl_place_out(void *frame, int index, void *data, ort_error *err);
 typedef struct ort_cl_memory {
     ort_cl_device *device;
     cl_mem object;
-    uint64_t serial; /* from 1 on; no other of the device has it, nor had */
+    uint64_t serial; /* from 1 on; no other of this process has it, nor had */
 } ort_cl_memory;
 
 /* A number for memory that frames are lent. */
-uint64_t ort_cl_memory_serial(ort_cl_device *device);
+uint64_t ort_cl_memory_serial(void);
 ort_status ort_cl_memory_new(void *device, size_t bytes, void **memory, ort_error *err);
 void ort_cl_memory_free(void *memory);
 ort_status ort_cl_memory_part(void *memory, size_t offset, size_t bytes, void **part,

@@ -364,12 +364,14 @@ ort_status ort_cl_use_out(void *frame, int index, void *memory, ort_error *err)
 /* Bytes. A copy to the device is a command, which takes longer than a buffer; maps are two. */
 enum { LEAST_READ = 1, LEAST_WRITTEN = 1 << 18, SHARED_ALIGNMENT = 64 };
 
-/* What other parts use isn't in the host's memory, which is the host's again then. */
+/* What other parts use isn't in the host's memory, which is the host's again then; nor what is read
+ * where another buffer has it. */
 static bool can_share(const ort_cl_plan *p, const ort_cl_copy *c, const void *data, size_t least)
 {
     const ort_cl_buffer *b = &p->buffers.data[c->buffer];
     return p->device->type & CL_DEVICE_TYPE_CPU && c->bytes >= least &&
-           (uintptr_t)data % SHARED_ALIGNMENT == 0 && b->first >= c->begin && b->last <= c->end;
+           (uintptr_t)data % SHARED_ALIGNMENT == 0 && b->first_part == b->last_part &&
+           b->whole < 0 && !b->divided && !b->memory;
 }
 
 static ort_status share(ort_cl_frame *f, const ort_cl_copy *c, cl_mem_flags flags, void *data,
@@ -377,7 +379,7 @@ static ort_status share(ort_cl_frame *f, const ort_cl_copy *c, cl_mem_flags flag
 {
     ort_cl_device *d = f->plan->device;
     cl_int code;
-    ort_cl_memory m = {.device = d, .serial = ort_cl_memory_serial(d)};
+    ort_cl_memory m = {.device = d, .serial = ort_cl_memory_serial()};
     m.object = d->api.clCreateBuffer(d->context, flags | CL_MEM_USE_HOST_PTR, c->bytes, data,
                                      &code);
     if (code != CL_SUCCESS)

@@ -2,18 +2,17 @@
  * with the same number share. Serial numbers tell frames whether what they are lent is what their
  * kernels have; an address may be used again.
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "provider/opencl/opencl.h"
 
-uint64_t ort_cl_memory_serial(ort_cl_device *d)
+uint64_t ort_cl_memory_serial(void)
 {
-    pthread_mutex_lock(&d->lock);
-    uint64_t serial = ++d->serial;
-    pthread_mutex_unlock(&d->lock);
-    return serial;
+    static atomic_uint_fast64_t last; /* a device may be open twice, and take the other's memory */
+    return (uint64_t)atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
 static ort_cl_memory *new_memory(ort_cl_device *d)
@@ -22,7 +21,7 @@ static ort_cl_memory *new_memory(ort_cl_device *d)
     if (!m)
         return NULL;
     m->device = d;
-    m->serial = ort_cl_memory_serial(d);
+    m->serial = ort_cl_memory_serial();
     return m;
 }
 

@@ -22,8 +22,9 @@ static bool keep(ort_cl_plan *p, ort_status status)
 
 static int new_buffer(ort_cl_plan *p, size_t bytes)
 {
-    int now = (int)p->launches.count;
-    ort_cl_buffer buffer = {.bytes = bytes ? bytes : 1, .whole = -1, .first = now, .last = now};
+    int now = (int)p->launches.count, part = (int)p->ends.count;
+    ort_cl_buffer buffer = {.bytes = bytes ? bytes : 1, .whole = -1, .first = now, .last = now,
+                            .first_part = part, .last_part = part};
     if (!ort_vec_push(&p->buffers, buffer)) {
         keep(p, ort_error_memory(p->error, sizeof buffer));
         return 0;
@@ -34,9 +35,11 @@ static int new_buffer(ort_cl_plan *p, size_t bytes)
 static void touch(ort_cl_plan *p, int buffer)
 {
     int now = (int)p->launches.count;
-    for (; p->status == ORT_OK && buffer >= 0; buffer = p->buffers.data[buffer].whole)
-        if (p->buffers.data[buffer].last < now)
-            p->buffers.data[buffer].last = now;
+    for (; p->status == ORT_OK && buffer >= 0; buffer = p->buffers.data[buffer].whole) {
+        ort_cl_buffer *b = &p->buffers.data[buffer];
+        b->last = b->last < now ? now : b->last;
+        b->last_part = (int)p->ends.count;
+    }
 }
 
 size_t ort_cl_bytes(const ort_fact *fact)

@@ -46,7 +46,7 @@ static ort_status add_copy(ort_cl_plan *p, bool in, ort_id id, ort_error *err)
 {
     const ort_cl_copy copy = {in ? ort_cl_write_value(p, id, false)
                                  : ort_cl_read_value(p, id, false),
-                              ort_cl_bytes(&p->request->facts[id]), 0, 0};
+                              ort_cl_bytes(&p->request->facts[id])};
     if (p->status != ORT_OK)
         return p->status;
     return (in ? ort_vec_push(&p->in, copy) : ort_vec_push(&p->out, copy))
@@ -54,15 +54,8 @@ static ort_status add_copy(ort_cl_plan *p, bool in, ort_id id, ort_error *err)
                : ort_error_memory(err, sizeof copy);
 }
 
-static void bound_copy(ort_cl_copy *copy, int begin, int end)
-{
-    copy->begin = begin;
-    copy->end = end;
-}
-
 static ort_status add_part(ort_cl_plan *p, const ort_device_part *part, ort_error *err)
 {
-    int begin = (int)p->launches.count;
     for (int i = 0; i < part->in_count; i++)
         ORT_TRY(add_copy(p, true, part->in[i].id, err));
     for (int i = 0; i < part->count; i++)
@@ -73,10 +66,6 @@ static ort_status add_part(ort_cl_plan *p, const ort_device_part *part, ort_erro
     for (int i = 0; i < part->out_count; i++)
         ORT_TRY(add_copy(p, false, part->out[i].id, err));
     int end = (int)p->launches.count, out_end = (int)p->out.count;
-    for (int i = 0; i < part->in_count; i++)
-        bound_copy(&p->in.data[part->in[i].index], begin, end);
-    for (int i = 0; i < part->out_count; i++)
-        bound_copy(&p->out.data[part->out[i].index], begin, end);
     return ort_vec_push(&p->ends, end) && ort_vec_push(&p->out_ends, out_end)
                ? ORT_OK
                : ort_error_memory(err, sizeof end);
