@@ -18,17 +18,6 @@ for i in range(8):
 PY
 }
 
-# All but the metadata, whose stamp says that one was searched and where the other's ranges are from.
-alike() {
-    python3 - "$1" "$2" <<'PY'
-import sys
-a, b = (open(p, "rb").read() for p in sys.argv[1:])
-end = lambda d: d.index(b"ort.quantize.")
-cut = lambda d: d[:d.rindex(b"r", 0, end(d))]
-assert len(cut(a)) > 1000 and cut(a) == cut(b)
-PY
-}
-
 @test "an assignment and ranges make the model that --auto wrote, for every tier and number of threads" {
     samples
     for goal in size latency; do

@@ -22,17 +22,6 @@ save("batch.npy", 8, sum(rows, []))
 PY
 }
 
-# All but the metadata, whose stamp says where the ranges are from.
-alike() {
-    python3 - "$1" "$2" <<'PY'
-import sys
-a, b = (open(p, "rb").read() for p in sys.argv[1:])
-end = lambda d: d.index(b"ort.quantize.")
-cut = lambda d: d[:d.rindex(b"r", 0, end(d))]
-assert len(cut(a)) > 1000 and cut(a) == cut(b)
-PY
-}
-
 @test "ranges of two runs merge to those of one, byte for byte, and give the same model" {
     samples
     for observer in mse min-max; do
