@@ -105,6 +105,9 @@ int chosen_read(chosen *c, quantizing *q)
     int status = add_names(o->exclude_from, &c->exclude);
     if (status == 0)
         status = add_names(o->include_from, &c->include);
+    if (status == 0 && o->include_from && c->include.count == 0) /* which would include all */
+        status = tool_error(ORT_ERROR_USAGE, "%s: names nothing to include; without --include-from "
+                            "all nodes are", o->include_from);
     if (status == 0)
         status = read_text(o->overrides, &c->overrides);
     return status != 0 ? status : tell_choice(c, q);

@@ -69,6 +69,10 @@ EOF
     [ "$(ort-inspect w.onnx --nodes | grep -c MatMulNBits)" -eq 1 ]
     fails 2 "no node or operator of the model is called 'nobody'" ort-quantize static "$MODELS_DIR/digits.onnx" \
         --random 1 --include-from <(echo nobody)
+    : >none.txt
+    fails 2 "none.txt: names nothing to include" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
+        --include-from none.txt -o n.onnx
+    [ ! -e n.onnx ]
 }
 
 @test "overrides change types, and say what they can't" {
