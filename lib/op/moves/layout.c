@@ -262,20 +262,32 @@ static ort_status concat_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+enum { SMALL_SLAB = 4 << 10 }; /* bytes that are copied before a move is described */
+
 /* Copy of the slab [from, from + n) along axis of `src` to [to, to + n) of `dst`. */
 static void copy_slab(const ort_tensor *src, int64_t from, ort_tensor *dst, int64_t to, int64_t n,
                       int axis, ort_pool *pool)
 {
+    const int rank = src->shape.rank;
+    const int64_t outer = ort_shape_count_range(&src->shape, 0, axis);
+    const int64_t inner = ort_shape_count_range(&src->shape, axis + 1, rank);
+    const int64_t src_step = src->shape.dim[axis] * inner, dst_step = dst->shape.dim[axis] * inner;
+    const int64_t each = (int64_t)ort_move_element_bytes(dst->dtype), row = n * inner * each;
+    if (outer <= 0 || n * inner <= 0)
+        return;
+    if (each && row <= SMALL_SLAB && outer <= SMALL_SLAB && outer * row <= SMALL_SLAB) {
+        const char *in = (const char *)src->data + from * inner * each;
+        char *out = (char *)dst->data + to * inner * each;
+        for (int64_t i = 0; i < outer; i++, in += src_step * each, out += dst_step * each)
+            ort_move_bytes(out, in, (size_t)row);
+        return;
+    }
     ort_move move = ort_move_between(src, dst);
-    int rank = src->shape.rank;
-    int64_t outer = ort_shape_count_range(&src->shape, 0, axis);
-    int64_t inner = ort_shape_count_range(&src->shape, axis + 1, rank);
     move.src_offset = from * inner;
     move.dst_offset = to * inner;
-    ort_move_add(&move, outer, src->shape.dim[axis] * inner, dst->shape.dim[axis] * inner);
+    ort_move_add(&move, outer, src_step, dst_step);
     ort_move_add(&move, n * inner, 1, 1);
-    if (outer > 0 && n * inner > 0)
-        ort_move_run(&move, pool);
+    ort_move_run(&move, pool);
 }
 
 static ort_status concat_run(ort_call *call, ort_error *err)

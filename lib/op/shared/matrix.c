@@ -418,6 +418,8 @@ void ort_matrix_multiply_f32(const ort_call *call, const ort_product_f32 *p)
         ort_tiles_multiply(call, p, j.b.b);
     else if (width == 1 && goes_backwards(j.k, p))
         block_backwards(j.k, p, &j.b);
+    else if (j.g.row_tasks * j.g.column_tasks == 1)
+        block_f32(j.k, p, &j.b, NULL, p->m);
     else
         ort_call_parallel(call, (size_t)(j.g.row_tasks * j.g.column_tasks), task_f32, &j);
 }
