@@ -235,6 +235,15 @@ typedef struct ort_gemm_kernels {
      * floats. */
     bool (*nbits_fix)(int64_t k, const ort_nbits *w, const float *a, int32_t *fixed, float *units,
                       float *sums);
+    /* The same of many rows, nbits_round_rows and more, that are rounded to bfloat16, as weights
+     * are, where the tier has a way for it, else NULL: each product is off by less than 2^-8 +
+     * 2^-18 of itself, which the half unit of one byte allows, too. Runs have 32 weights at least,
+     * zero is NULL, scales are 0 or within 2^-60 and 2^60. nbits_round writes a row of `fixed`, of
+     * 16 words for each 32 weights of a row, and fixed_row is a multiple of 16, odd ones being
+     * kinder to caches; false where one isn't finite, or the largest is beyond 2^+-100. */
+    bool (*nbits_round)(int64_t k, const ort_nbits *w, const float *a, int32_t *fixed);
+    void (*nbits_rounded)(int64_t first, int64_t last, const ort_nbits *w);
+    int nbits_round_rows;
     /* out[kk * step + c] = (weight k0 + kk of column c of the group - zero) * scale, kk < depth and
      * c < lanes; k0 is a multiple of 16. */
     void (*nbits_widen)(const ort_nbits *w, int64_t group, int64_t k0, int64_t depth, float *out,

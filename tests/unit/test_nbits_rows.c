@@ -7,7 +7,7 @@
 #include "net.h"
 #include "test.h"
 
-enum { K = 150, N = 21, BLOCK = 32, BLOCKS = 5, ROWS_MAX = 40 };
+enum { K = 150, N = 53, BLOCK = 32, BLOCKS = 5, ROWS_MAX = 70 };
 
 typedef struct problem {
     int bits;
@@ -125,7 +125,7 @@ static problem p;
 
 static void bits(test_state *test)
 {
-    static const int64_t rows[] = {1, 5, 13, ROWS_MAX};
+    static const int64_t rows[] = {1, 5, 20, ROWS_MAX};
     for (int bits = 2; bits <= 8; bits++)
         for (int i = 0; i < 16; i++) {
             p = (problem){.bits = bits, .rows = rows[i % 4], .zeros = i / 4 % 2,

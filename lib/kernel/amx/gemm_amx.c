@@ -264,29 +264,18 @@ static double tile_multiply_adds(int64_t rounds, float *sink)
     return 2.0 * 4 * TILE_ROWS_MOST * TILE_COLUMNS * 4 * TILE_WORDS * (double)rounds;
 }
 
-/* Rows, and weights of a run, from which tiles take less time: 0.5 to 0.65 of the VNNI tier's with
- * 128 rows and runs of 64 or 128 weights, but 0.86 to 1.03 with runs of 32, and up to 1.6 with few
- * rows (Xeon of the fifth generation). */
-enum { NBITS_ROWS = 32, NBITS_RUN = 64 };
-
-static void (*few_rows)(int64_t first, int64_t last, const ort_nbits *w); /* that tier's */
-
-static void nbits(int64_t first, int64_t last, const ort_nbits *w)
-{
-    const bool many = w->rows >= NBITS_ROWS && w->run_words * 32 >= NBITS_RUN * w->bits;
-    if (many && w->digits == 1)
-        ort_nbits_tiles(first, last, w);
-    else
-        few_rows(first, last, w);
-}
+/* Rows from which rounding weights for tiles takes less time than their bytes. */
+enum { NBITS_ROWS = 16 };
 
 void ort_gemm_plug_amx(ort_gemm_kernels *table)
 {
-    few_rows = table->nbits;
-    table->nbits = nbits;
     table->tile_rows = TILE_PAIR;
     table->bytes_tiles = bytes_tiles;
     table->byte_multiply_adds = tile_multiply_adds;
-    if (ort_cpu_get()->amx_bf16 && ort_cpu_get()->avx512_bf16)
+    if (ort_cpu_get()->amx_bf16 && ort_cpu_get()->avx512_bf16) {
         ort_floats_plug_amx(table);
+        table->nbits_round_rows = NBITS_ROWS;
+        table->nbits_round = ort_nbits_round;
+        table->nbits_rounded = ort_nbits_rounded;
+    }
 }

@@ -27,6 +27,13 @@ static inline vi nbits_end(vi p, vi part, int bits)
     return bits == 8 ? part : vi_add(p, _mm256_madd_epi16(part, _mm256_set1_epi16(1)));
 }
 
+static inline int32_t vi_sum(vi a)
+{
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+}
+
 /* The low byte of the first n lanes. */
 static inline void store_bytes(uint8_t *p, int64_t n, vi v)
 {

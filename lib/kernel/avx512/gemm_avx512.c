@@ -27,6 +27,8 @@ static inline vi nbits_end(vi p, vi part, int bits)
     return bits == 8 ? part : vi_add(p, _mm512_madd_epi16(part, _mm512_set1_epi16(1)));
 }
 
+static inline int32_t vi_sum(vi a) { return _mm512_reduce_add_epi32(a); }
+
 /* The low byte of the first n lanes. */
 static inline void store_bytes(uint8_t *p, int64_t n, vi v)
 {

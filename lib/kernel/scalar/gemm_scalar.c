@@ -7,6 +7,8 @@
 #include "kernel/gemm.h"
 #include "kernel/scalar/simd.h"
 
+static inline int32_t vi_sum(vi a) { return a[0] + a[1] + a[2] + a[3]; }
+
 static inline void store_bytes(uint8_t *p, int64_t n, vi v)
 {
     for (int64_t i = 0; i < VF_LANES && i < n; i++)

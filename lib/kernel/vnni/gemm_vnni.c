@@ -46,10 +46,11 @@ static inline vi nbits_add(vi part, vi codes, vi bytes, int bits)
 }
 #include "kernel/nbits_read.inc"
 #include "kernel/nbits_fixed.inc"
+#include "kernel/nbits_row.inc"
 
 void ort_gemm_plug_vnni(ort_gemm_kernels *table)
 {
     table->i16 = i16_run;
     plug_bytes(table);
-    table->nbits = nbits;
+    table->nbits = nbits_by_row;
 }

@@ -3,9 +3,10 @@
  * B is [N][blocks][bytes of block * bits] as the model stores it. Constants are packed into groups
  * of columns (ort_nbits), of 2, 4 or 8 bits; what is between goes into the next of them. Rows of A
  * multiply those straight, in fixed point: of one byte an element where accuracy_level is 4, of
- * three otherwise. Another B, rows that don't go into fixed point, and many rows of three bytes
- * where that is quicker (pays): a task widens its columns of B to float panels, kc at a time, and
- * multiplies.
+ * three otherwise. Many rows take a tier's tiles where it has them: rounded to bfloat16 at level 4,
+ * within the bound of one byte, else as floats (nbits_tiles.c). Another B, rows that don't go into
+ * fixed point, and many rows of three bytes where that is quicker (pays): a task widens its columns
+ * of B to float panels, kc at a time, and multiplies.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,38 +14,32 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "op/quant/nbits.h"
+#include "op/quant/nbits_tiles.h"
 #include "op/shared/halves.h"
 #include "op/shared/matrix.h"
 
 enum { TASK_BYTES = 64 << 10, /* of packed weights */
        FIX_BYTES = 16 << 10,  /* of A */
-       RUN = 128,             /* weights, at most */
        CUT_ROWS = 16,         /* of A, that are worth a copy */
+       TASK_WORK = 4 << 20,   /* multiply-adds of many rows */
        PAIRS_ROWS = 12,       /* of three bytes, that pay where bytes are multiplied by pairs */
        SHORT_RUN = 32, MANY_ROWS = 32, FEW_COLUMNS = 1024 }; /* for which floats may pay */
 
-typedef struct nbits_state {
-    int64_t k, n, block, bits, blocks;
-    int64_t accuracy; /* accuracy_level: 4 allows fixed point of one byte */
-    bool prepacked;
-    const float *scale, *zero; /* [N][blocks] from constants; zero NULL: the middle of the range */
-    const float *bias;
-    ort_nbits packed; /* what doesn't change with A; words NULL: B isn't packed */
-    bool zero_is_middle, reordered; /* reordered: g_idx says which block's scale a row of K has */
-} nbits_state;
-
 static const ort_bind nbits_bind[] = {
-    ORT_BIND_AS(nbits_state, k, "K", ORT_WITHIN(1, INT32_MAX)),
-    ORT_BIND_AS(nbits_state, n, "N", ORT_WITHIN(1, INT32_MAX)),
-    ORT_BIND(nbits_state, bits), ORT_BIND_AS(nbits_state, block, "block_size"),
-    ORT_BIND_AS(nbits_state, accuracy, "accuracy_level"),
-    ORT_BIND_AS(nbits_state, prepacked, "weight_prepacked"), {0}};
+    ORT_BIND_AS(ort_nbits_state, k, "K", ORT_WITHIN(1, INT32_MAX)),
+    ORT_BIND_AS(ort_nbits_state, n, "N", ORT_WITHIN(1, INT32_MAX)),
+    ORT_BIND(ort_nbits_state, bits), ORT_BIND_AS(ort_nbits_state, block, "block_size"),
+    ORT_BIND_AS(ort_nbits_state, accuracy, "accuracy_level"),
+    ORT_BIND_AS(ort_nbits_state, prepacked, "weight_prepacked"), {0}};
 
 typedef struct nbits_plan {
     int64_t m;
-    bool fixes;        /* rows of A are put in fixed point */
+    bool fixes;        /* rows of A are put in fixed point, */
+    bool rounds;       /* or rounded for the kernel of many rows; */
+    bool tiles;        /* or split for tiles of floats */
     int64_t fixed_row; /* words of a row of A in fixed point */
-    size_t a, y, scale, zero, bias, sums, fixed, fits, units, pieces;
+    size_t a, y, scale, zero, bias, sums, fixed, fits, units, pieces, split;
     bool cut;          /* rows of A are cut into pieces */
 } nbits_plan;
 
@@ -73,41 +68,12 @@ static void nbits_cost(const ort_infer *x, ort_cost *cost)
 
 /* ---- prepare */
 
-/* Bytes of a block of B; rows of packed zero points begin at whole bytes, too. */
-static int64_t code_bytes(int64_t codes, int64_t bits)
+static ort_status check_sizes(const ort_nbits_state *s, const ort_tensor *b,
+                              const ort_tensor *scale, const ort_tensor *zero,
+                              const ort_tensor *bias, ort_error *err)
 {
-    return (codes * bits + 7) / 8;
-}
-
-/* Codes follow each other bit by bit, the first in the low bits. */
-static unsigned code_at(const uint8_t *codes, int64_t index, int64_t bits)
-{
-    const int64_t from = index * bits, left = from % 8;
-    unsigned word = codes[from / 8];
-    if (left + bits > 8)
-        word |= (unsigned)codes[from / 8 + 1] << 8;
-    return word >> left & ((1u << bits) - 1u);
-}
-
-/* Zero points as floats: given as T, or packed `bits` each with rows of whole bytes. */
-static void unpack_zeros(const nbits_state *s, const ort_tensor *zero, float *out)
-{
-    if (zero->dtype != ORT_DTYPE_UINT8) {
-        ort_tensor_to_f32(zero, 0, s->n * s->blocks, out);
-        return;
-    }
-    for (int64_t j = 0; j < s->n; j++) {
-        const uint8_t *row = (const uint8_t *)zero->data + j * code_bytes(s->blocks, s->bits);
-        for (int64_t at = 0; at < s->blocks; at++)
-            *out++ = (float)code_at(row, at, s->bits);
-    }
-}
-
-static ort_status check_sizes(const nbits_state *s, const ort_tensor *b, const ort_tensor *scale,
-                              const ort_tensor *zero, const ort_tensor *bias, ort_error *err)
-{
-    int64_t blob = code_bytes(s->block, s->bits), blocks = s->n * s->blocks;
-    int64_t zero_bytes = s->n * code_bytes(s->blocks, s->bits);
+    int64_t blob = ort_nbits_code_bytes(s->block, s->bits), blocks = s->n * s->blocks;
+    int64_t zero_bytes = s->n * ort_nbits_code_bytes(s->blocks, s->bits);
     if (b && ort_tensor_count(b) != blocks * blob)
         return ort_error_set(err, ORT_ERROR_MODEL, "B has %lld bytes, needs %lld x %lld x %lld",
                              (long long)ort_tensor_count(b), (long long)s->n, (long long)s->blocks,
@@ -126,8 +92,8 @@ static ort_status check_sizes(const nbits_state *s, const ort_tensor *b, const o
     return ORT_OK;
 }
 
-static ort_status floats_of_constant(ort_prep *p, int input, int64_t count, const nbits_state *s,
-                                     const float **out, ort_error *err)
+static ort_status floats_of_constant(ort_prep *p, int input, int64_t count,
+                                     const ort_nbits_state *s, const float **out, ort_error *err)
 {
     const ort_tensor *t = ort_prep_constant(p, input);
     if (!t)
@@ -142,7 +108,7 @@ static ort_status floats_of_constant(ort_prep *p, int input, int64_t count, cons
     if (!to)
         return ort_error_memory(err, (size_t)count * sizeof(float));
     if (fill && input == 3)
-        unpack_zeros(s, t, to);
+        ort_nbits_unpack_zeros(s, t, to);
     else if (fill)
         ort_tensor_to_f32(t, 0, count, to);
     ort_prep_absorb(p, input);
@@ -150,167 +116,9 @@ static ort_status floats_of_constant(ort_prep *p, int input, int64_t count, cons
     return ORT_OK;
 }
 
-/* ---- packed */
-
-/* [N][blocks] in the order of a block [group][blocks][lanes]; columns beyond N have 0. */
-static void by_lanes(const ort_prep *p, const nbits_state *s, const float *plain, float *out)
-{
-    const int64_t lanes = p->k->gemm.nbits_lanes;
-    for (int64_t g = 0; g < s->n; g += lanes)
-        for (int64_t b = 0; b < s->blocks; b++)
-            for (int64_t j = g; j < g + lanes; j++)
-                *out++ = j < s->n ? plain[j * s->blocks + b] : 0.0f;
-}
-
-/* Does a float16 hold each scale? Kept with what is packed, for a pack file has no scales. */
-static ort_status fit_half(ort_prep *p, const float *scale, int64_t count, bool *fits,
-                           ort_error *err)
-{
-    enum { SOME = 256 };
-    bool fill;
-    int32_t *kept = ort_prep_pack(p, "scale form", 1u << 2, sizeof *kept, &fill);
-    if (!kept)
-        return ort_error_memory(err, sizeof *kept);
-    if (fill)
-        *kept = 1;
-    for (int64_t i = 0; fill && i < count && *kept; i += SOME) {
-        const size_t some = (size_t)ort_min_i64(SOME, count - i);
-        uint16_t half[SOME];
-        float back[SOME];
-        p->k->math.f32_to_f16(scale + i, half, some);
-        p->k->math.f16_to_f32(half, back, some);
-        *kept = !memcmp(back, scale + i, some * sizeof *back);
-    }
-    *fits = *kept != 0;
-    return ORT_OK;
-}
-
-static ort_status pack_scales(ort_prep *p, nbits_state *s, const float *scale, int64_t count,
-                              ort_error *err)
-{
-    ort_nbits *w = &s->packed;
-    bool half = false, fill;
-    ORT_TRY(fit_half(p, scale, count, &half, err));
-    const size_t bytes = (size_t)count * (half ? sizeof(uint16_t) : sizeof(float));
-    void *to = ort_prep_pack(p, half ? "half scales" : "scales", 1u << 2, bytes, &fill);
-    if (!to)
-        return ort_error_memory(err, bytes);
-    if (fill && half)
-        p->k->math.f32_to_f16(scale, to, (size_t)count);
-    else if (fill)
-        memcpy(to, scale, bytes);
-    w->scale = half ? NULL : to;
-    w->scale_half = half ? to : NULL;
-    ort_prep_absorb(p, 2);
-    return ORT_OK;
-}
-
-/* Packed zero points become bytes, others floats. */
-static ort_status pack_zeros(ort_prep *p, nbits_state *s, const float *zero, int64_t count,
-                             ort_error *err)
-{
-    const bool codes = ort_prep_constant(p, 3)->dtype == ORT_DTYPE_UINT8;
-    const size_t bytes = (size_t)count * (codes ? 1 : sizeof(float));
-    bool fill;
-    void *to = ort_prep_pack(p, "zeros", 1u << 3, bytes, &fill);
-    if (!to)
-        return ort_error_memory(err, bytes);
-    for (int64_t i = 0; fill && codes && i < count; i++)
-        ((uint8_t *)to)[i] = (uint8_t)zero[i];
-    if (fill && !codes)
-        memcpy(to, zero, bytes);
-    s->packed.zero = codes ? NULL : to;
-    s->packed.zero_byte = codes ? to : NULL;
-    ort_prep_absorb(p, 3);
-    return ORT_OK;
-}
-
-/* Columns [j, j + lanes) of a B of other bits, as rows of codes of w->bits. */
-static void recode(const nbits_state *s, const uint8_t *b, int64_t j, int64_t end, uint8_t *out)
-{
-    const int64_t bits = s->packed.bits, blob = code_bytes(s->block, s->bits);
-    const int64_t row = 4 * s->packed.row_words;
-    memset(out, 0, (size_t)((end - j) * row));
-    for (int64_t l = j; l < end; l++)
-        for (int64_t i = 0; i < s->blocks * s->block; i++) {
-            const uint8_t *block = b + (l * s->blocks + i / s->block) * blob;
-            const int64_t at = (l - j) * row * 8 + i * bits;
-            out[at / 8] = (uint8_t)(out[at / 8] |
-                                    code_at(block, i % s->block, s->bits) << at % 8);
-        }
-}
-
-static ort_status fill_words(const ort_prep *p, const nbits_state *s, int32_t *words,
-                             ort_error *err)
-{
-    const ort_gemm_kernels *g = &p->k->gemm;
-    const ort_nbits *w = &s->packed;
-    const uint8_t *b = ort_prep_constant(p, 1)->data;
-    const int64_t lanes = g->nbits_lanes, row = 4 * w->row_words;
-    uint8_t *codes = w->bits == s->bits ? NULL : malloc((size_t)(lanes * row));
-    if (!codes && w->bits != s->bits)
-        return ort_error_memory(err, (size_t)(lanes * row));
-    for (int64_t j = 0; j < s->n; j += lanes) {
-        const int64_t end = ort_min_i64(j + lanes, s->n);
-        if (codes)
-            recode(s, b, j, end, codes);
-        g->nbits_pack(codes ? end - j : s->n, w->row_words, w->bits, codes ? codes : b,
-                      codes ? 0 : j, words + j * w->row_words);
-    }
-    free(codes);
-    return ORT_OK;
-}
-
-static ort_status pack_words(ort_prep *p, nbits_state *s, ort_error *err)
-{
-    const int64_t lanes = p->k->gemm.nbits_lanes, groups = (s->n + lanes - 1) / lanes;
-    ort_nbits *w = &s->packed;
-    w->bits = s->bits <= 2 ? 2 : s->bits <= 4 ? 4 : 8;
-    w->middle = 1 << (s->bits - 1);
-    w->n = s->n;
-    w->row_words = s->blocks * s->block * w->bits / 32;
-    w->run_words = ort_min_i64(s->block, RUN) * w->bits / 32;
-    w->block_runs = ort_max_i64(s->block / RUN, 1);
-    w->digits = s->accuracy == 4 || p->math_fast ? 1 : 3;
-    p->rounds = s->accuracy == 4 || !p->math_fast ? 0 : ort_min_i64(s->block, RUN);
-    const size_t bytes = (size_t)(groups * lanes * w->row_words) * sizeof(int32_t);
-    bool fill;
-    int32_t *words = ort_prep_pack(p, "words", 1u << 1, bytes, &fill);
-    if (!words)
-        return ort_error_memory(err, bytes);
-    if (fill)
-        ORT_TRY(fill_words(p, s, words, err));
-    ort_prep_absorb(p, 1);
-    w->words = words;
-    return ORT_OK;
-}
-
-static ort_status pack_weight(ort_prep *p, nbits_state *s, ort_error *err)
-{
-    const ort_tensor *scale = ort_prep_constant(p, 2), *zero = ort_prep_constant(p, 3);
-    const int64_t lanes = p->k->gemm.nbits_lanes, columns = (s->n + lanes - 1) / lanes * lanes;
-    const int64_t plain = s->n * s->blocks, count = columns * s->blocks;
-    if (s->reordered || !ort_prep_constant(p, 1) || !scale || (!s->zero_is_middle && !zero))
-        return ORT_OK;
-    float *floats = malloc((size_t)(plain + count) * sizeof *floats);
-    if (!floats)
-        return ort_error_memory(err, (size_t)(plain + count) * sizeof *floats);
-    float *packed = floats + plain;
-    ort_tensor_to_f32(scale, 0, plain, floats);
-    by_lanes(p, s, floats, packed);
-    ort_status status = pack_scales(p, s, packed, count, err);
-    if (status == ORT_OK && zero) {
-        unpack_zeros(s, zero, floats);
-        by_lanes(p, s, floats, packed);
-        status = pack_zeros(p, s, packed, count, err);
-    }
-    free(floats);
-    return status != ORT_OK ? status : pack_words(p, s, err);
-}
-
 static ort_status nbits_prepare(ort_prep *p, ort_error *err)
 {
-    nbits_state *s = p->state;
+    ort_nbits_state *s = p->state;
     if (s->bits < 2 || s->bits > 8)
         return ort_prep_fail(p, err, "attribute bits is %lld, needs 2 to 8", (long long)s->bits);
     if (s->block < 16 || s->block > (1 << 20) || (s->block & (s->block - 1)))
@@ -328,7 +136,7 @@ static ort_status nbits_prepare(ort_prep *p, ort_error *err)
     ORT_TRY(check_sizes(s, ort_prep_constant(p, 1), ort_prep_constant(p, 2),
                         ort_prep_constant(p, 3), ort_prep_constant(p, 5), err));
     ORT_TRY(floats_of_constant(p, 5, s->n, s, &s->bias, err));
-    ORT_TRY(pack_weight(p, s, err));
+    ORT_TRY(ort_nbits_pack(p, s, err));
     if (s->packed.words)
         return ORT_OK;
     ORT_TRY(floats_of_constant(p, 2, s->n * s->blocks, s, &s->scale, err));
@@ -357,7 +165,7 @@ static int64_t panel_columns(const ort_kernels *k)
  * what ends a run is free only where such products have units of their own: where all work on 512
  * bits shares two, it costs more than that quarter in short runs, as do rows that few columns
  * read. */
-static bool pays(const nbits_state *s, const ort_kernels *k, int64_t m)
+static bool pays(const ort_nbits_state *s, const ort_kernels *k, int64_t m)
 {
     const ort_nbits *w = &s->packed;
     if (w->digits == 1)
@@ -368,9 +176,40 @@ static bool pays(const nbits_state *s, const ort_kernels *k, int64_t m)
            w->run_words * 32 / w->bits > SHORT_RUN || m < MANY_ROWS || s->n > FEW_COLUMNS;
 }
 
+/* Are m rows rounded for the kernel of many? */
+static bool rounds(const ort_nbits_state *s, const ort_kernels *k, int64_t m)
+{
+    const ort_nbits *w = &s->packed;
+    return w->digits == 1 && k->gemm.nbits_rounded && m >= k->gemm.nbits_round_rows &&
+           s->scales_round && !w->zero && w->run_words * 32 / w->bits >= SHORT_RUN;
+}
+
+static ort_status plan_rows(const ort_nbits_state *state, ort_shaping *s, nbits_plan *p,
+                            size_t *total, ort_error *err)
+{
+    const ort_nbits *w = &state->packed;
+    const int64_t runs = w->row_words / w->run_words;
+    p->rounds = rounds(state, s->k, p->m);
+    p->tiles = w->digits == 3 && ort_nbits_tiles_pay(s->k, p->m, state->n, state->k);
+    p->fixes = p->rounds || (!p->tiles && pays(state, s->k, p->m));
+    if (p->tiles) {
+        const size_t bytes = ort_nbits_tiles_space(s->k, p->m, state->k);
+        ORT_TRY(take(total, (int64_t)(bytes / sizeof(float)), &p->split, err));
+    }
+    if (!p->fixes)
+        return ORT_OK;
+    p->fixed_row = w->digits * (w->row_words * 8 / w->bits + runs);
+    if (p->rounds)
+        p->fixed_row = 16 * (w->row_words / w->bits | 1);
+    ORT_TRY(take(total, p->rounds ? 0 : p->m * runs, &p->sums, err));
+    ORT_TRY(take(total, p->rounds ? 0 : p->m * runs, &p->units, err));
+    ORT_TRY(take(total, p->m * p->fixed_row, &p->fixed, err));
+    return take(total, p->m, &p->fits, err);
+}
+
 static ort_status nbits_shape(ort_shaping *s, ort_error *err)
 {
-    const nbits_state *state = s->state;
+    const ort_nbits_state *state = s->state;
     const ort_tensor *a = s->in[0];
     nbits_plan *p = ort_arena_alloc(s->arena, sizeof *p);
     size_t total = 0;
@@ -393,21 +232,15 @@ static ort_status nbits_shape(ort_shaping *s, ort_error *err)
         ORT_TRY(take(&total, count, &p->zero, err));
     if (!state->bias)
         ORT_TRY(take(&total, state->n, &p->bias, err));
-    p->fixes = state->packed.words && pays(state, s->k, p->m);
-    if (p->fixes) {
-        const ort_nbits *w = &state->packed;
-        int64_t runs = w->row_words / w->run_words;
-        p->fixed_row = w->digits * (w->row_words * 8 / w->bits + runs);
-        ORT_TRY(take(&total, p->m * runs, &p->sums, err));
-        ORT_TRY(take(&total, p->m * runs, &p->units, err));
-        ORT_TRY(take(&total, p->m * p->fixed_row, &p->fixed, err));
-        ORT_TRY(take(&total, p->m, &p->fits, err));
-    }
-    p->cut = !p->fixes && p->m >= CUT_ROWS && state->k > s->k->gemm.kc;
+    if (state->packed.words)
+        ORT_TRY(plan_rows(state, s, p, &total, err));
+    p->cut = !p->fixes && !p->tiles && p->m >= CUT_ROWS && state->k > s->k->gemm.kc;
     if (p->cut)
         ORT_TRY(take(&total, p->m * state->k, &p->pieces, err));
     int64_t columns = panel_columns(s->k) + s->k->gemm.nr;
     s->thread_bytes = (size_t)(columns * s->k->gemm.kc) * sizeof(float);
+    if (p->tiles)
+        s->thread_bytes = ort_nbits_tiles_scratch(s->k);
     s->workspace_bytes = total;
     return ORT_OK;
 }
@@ -416,7 +249,7 @@ static ort_status nbits_shape(ort_shaping *s, ort_error *err)
 
 typedef struct nbits_job {
     const ort_call *call;
-    const nbits_state *s;
+    const ort_nbits_state *s;
     const nbits_plan *p;
     const uint8_t *b;
     const float *a, *scale, *zero, *bias;
@@ -442,16 +275,20 @@ static void task_fix(void *arg, int64_t first, int64_t end, int thread)
     const int64_t runs = j->w.row_words / j->w.run_words;
     int32_t *fixed = (int32_t *)(void *)at(j->call, j->p->fixed);
     float *units = at(j->call, j->p->units), *sums = at(j->call, j->p->sums);
-    for (int64_t row = first; row < end; row++)
-        fits_of(j)[row] = j->call->k->gemm.nbits_fix(j->s->k, &j->w, j->a + row * j->s->k,
-                                                     fixed + row * j->p->fixed_row,
-                                                     units + row * runs, sums + row * runs);
+    for (int64_t row = first; row < end; row++) {
+        const float *a = j->a + row * j->s->k;
+        int32_t *to = fixed + row * j->p->fixed_row;
+        fits_of(j)[row] = j->p->rounds ? j->call->k->gemm.nbits_round(j->s->k, &j->w, a, to)
+                                       : j->call->k->gemm.nbits_fix(j->s->k, &j->w, a, to,
+                                                                    units + row * runs,
+                                                                    sums + row * runs);
+    }
 }
 
 /* Rows of A in fixed point; false when floats pay more, or one of them doesn't go into it. */
 static bool fix_rows(nbits_job *j)
 {
-    const nbits_state *s = j->s;
+    const ort_nbits_state *s = j->s;
     ort_nbits *w = &j->w;
     if (!j->p->fixes)
         return false;
@@ -460,8 +297,6 @@ static bool fix_rows(nbits_job *j)
     w->units = at(j->call, j->p->units);
     w->fixed = (const int32_t *)(const void *)at(j->call, j->p->fixed);
     w->fixed_row = j->p->fixed_row;
-    w->y = j->y;
-    w->y_row = s->n;
     ort_call_range(j->call, w->rows, ort_max_i64(FIX_BYTES / (4 * s->k), 1), task_fix, j);
     for (int64_t row = 0; row < w->rows; row++)
         if (!fits_of(j)[row])
@@ -472,14 +307,27 @@ static bool fix_rows(nbits_job *j)
 static void task_product(void *arg, int64_t first, int64_t end, int thread)
 {
     const nbits_job *j = arg;
-    j->call->k->gemm.nbits(first, end, &j->w);
+    if (j->p->rounds)
+        j->call->k->gemm.nbits_rounded(first, end, &j->w);
+    else
+        j->call->k->gemm.nbits(first, end, &j->w);
 }
+
+/* Pairs of groups, of so many bytes of weights for few rows, of so much work for many. */
+static int64_t task_of(const nbits_job *j)
+{
+    const int64_t pair = 2 * j->call->k->gemm.nbits_lanes, bytes = 4 * j->w.row_words * pair;
+    const int64_t pairs = ort_min_i64(TASK_BYTES / bytes, TASK_WORK / (j->p->m * j->s->k * pair));
+    return ort_max_i64(pairs, 1) * pair;
+}
+
+/* ---- run, in floats */
 
 /* k in [k0, k0 + depth) of one column of B. */
 static void widen_column(const nbits_job *j, int64_t column, int64_t k0, int64_t depth, float *out)
 {
-    const nbits_state *s = j->s;
-    const int64_t blob = code_bytes(s->block, s->bits);
+    const ort_nbits_state *s = j->s;
+    const int64_t blob = ort_nbits_code_bytes(s->block, s->bits);
     const uint8_t *q = j->b + column * s->blocks * blob;
     const float *scale = j->scale + column * s->blocks;
     const float *zeros = j->zero ? j->zero + column * s->blocks : NULL;
@@ -488,7 +336,7 @@ static void widen_column(const nbits_job *j, int64_t column, int64_t k0, int64_t
         float zero = zeros ? zeros[of] : (float)(1u << (s->bits - 1));
         end = j->group ? kk + 1 : ort_min_i64((in + 1) * s->block, k0 + depth);
         for (int64_t i = kk; i < end; i++) {
-            float code = (float)code_at(q + in * blob, i - in * s->block, s->bits);
+            float code = (float)ort_nbits_code_at(q + in * blob, i - in * s->block, s->bits);
             out[i - k0] = (code - zero) * scale[of];
         }
     }
@@ -529,7 +377,7 @@ static void task_cut(void *arg, int64_t first, int64_t end, int thread)
 static void task_panels(void *arg, int64_t first, int64_t end, int thread)
 {
     const nbits_job *j = arg;
-    const nbits_state *s = j->s;
+    const ort_nbits_state *s = j->s;
     const ort_gemm_kernels *g = &j->call->k->gemm;
     int64_t n = end - first;
     float *panels = ort_call_scratch(j->call, thread);
@@ -550,7 +398,7 @@ static void task_panels(void *arg, int64_t first, int64_t end, int thread)
 
 static void fill_parameters(nbits_job *j, const ort_call *call)
 {
-    const nbits_state *s = j->s;
+    const ort_nbits_state *s = j->s;
     const ort_tensor *scale = ort_call_in(call, 2), *zero = ort_call_in(call, 3);
     const ort_tensor *bias = ort_call_in(call, 5);
     j->scale = s->scale;
@@ -561,7 +409,7 @@ static void fill_parameters(nbits_job *j, const ort_call *call)
         j->scale = at(call, j->p->scale);
     }
     if (!j->zero && zero && !j->w.words) {
-        unpack_zeros(s, zero, at(call, j->p->zero));
+        ort_nbits_unpack_zeros(s, zero, at(call, j->p->zero));
         j->zero = at(call, j->p->zero);
     }
     if (!j->bias && bias) {
@@ -574,7 +422,7 @@ static void fill_parameters(nbits_job *j, const ort_call *call)
  * point of that block count, as documented; onnxruntime leaves out zero points in bytes here. */
 static ort_status check_groups(nbits_job *j, ort_error *err)
 {
-    const nbits_state *s = j->s;
+    const ort_nbits_state *s = j->s;
     const ort_tensor *groups = s->reordered ? ort_call_in(j->call, 4) : NULL;
     j->group = groups ? groups->data : NULL;
     if (groups && ort_tensor_count(groups) < s->k)
@@ -589,7 +437,7 @@ static ort_status check_groups(nbits_job *j, ort_error *err)
 
 static ort_status nbits_run(ort_call *call, ort_error *err)
 {
-    const nbits_state *s = call->state;
+    const ort_nbits_state *s = call->state;
     const nbits_plan *p = call->plan_state;
     const ort_tensor *a = ort_call_in(call, 0);
     ort_tensor *y = ort_call_out(call, 0);
@@ -601,15 +449,19 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
     ORT_TRY(check_groups(&j, err));
     fill_parameters(&j, call);
     j.w.bias = j.bias;
+    j.w.y_row = s->n;
     if (half) {
         ort_call_widen(call, a, at(call, p->a));
         j.a = at(call, p->a);
         j.y = at(call, p->y);
     }
+    j.w.y = j.y;
     if (fix_rows(&j)) {
-        int64_t pair = 2 * call->k->gemm.nbits_lanes;
-        int64_t columns = ort_max_i64(TASK_BYTES / (4 * s->packed.row_words) / pair, 1) * pair;
-        ort_call_range(call, s->n, columns, task_product, &j);
+        ort_call_range(call, s->n, task_of(&j), task_product, &j);
+    } else if (p->tiles) {
+        ort_nbits_product product = {.m = p->m, .k = s->k, .a = j.a, .w = &j.w,
+                                     .space = at(call, p->split)};
+        ort_nbits_tiles_multiply(call, &product);
     } else {
         if (p->cut)
             ort_call_range(call, p->m, ort_max_i64(FIX_BYTES / (4 * s->k), 1), task_cut, &j);
@@ -621,7 +473,7 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl nbits_impl = {
-    .state = sizeof(nbits_state), .bind = nbits_bind, .rule = "[A..,_] -> [A..,N]",
+    .state = sizeof(ort_nbits_state), .bind = nbits_bind, .rule = "[A..,_] -> [A..,N]",
     .infer = nbits_infer, .prepare = nbits_prepare, .shape = nbits_shape, .run = nbits_run,
     .cost = nbits_cost,
 };
