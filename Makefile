@@ -22,6 +22,7 @@
 #   make bench-pack  start-up with and without pack files beside onnxruntime's own files
 #   make bench-shared  two threads against one where processors are shared
 #   make bench-kernels  kernels beside the machine's peak, goals and OpenBLAS
+#   make bench-reads  products of one row beside a loop that reads as many bytes
 #   make plugins    providers that aren't built in, each where its library is   make plugin-conformance  their tests
 #   make conformance  ONNX's own node tests            make lint     the rules of the house
 #   make optimize-conformance opset-sweep opset  the same after the optimizer, here and on onnxruntime
@@ -530,6 +531,12 @@ bench-shared: all $(OBJ)/tests/bench/bench
 	@sh tests/tools/run_bench_shared.sh $(OBJ)/tests/bench/bench $(MODELS) $(BENCH_SHARED)
 bench-kernels: all
 	@sh tests/tools/run_bench_kernels.sh $(MODELS)
+
+# One row of products beside a loop that reads as many bytes: BENCH_READS="--isa avx2 --only '4 bits*'"
+.PHONY: bench-reads
+bench-reads: all $(OBJ)/tests/bench/reads/read_share
+	@mkdir -p build/bench
+	@build/venv/bin/python tests/tools/bench_reads.py $(OBJ)/tests/bench/reads/read_share build/bench $(BENCH_READS)
 
 bench-figures: all
 	@python3 tests/tools/bench_figures.py build/bin build/bench
