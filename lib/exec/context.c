@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "exec/session.h"
+#include "exec/seen.h"
 
 /* What a run may take: the limit, less what the session holds beside its weights. */
 static size_t run_limit(const ort_session *session)
@@ -39,5 +39,6 @@ void ort_context_free(ort_context *context)
     ort_frames_release(&context->frames);
     ort_buffers_release(&context->buffers);
     free(context->results);
+    ort_sights_free(context->sights);
     free(context);
 }

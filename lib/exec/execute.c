@@ -10,6 +10,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "exec/away.h"
+#include "exec/seen.h"
 #include "profile/profile.h"
 
 static ort_status begin(ort_execution *x, ort_error *err)
@@ -26,6 +27,7 @@ static ort_status begin(ort_execution *x, ort_error *err)
     }
     if (count)
         memset(context->results, 0, count * sizeof *context->results);
+    ORT_TRY(ort_sights_begin(x->session, &context->sights, err));
     context->options = options;
     context->random = 0;
     if (options && options->one_stream) {

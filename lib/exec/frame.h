@@ -19,6 +19,7 @@
 #include "exec/plan.h"
 
 typedef struct ort_frame ort_frame;
+typedef struct ort_sights ort_sights; /* seen.h */
 struct ort_loan; /* away.h */
 
 typedef struct ort_frames { /* kept frames, most recently used first */
@@ -41,6 +42,7 @@ typedef struct ort_context {
     ort_pool_demand demand; /* of the last run in this context */
     struct ort_result *results; /* [result_count]: what a run notes per output (execute.c) */
     int result_count;
+    ort_sights *sights;   /* of one whose session wants extremes; or NULL */
 } ort_context;
 
 typedef struct ort_slot {
@@ -113,6 +115,8 @@ static inline ort_slot *ort_slot_of(ort_value *view)
     return (ort_slot *)(void *)view;
 }
 
+/* One step, with nothing around it. */
+ort_status ort_frame_run_step(ort_frame *frame, ort_exec_call *c, ort_error *err);
 /* dynamic.c: a step whose shapes are found now. */
 ort_status ort_frame_run_dynamic(ort_frame *frame, ort_exec_call *c, ort_error *err);
 /* services.c: those of every context. They run bodies, so they lie above the loop of run.c. */

@@ -3,29 +3,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "exec/frame.h"
+#include "exec/seen.h"
 #include "op/eval.h"
-#include "profile/profile.h"
-
-/* One draw of a counter-based generator: a run with the same seed gives the same numbers. */
-static uint64_t next_seed(ort_context *context)
-{
-    uint64_t x = (context->options ? context->options->seed : 0) +
-                 0x9e3779b97f4a7c15u * ++context->random;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static ort_status run_step(ort_frame *frame, ort_exec_call *c, ort_error *err)
-{
-    if (c->ps->step->traits & (ORT_TRAIT_RANDOM | ORT_TRAIT_CONTROL)) {
-        const ort_run_options *options = frame->context->options;
-        c->call.seed = next_seed(frame->context);
-        c->call.stream = options && options->one_stream ? &frame->context->stream : NULL;
-    }
-    return c->ps->dynamic ? ort_frame_run_dynamic(frame, c, err) : c->run(&c->call, err);
-}
 
 static void drop_dead(ort_frame *frame, const ort_exec_call *c)
 {
@@ -37,55 +16,7 @@ static void drop_dead(ort_frame *frame, const ort_exec_call *c)
 
 static ort_status run_special(ort_frame *frame, ort_exec_call *c, ort_error *err)
 {
-    ort_status status = run_step(frame, c, err);
-    drop_dead(frame, c);
-    return status;
-}
-
-/* Of one that is watched and read by nobody, the channels of whole blocks can be looked at where
- * they lie: the same numbers in another order. */
-static bool is_seen_in_blocks(const ort_frame *frame, const ort_step *step)
-{
-    const ort_graph_value *out = step->out_count == 1 && step->out[0] != ORT_ID_NONE
-                                     ? frame->plan->program->graph->values.data[step->out[0]]
-                                     : NULL;
-    const ort_run_options *options = frame->context->options;
-    if (!frame->context->any_order || !options || !options->on_value || !out ||
-        !out->is_watched || out->use_count != 1 || strcmp(step->op->domain, ORT_INTERNAL) ||
-        strcmp(step->op->name, "UnblockChannels"))
-        return false;
-    const ort_shape *in = &frame->slots[step->in[0]].view.tensor.shape;
-    return in->rank > 1 && in->dim[1] * in->dim[in->rank - 1] ==
-                               ort_node_int(step->node, "channels", 0);
-}
-
-/* What the session watches, and its outputs, as soon as they are there. */
-static void show_results(const ort_frame *frame, const ort_step *step, const ort_id *values)
-{
-    const ort_program *program = frame->plan->program;
-    const ort_run_options *options = frame->context->options;
-    for (int k = 0; options && options->on_value && k < step->out_count; k++)
-        if (ort_program_shows(program, step->out[k]))
-            options->on_value(options->callback_arg,
-                              program->graph->values.data[step->out[k]]->name,
-                              &frame->slots[values[k]].view);
-}
-
-/* Whoever looks at the step's values does so before they die. */
-static ort_status run_seen(ort_frame *frame, ort_exec_call *c, ort_error *err)
-{
-    const ort_run_options *options = frame->context->options;
-    ort_profile *profile = options ? options->profile : NULL;
-    const ort_step *step = c->ps->step;
-    const bool in_blocks = is_seen_in_blocks(frame, step);
-    if (profile)
-        ort_profile_begin_step(profile);
-    ort_status status = in_blocks ? ORT_OK : run_step(frame, c, err);
-    if (status == ORT_OK && profile)
-        ort_profile_end_step(profile, &c->call, step->op, step->provider,
-                             frame->plan->program->graph);
-    if (status == ORT_OK)
-        show_results(frame, step, in_blocks ? step->in : step->out);
+    ort_status status = ort_frame_run_step(frame, c, err);
     drop_dead(frame, c);
     return status;
 }
@@ -98,7 +29,8 @@ static ort_status run_watched(ort_frame *frame, ort_exec_call *c, ort_error *err
     ORT_TRY(ort_budget_check(err));
     if (options && options->on_node)
         begin = ort_clock_ns();
-    ort_status status = run_seen(frame, c, err);
+    ort_status status = ort_seen_run(frame, c, err);
+    drop_dead(frame, c);
     if (status == ORT_OK) /* tasks that were left out leave no result */
         status = ort_budget_stopped(&frame->context->budget, err);
     if (status == ORT_OK && options && options->on_node)

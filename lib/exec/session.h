@@ -4,6 +4,7 @@
 #ifndef ORT_EXEC_SESSION_H
 #define ORT_EXEC_SESSION_H
 
+#include "kernel/extremes.h"
 #include "exec/frame.h"
 #include "exec/spares.h"
 #include "exec/state.h"
@@ -45,6 +46,9 @@ struct ort_session {
     bool keep_all;
     bool watches;       /* on_value is called with what outputs and watched values become */
     bool any_order;     /* ... of which watched values may have their numbers in another order */
+    /* ... and this in place of on_value where a value's ends were found while it was written
+     * (seen.h), in sessions of one run at a time; or NULL */
+    void (*on_extremes)(void *arg, const char *name, const ort_extremes *found);
     bool shows_outputs; /* on_value is called with outputs alone: all values that the model has */
     bool has_scalars; /* an input of rank 0: a run may feed it one element of another rank */
     /* Inputs with defaults are constants here; a run that overrides one goes to `general`, which is

@@ -275,6 +275,7 @@ struct ort_call {
     struct ort_mt19937 *stream; /* what they all draw from instead, or NULL (random_draw.h) */
     const ort_call_services *services;
     void *executor;
+    struct ort_written *written; /* who wants output 0 in parts (written.h), or NULL */
 };
 
 static inline const ort_tensor *ort_call_in(const ort_call *call, int index)
@@ -297,6 +298,7 @@ static inline ort_call ort_call_alone(const ort_call *call, int thread)
     own.pool = NULL;
     own.thread_space = ort_call_scratch(call, thread);
     own.thread_bytes = 0;
+    own.written = NULL;
     return own;
 }
 /* What the pool remembers the call's loops by. */
@@ -386,6 +388,10 @@ typedef struct ort_op_impl {
     ort_status (*run)(ort_call *call, ort_error *err);    /* NULL: known, but not run here */
     void (*cost)(const ort_infer *x, ort_cost *cost);     /* may be NULL; x->out is filled */
     unsigned numbers; /* bits: inputs that are one number each (shared/number.h reads them) */
+    /* Elements [first, first + n) of output 0, as a run makes them, of the same elements of its
+     * inputs: for the task that has just written some of these. May be NULL. */
+    void (*part)(const ort_call *call, int64_t first, int64_t n, int thread);
+    bool (*has_parts)(const ort_call *call); /* of a planned call; beside `part` */
 } ort_op_impl;
 
 struct ort_op {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "kernel/kernel.h"
 
 enum {
     TOGETHER = 64,           /* channels: a strip has a multiple of them */
@@ -142,33 +143,31 @@ ort_status ort_lines_each(const ort_model *model, const ort_tensor *t, const ort
     return ort_strips_each(model, t, c, take_strip, &l, err);
 }
 
-/* Bits, as compilers make vectors of whole numbers alone: a float is infinite or none where its
- * exponent has all bits. */
-enum { PIECE = 256 };
-static uint32_t is_odd(const uint32_t *bits)
-{
-    uint32_t odd = 0;
-    for (int k = 0; k < PIECE; k++)
-        odd |= (bits[k] & 0x7f800000u) == 0x7f800000u;
-    return odd;
-}
-
+/* By the kernel that observers scan with, which is bound by memory alone. */
 static ort_status look_for_odd(void *arg, const ort_strip *s, ort_error *err)
 {
-    uint32_t *odd = arg, piece[PIECE] = {0};
+    enum { PIECE = 4096 };
+    bool *odd = arg;
+    float piece[PIECE];
     const int64_t n = s->of.outer * s->of.count * s->of.inner;
+    const bool aligned = (uintptr_t)s->data % sizeof *piece == 0;
     (void)err;
-    for (int64_t i = 0; i < n && !*odd; i += PIECE) { /* what is behind the last was finite, too */
-        const int64_t some = n - i < PIECE ? n - i : PIECE;
-        memcpy(piece, s->data + (size_t)i * sizeof *piece, (size_t)some * sizeof *piece);
-        *odd |= is_odd(piece);
+    for (int64_t i = 0; i < n && !*odd; i += PIECE) {
+        const size_t some = (size_t)(n - i < PIECE ? n - i : PIECE);
+        const char *from = s->data + (size_t)i * sizeof *piece;
+        ort_scan scan;
+        if (!aligned)
+            memcpy(piece, from, some * sizeof *piece);
+        ort_kernels_get(NULL)->math.scan(aligned ? (const float *)(const void *)from : piece, some,
+                                         &scan);
+        *odd = (size_t)scan.finite < some;
     }
     return ORT_OK;
 }
 
 bool ort_strips_finite(const ort_model *model, const ort_tensor *t)
 {
-    uint32_t odd = 0;
+    bool odd = false;
     const ort_channels rows = {1, ort_tensor_count(t), 1};
     return ort_strips_each(model, t, &rows, look_for_odd, &odd, NULL) == ORT_OK && !odd;
 }

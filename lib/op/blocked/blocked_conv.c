@@ -20,6 +20,7 @@
 #include "op/blocked/conv_tiled.h"
 #include "op/blocked/winograd.h"
 #include "op/shared/parts.h"
+#include "op/written.h"
 
 enum {
     SUM_TERMS = 1024,          /* of one call */
@@ -407,6 +408,7 @@ typedef struct conv_job {
     int64_t parts; /* parts.h */
     const float *x, *z;
     float *y;
+    const ort_written *written;
 } conv_job;
 
 /* Clamp and bias of a call; the activation that is no clamp follows row by row. */
@@ -506,6 +508,16 @@ static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c
         ort_blocked_activate(j->call, s, &c->out, at->vectors * s->k->vector / s->block);
 }
 
+/* The rows that a task has made, in these blocks of channels. */
+static void hand_on(const conv_job *j, int64_t block, int64_t blocks, int64_t first, int64_t last,
+                    int thread)
+{
+    const int64_t lanes = j->s->block, row = j->p->w.out[1], plane = j->p->out.plane;
+    const int64_t begin = first * row, end = ort_min_i64(last * row, plane);
+    for (int64_t b = block; b < block + blocks; b++)
+        ort_written_part(j->written, (b * plane + begin) * lanes, (end - begin) * lanes, thread);
+}
+
 static void task_product(void *arg, size_t task, int thread)
 {
     const conv_job *j = arg;
@@ -526,6 +538,7 @@ static void task_product(void *arg, size_t task, int thread)
         for (int64_t oy = at.first_row; oy < at.last_row; oy++)
             run_row(j, &at, &c, channel, block, x, oy);
     }
+    hand_on(j, block, at.vectors * s->k->vector / s->block, at.first_row, at.last_row, thread);
 }
 
 void ort_blocked_copy_rows(const ort_window *w, const ort_blocked_rows_plan *plan, const float *x,
@@ -568,6 +581,7 @@ static void task_plain(void *arg, size_t task, int thread)
         s->k->conv_plain(&c);
         ort_blocked_activate(j->call, s, &c.out, p->out.blocks);
     }
+    hand_on(j, at.image * p->out.blocks, p->out.blocks, at.first_row, at.last_row, thread);
 }
 
 static void task_depthwise(void *arg, size_t task, int thread)
@@ -593,6 +607,7 @@ static void task_depthwise(void *arg, size_t task, int thread)
         d.out.count *= d.rows;
         ort_blocked_activate(j->call, s, &d.out, 1);
     }
+    hand_on(j, block, 1, first, last, thread);
 }
 
 /* Rows of the same part of each plane stay with one thread, which finds what it has written in its
@@ -623,13 +638,14 @@ ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
     const blocked_plan *p = call->plan_state;
     const ort_tensor *z = ort_call_in(call, 3);
     conv_job j = {call, s, p, p->cut, 1, ort_call_in(call, 0)->data, z ? z->data : NULL,
-                  ort_call_out(call, 0)->data};
+                  ort_call_out(call, 0)->data, NULL};
     if (p->out.n * p->out.plane == 0)
         return ORT_OK;
     if (s->winograd)
         return ort_winograd_run(call, err);
     if (s->tiled)
         return ort_conv_tiled_run(call, err);
+    j.written = ort_written_begin(call);
     part_rows(&j);
     if (s->depthwise)
         ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * j.cut.row_blocks),

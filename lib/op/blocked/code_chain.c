@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/blocked/chain.h"
+#include "op/shared/chain.h"
 #include "op/shared/codes.h"
 #include "op/shared/unary_apply.h"
 

@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "op/blocked/winograd.h"
+#include "op/written.h"
 
 enum {
     POSITIONS = 36,
@@ -185,6 +186,7 @@ typedef struct winograd_job {
     const winograd_plan *p;
     const float *x, *z;
     float *y;
+    const ort_written *written;
 } winograd_job;
 
 typedef struct winograd_place { /* what a task number stands for */
@@ -255,8 +257,19 @@ static void multiply(const winograd_job *j, const winograd_place *at, int64_t ve
     }
 }
 
+/* The outputs of tiles from t->top and t->left on, which begin at `place`. */
+static void hand_on(const winograd_job *j, const ort_blocked_tiles *t, int64_t place, int thread)
+{
+    const int64_t block = j->s->block, width = ort_min_i64(t->tiles * TILE, t->width - t->left);
+    const int64_t height = ort_min_i64(TILE, t->height - t->top);
+    const bool whole = width == t->width; /* rows follow one another */
+    for (int64_t i = 0; i < (whole ? 1 : height); i++)
+        ort_written_part(j->written, place + i * t->width * block,
+                         (whole ? height : 1) * width * block, thread);
+}
+
 static void transform_output(const winograd_job *j, const winograd_place *at, int64_t block,
-                             float *m)
+                             float *m, int thread)
 {
     const winograd_plan *p = j->p;
     const ort_blocked_state *s = j->s;
@@ -278,6 +291,7 @@ static void transform_output(const winograd_job *j, const winograd_place *at, in
             ort_blocked_activate(j->call, s, &t.out, 1);
             t.out.y += t.width * s->block;
         }
+        hand_on(j, &t, place, thread);
     }
 }
 
@@ -295,7 +309,7 @@ static void task_winograd(void *arg, size_t task, int thread)
         multiply(j, &at, first, vectors, v, m);
         for (int64_t i = 0; i < vectors * lanes / j->s->block; i++)
             transform_output(j, &at, first * lanes / j->s->block + i,
-                             m + i * at.tiles * j->s->block);
+                             m + i * at.tiles * j->s->block, thread);
     }
 }
 
@@ -304,7 +318,7 @@ ort_status ort_winograd_run(ort_call *call, ort_error *err)
     const winograd_plan *p = call->plan_state;
     const ort_tensor *z = ort_call_in(call, 3);
     winograd_job j = {call, call->state, p, ort_call_in(call, 0)->data, z ? z->data : NULL,
-                      ort_call_out(call, 0)->data};
+                      ort_call_out(call, 0)->data, ort_written_begin(call)};
     ort_call_parallel(call, (size_t)(p->out.n * p->tile_blocks * p->vector_blocks),
                       task_winograd, &j);
     return ORT_OK;

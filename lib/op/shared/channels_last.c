@@ -113,6 +113,7 @@ ort_status ort_channels_last_run(ort_call *call, ort_status (*inner)(ort_call *,
     moved.out = out;
     moved.out_count = 1;
     moved.workspace = space + moved_bytes(from) + moved_bytes(to);
+    moved.written = NULL;
     const ort_shape *first = &x.tensor.shape, *last = &y.tensor.shape;
     swap_axes(call, from, &x.tensor, ort_shape_count_range(first, 2, first->rank), first->dim[1]);
     ORT_TRY(inner(&moved, err));

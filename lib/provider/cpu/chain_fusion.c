@@ -1,5 +1,5 @@
 /* chain_fusion.c - elementwise operators that follow one another become one ElementwiseChain
- * (op/blocked/chain.h), which runs them tile by tile. A chain grows while its value has one reader
+ * (op/shared/chain.h), which runs them tile by tile. A chain grows while its value has one reader
  * that keeps the shape; the other operands may be anything that broadcasts onto it, the chain's own
  * inputs included (x * sigmoid(x)). float only. Level 3: the operator is ours, so it is never
  * saved.
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "graph/uses.h"
-#include "op/blocked/chain.h"
+#include "op/shared/chain.h"
 #include "pass/facts/facts.h"
 #include "pass/pass.h"
 #include "provider/cpu/chain_steps.h"

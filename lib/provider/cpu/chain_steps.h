@@ -1,4 +1,4 @@
-/* chain_steps.h - which operators chains of elementwise steps are made of (op/blocked/chain.h,
+/* chain_steps.h - which operators chains of elementwise steps are made of (op/shared/chain.h,
  * op/quant/code_chain.c), and how their kernels are named.
  */
 #ifndef ORT_PROVIDER_CPU_CHAIN_STEPS_H

@@ -9,7 +9,7 @@
  * serves. The numbers are those of the operators. Level 3: nothing of this is saved.
  */
 #include "base/error.h"
-#include "op/blocked/chain.h"
+#include "op/shared/chain.h"
 #include "pass/facts/facts.h"
 #include "pass/numbers/quant_pair.h"
 #include "provider/cpu/chain_steps.h"

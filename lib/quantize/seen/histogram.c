@@ -135,12 +135,19 @@ static void count_block(const ort_vmath_kernels *math, uint64_t *bins, const flo
     bins[0] -= (uint64_t)(n - s->finite + s->zeros);
 }
 
+void ort_histogram_add_extremes(ort_histogram *h, const ort_extremes *found)
+{
+    h->count += found->finite;
+    h->zeros += found->zeros;
+    h->not_finite += found->count - found->finite;
+    widen(h, found->least, found->most);
+}
+
 static void take_scan(ort_histogram *h, const ort_scan *s, int n)
 {
-    h->count += (uint64_t)s->finite;
-    h->zeros += (uint64_t)s->zeros;
-    h->not_finite += (uint64_t)(n - s->finite);
-    widen(h, s->least, s->most);
+    const ort_extremes found = {s->least, s->most, (uint64_t)n, (uint64_t)s->finite,
+                                (uint64_t)s->zeros};
+    ort_histogram_add_extremes(h, &found);
 }
 
 static void add_block(const ort_vmath_kernels *math, ort_histogram *h, const float *x, int n)

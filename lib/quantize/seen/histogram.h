@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/pool.h"
+#include "kernel/extremes.h"
 
 enum { ORT_HISTOGRAM_BINS = 4096 };
 
@@ -30,6 +31,8 @@ typedef struct ort_histogram {
 
 /* pool: who shares the work of many numbers, or NULL. */
 void ort_histogram_add(ort_histogram *h, const float *x, size_t n, ort_pool *pool);
+/* Numbers of which an operator found these; of one without bins. */
+void ort_histogram_add_extremes(ort_histogram *h, const ort_extremes *found);
 /* What both have seen; with bins where both have them. */
 void ort_histogram_merge(ort_histogram *h, const ort_histogram *other);
 /* The bins [*first, *first + the number returned) hold all that was counted; 0 for none. */

@@ -163,6 +163,14 @@ static ort_status watch_smoothed(ort_quantizer *q, ort_error *err)
     return ORT_OK;
 }
 
+static void observe_extremes(void *arg, const char *name, const ort_extremes *found)
+{
+    ort_quantizer *q = arg;
+    ort_observed *observed = ort_ranges_find(q->ranges, name);
+    if (observed)
+        ort_histogram_add_extremes(&observed->histogram, found);
+}
+
 static ort_status open_session(ort_quantizer *q, ort_error *err)
 {
     ort_env_options env = ORT_ENV_OPTIONS_INIT;
@@ -175,6 +183,8 @@ static ort_status open_session(ort_quantizer *q, ort_error *err)
         ORT_TRY(ort_env_new(&env, &q->env, err));
     ORT_TRY(ort_exec_session_new(q->env, q->model, &session, &q->session, err));
     q->session->any_order = !q->smooths; /* ends and bins are the same in any */
+    if (!q->smooths && q->ranges->kept == ORT_KEPT_ENDS)
+        q->session->on_extremes = observe_extremes;
     return ORT_OK;
 }
 

@@ -1,7 +1,7 @@
 /* chain.c - ElementwiseChain: see chain.h. A tile of the output collects one step after the other
  * in place; operands that broadcast are walked run by run, as in bcast.c.
  */
-#include "op/blocked/chain.h"
+#include "op/shared/chain.h"
 
 #include <string.h>
 
@@ -9,6 +9,7 @@
 #include "op/shared/bcast_block.h"
 #include "op/shared/move.h"
 #include "op/shared/unary_apply.h"
+#include "op/written.h"
 
 #define TILE 2048
 #define SHORT 16 /* elements of the longest vector of a tier */
@@ -30,6 +31,7 @@ typedef struct chain_job {
     float *y;
     int64_t total;
     bool overlaps; /* the output lies over an input */
+    const ort_written *written;
 } chain_job;
 
 ort_status ort_chain_read(const ort_prep *p, const ort_ints *program, const ort_floats *params,
@@ -135,13 +137,18 @@ static void run_binary(const chain_job *job, const ort_chain_step *step, float *
         ort_bcast_walk(plan, first, n, step_segment, &w);
 }
 
-/* The first step reads input 0 straight into the tile. */
+/* The first step reads input 0, and an operand of its shape, straight into the tile. */
 static int start_tile(const chain_job *job, float *tile, int64_t first, int64_t n)
 {
     const float *x = (const float *)ort_call_in(job->call, 0)->data + first;
     const ort_chain_step *step = &job->state->steps[0];
     if (job->state->count > 0 && step->unary) {
         step->unary(x, tile, (size_t)n, step->a, step->b);
+        return 1;
+    }
+    if (job->state->count > 0 && job->plans[step->input].flat) {
+        const float *z = (const float *)ort_call_in(job->call, step->input)->data + first;
+        step->binary(step->right ? z : x, step->right ? x : z, tile, (size_t)n, ORT_FORM_VV);
         return 1;
     }
     memcpy(tile, x, (size_t)n * sizeof *tile);
@@ -197,19 +204,48 @@ static bool run_short(const chain_job *job)
 static void chain_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const chain_job *job = arg;
-    for (; first < end; first += TILE)
-        run_tile(job, first, ort_min_i64(TILE, end - first));
+    for (; first < end; first += TILE) {
+        const int64_t n = ort_min_i64(TILE, end - first);
+        run_tile(job, first, n);
+        ort_written_part(job->written, first, n, thread);
+    }
+}
+
+static chain_job job_of(const ort_call *call)
+{
+    ort_tensor *y = ort_call_out(call, 0);
+    chain_job job = {.state = call->state, .plans = call->plan_state, .call = call, .y = y->data,
+                     .total = ort_tensor_count(y)};
+    for (int k = 0; k < call->in_count; k++)
+        job.overlaps = job.overlaps || ort_call_in(call, k)->data == y->data;
+    return job;
 }
 
 static ort_status chain_run(ort_call *call, ort_error *err)
 {
-    ort_tensor *y = ort_call_out(call, 0);
-    chain_job job = {call->state, call->plan_state, call, y->data, ort_tensor_count(y), false};
-    for (int k = 0; k < call->in_count; k++)
-        job.overlaps = job.overlaps || ort_call_in(call, k)->data == y->data;
-    if (!run_short(&job))
-        ort_call_range(call, job.total, ORT_ELEMENTWISE_GRAIN, chain_task, &job);
+    chain_job job = job_of(call);
+    if (run_short(&job))
+        return ORT_OK;
+    job.written = ort_written_begin(call);
+    ort_call_range(call, job.total, ORT_ELEMENTWISE_GRAIN, chain_task, &job);
     return ORT_OK;
+}
+
+static bool chain_has_parts(const ort_call *call)
+{
+    const ort_bcast *plans = call->plan_state;
+    for (int k = 0; k < call->in_count; k++)
+        if (!plans[k].flat)
+            return false;
+    return ort_tensor_count(ort_call_out(call, 0)) > SHORT;
+}
+
+static void chain_part(const ort_call *call, int64_t first, int64_t n, int thread)
+{
+    const chain_job job = job_of(call);
+    for (const int64_t end = first + n; first < end; first += TILE)
+        run_tile(&job, first, ort_min_i64(TILE, end - first));
+    (void)thread;
 }
 
 static void chain_cost(const ort_infer *x, ort_cost *cost)
@@ -223,6 +259,7 @@ static void chain_cost(const ort_infer *x, ort_cost *cost)
 static const ort_op_impl chain_impl = {
     .state = sizeof(chain_state), .bind = chain_bind, .rule = "same",
     .prepare = chain_prepare, .shape = chain_shape, .run = chain_run, .cost = chain_cost,
+    .part = chain_part, .has_parts = chain_has_parts,
 };
 
 const ort_op ort_ops_chain[] = {

@@ -8,8 +8,8 @@
  * code: an ort_unary (input ignored), or an ort_binary + ORT_CHAIN_LEFT (value OP input), or
  * + ORT_CHAIN_RIGHT (input OP value). Inputs broadcast onto input 0, whose shape all steps keep.
  */
-#ifndef ORT_OP_BLOCKED_CHAIN_H
-#define ORT_OP_BLOCKED_CHAIN_H
+#ifndef ORT_OP_SHARED_CHAIN_H
+#define ORT_OP_SHARED_CHAIN_H
 
 #include "op/op.h"
 
