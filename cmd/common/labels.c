@@ -9,21 +9,24 @@ int labels_load(const char *path, string_list *labels)
 {
     if (path == NULL)
         return 0;
-    FILE *file = fopen(path, "r");
+    const bool is_stdin = !strcmp(path, "-");
+    const char *name = is_stdin ? "standard input" : path;
+    FILE *file = is_stdin ? stdin : fopen(path, "r");
     char *line = NULL;
     size_t size = 0;
     ssize_t length;
     if (file == NULL)
-        return tool_error(ORT_ERROR_IO, "%s: can't be opened: %s", path, strerror(errno));
+        return tool_error(ORT_ERROR_IO, "%s: can't be opened: %s", name, strerror(errno));
     while ((length = getline(&line, &size, file)) >= 0) {
         while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
             line[--length] = '\0';
         string_list_add(labels, line);
     }
     int status = ferror(file) == 0 ? 0
-                                   : tool_error(ORT_ERROR_IO, "%s: can't be read: %s", path,
+                                   : tool_error(ORT_ERROR_IO, "%s: can't be read: %s", name,
                                                 strerror(errno));
     free(line);
-    fclose(file);
+    if (!is_stdin)
+        fclose(file);
     return status;
 }

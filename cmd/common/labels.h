@@ -4,7 +4,7 @@
 
 #include "common/tool.h"
 
-/* Add the lines of a file; path NULL adds none. 0 or an exit status, said. */
+/* Add the lines of a file ("-": stdin); path NULL adds none. 0 or an exit status, said. */
 int labels_load(const char *path, string_list *labels);
 
 #endif

@@ -171,7 +171,11 @@ static int check(draw_tool *t, const string_list *pictures)
         return tool_usage("--map takes no picture; --mask draws on one");
     if (t->curve != NULL && pictures->count > 1)
         return tool_usage("--curve takes one sound");
-    if (count_dashes(pictures) + (t->tensors == NULL || !strcmp(t->tensors, "-")) > 1)
+    const bool piped = t->tensors == NULL || !strcmp(t->tensors, "-");
+    if (t->labels_file != NULL && !strcmp(t->labels_file, "-") &&
+        (piped || count_dashes(pictures) > 0))
+        return tool_usage("--labels and what is drawn can't both come from stdin");
+    if (count_dashes(pictures) + piped > 1)
         return tool_usage("tensors and a picture can't both come from stdin: -i FILE");
     if (t->tensors == NULL && isatty(STDIN_FILENO))
         return tool_usage("no tensors: -i FILE or a pipe is wanted, and standard input is a "

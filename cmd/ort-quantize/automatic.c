@@ -452,9 +452,8 @@ static int run_search(search *s, size_t total)
 static int tell(const quantizing *q, const frontier *f)
 {
     const quantize_options *o = &q->options;
-    bool model_there = o->output && !strcmp(o->output, "-");
     if (!o->settings.json && !o->settings.quiet)
-        frontier_text(f, model_there ? stderr : stdout);
+        frontier_text(f, takes_stdout(o) ? stderr : stdout);
     return o->plot ? frontier_plot(f, o->plot) : 0;
 }
 

@@ -32,14 +32,16 @@ static int read_text(const char *path, char **text)
     size_t size = 0;
     if (path == NULL)
         return 0;
-    FILE *file = fopen(path, "rb");
+    const bool is_stdin = !strcmp(path, "-");
+    FILE *file = is_stdin ? stdin : fopen(path, "rb");
     ssize_t length = file ? getdelim(&from, &size, '\0', file) : -1;
     int status = 0;
     if (file == NULL || ferror(file))
-        status = tool_error(ORT_ERROR_IO, "%s: can't be read: %s", path, strerror(errno));
+        status = tool_error(ORT_ERROR_IO, "%s: can't be read: %s",
+                            is_stdin ? "standard input" : path, strerror(errno));
     else
         *text = tool_strdup(length > 0 ? from : "");
-    if (file)
+    if (file && !is_stdin)
         fclose(file);
     free(from);
     return status;
@@ -107,7 +109,8 @@ int chosen_read(chosen *c, quantizing *q)
         status = add_names(o->include_from, &c->include);
     if (status == 0 && o->include_from && c->include.count == 0) /* which would include all */
         status = tool_error(ORT_ERROR_USAGE, "%s: names nothing to include; without --include-from "
-                            "all nodes are", o->include_from);
+                            "all nodes are",
+                            strcmp(o->include_from, "-") ? o->include_from : "standard input");
     if (status == 0)
         status = read_text(o->overrides, &c->overrides);
     return status != 0 ? status : tell_choice(c, q);

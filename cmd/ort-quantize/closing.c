@@ -50,6 +50,8 @@ int closing_save(quantizing *q)
     if (status == 0)
         status = apart("the check of the quantized model", check_file,
                        &(written){q, place.model}, NULL);
+    if (status == 0)
+        status = tool_strict_status();
     if (output == NULL) /* a trial: nothing is kept */
         return scratch_drop(&place, status);
     return scratch_close(&place, status);

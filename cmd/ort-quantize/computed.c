@@ -32,7 +32,7 @@ bool step_is_integer(json_object *step)
     return codes > 0;
 }
 
-static bool is_pair(json_object *step)
+bool step_is_pair(json_object *step)
 {
     const char *op = text_of(step, "op_type");
     return !strcmp(op, "QuantizeLinear") || !strcmp(op, "DequantizeLinear");
@@ -45,7 +45,7 @@ computed computed_sum(const evaluation *e)
         json_object *step = json_object_array_get_idx(e->steps, i);
         double ms = number_of(step, "self_ms"), macs = number_of(step, "macs");
         sum.all_ms += ms;
-        if (is_pair(step)) {
+        if (step_is_pair(step)) {
             sum.pairs_left++;
             sum.pairs_ms += ms;
         }

@@ -309,8 +309,8 @@ static ort_status judge_sample(void *arg, ort_value *const *inputs, size_t count
 static int report(evaluation *e)
 {
     const quantize_options *o = &e->q->options;
-    bool model_there = o->output && !strcmp(o->output, "-");
-    bool tells = (!o->settings.quiet || o->settings.json) && (!model_there || o->settings.verbose);
+    bool taken = takes_stdout(o);
+    bool tells = (!o->settings.quiet || o->settings.json) && (!taken || o->settings.verbose);
     gates_of_evaluation(e);
     if (!tells)
         return gates_tell(e);
@@ -318,7 +318,7 @@ static int report(evaluation *e)
     if (o->settings.json)
         evaluation_json(e, stdout);
     else
-        evaluation_text(e, model_there ? stderr : stdout);
+        evaluation_text(e, taken ? stderr : stdout);
     fflush(stdout);
     return gates_tell(e);
 }

@@ -66,7 +66,10 @@ typedef struct evaluation {
 int evaluate_file(quantizing *q, const char *path, const char *name);
 
 /* ---- labels.c */
-/* path NULL: none. 0 or an exit status; free what is read. */
+/* What comes from a pipe becomes a file, which several processes read; before the first of them.
+ * 0 or an exit status, as of the next. */
+int labels_spool(const char *path);
+/* path NULL: none. Free what is read. */
 int labels_read(const char *path, ort_tensors **labels);
 /* How many classes a row of a result tells: scores of each along the last axis, or 1: their
  * numbers; 0: neither. */
@@ -90,6 +93,7 @@ typedef struct computed {
 computed computed_sum(const evaluation *e);
 bool step_multiplies(json_object *step);
 bool step_is_integer(json_object *step);
+bool step_is_pair(json_object *step); /* QuantizeLinear, DequantizeLinear */
 /* Why a product's step is none of integers, by what it reads and gives in the file. */
 const char *step_why_float(const evaluation *e, json_object *step, char *text, size_t room);
 /* Runs the quantized model once more, with a profile. */

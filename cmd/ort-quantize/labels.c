@@ -4,17 +4,37 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/spool.h"
 #include "evaluation.h"
 
 enum { NO_CLASS = -1 };
+
+/* For messages. */
+static const char *label_of(const char *path)
+{
+    return path != NULL && !strcmp(path, "-") ? "standard input" : path;
+}
+
+int labels_spool(const char *path)
+{
+    const char *copy;
+    return path != NULL && spool_is_needed(path) ? spool_file(path, &copy) : 0;
+}
 
 int labels_read(const char *path, ort_tensors **all)
 {
     ort_error err = {0};
     ort_read_options read = ORT_READ_OPTIONS_INIT;
+    const char *copy = path;
     if (path == NULL)
         return 0;
-    if (ort_tensors_load(path, &read, all, &err) != ORT_OK)
+    if (spool_is_needed(path)) {
+        int status = spool_file(path, &copy);
+        if (status != 0)
+            return status;
+        read.label = path = label_of(path);
+    }
+    if (ort_tensors_load(copy, &read, all, &err) != ORT_OK)
         return tool_fail(&err);
     const ort_value *labels = ort_tensors_value(*all, 0);
     if (labels == NULL || ort_value_get_kind(labels) != ORT_VALUE_TENSOR ||
@@ -72,7 +92,7 @@ static ort_status refuse(ort_error *err, const char *what, const char *path)
 ort_status labels_judge(evaluation *e, ort_error *err)
 {
     const ort_value *labels = e->labels ? ort_tensors_value(e->labels, 0) : NULL;
-    const char *path = e->q->options.labels;
+    const char *path = label_of(e->q->options.labels);
     size_t k = 0;
     while (k < e->count && labels_classes(e->sides[FLOAT_SIDE].out[k]) == 0)
         k++;
@@ -101,5 +121,5 @@ int labels_finish(const evaluation *e)
     if (e->labelled == count)
         return 0;
     return tool_error(ORT_ERROR_DATA, "%s: holds %" PRId64 " labels, there are %" PRId64 " rows",
-                      e->q->options.labels, count, e->labelled);
+                      label_of(e->q->options.labels), count, e->labelled);
 }

@@ -8,6 +8,7 @@
 #include "common/formats.h"
 #include "common/look.h"
 #include "common/scratch.h"
+#include "evaluation.h"
 #include "ranges.h"
 
 static const option_row quantize_rows[] = {
@@ -77,11 +78,7 @@ static int check_options(quantizing *q)
     if (o->carries.count > 0 && o->shard && o->steps == 0)
         return tool_usage("--shard takes steps of one sequence apart; with --steps N each sample "
                           "is a sequence of its own");
-    if (count_dashes(&q->files) + count_dashes(&o->inputs) > 1)
-        return tool_usage("the model and the samples can't both come from stdin");
-    if (o->settings.json && o->output && !strcmp(o->output, "-"))
-        return tool_usage("the model and the JSON report can't both go to stdout");
-    return 0;
+    return check_streams(q);
 }
 
 static int run_verb(quantizing *q)
@@ -112,6 +109,8 @@ static int run(quantizing *q)
     int status = settings_new_env(&q->options.settings, &q->env);
     q->path = q->files.items[0];
     q->folder = folder_of(q->options.output);
+    if (status == 0)
+        status = labels_spool(q->options.labels);
     if (status == 0 && q->options.output != NULL)
         status = scratch_try(q->options.output);
     if (status == 0 && q->options.verb == NULL)

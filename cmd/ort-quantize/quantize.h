@@ -42,7 +42,7 @@ typedef struct quantizing {
     size_t sample_count;
     bool unrolling, unrolled; /* of --carry: first steps are read; steps are there */
     int64_t part, parts; /* of --shard; 0 without */
-    progress progress;
+    progress progress, whole; /* whole: of choosing among several models */
     size_t fold, folds; /* ranges and layers don't learn from every folds-th sample, from number
                          * fold on; folds 0: from all */
     kept_nodes kept;
@@ -66,6 +66,11 @@ double keep_sensitive(const quantizing *q);
 
 /* q->original, unless it is there. */
 int load_original(quantizing *q, load_weights weights);
+
+/* One thing at most comes from stdin, and goes to stdout: 0, or an exit status (streams.c). */
+int check_streams(const quantizing *q);
+/* Does a file go to stdout, where reports go else? */
+bool takes_stdout(const quantize_options *o);
 
 /* Is there a gate that the report of the result has to pass? (judged.c) */
 bool gates_asked(const quantize_options *o);

@@ -139,6 +139,16 @@ static void add_computed(json_object *report, const evaluation *e)
         add_number(row, "macs", number_of(step, "macs"));
         add_number(row, "self_ms", number_of(step, "self_ms"));
     }
+    rows = add_array(o, "left");
+    for (size_t i = 0; i < length_of(e->steps); i++) {
+        json_object *step = json_object_array_get_idx(e->steps, i);
+        if (!step_is_pair(step))
+            continue;
+        json_object *row = add_row(rows);
+        add_text(row, "name", text_of(step, "name"));
+        add_text(row, "op_type", text_of(step, "op_type"));
+        add_number(row, "self_ms", number_of(step, "self_ms"));
+    }
 }
 
 static void add_saturation(json_object *report, const evaluation *e)

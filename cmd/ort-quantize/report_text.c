@@ -8,7 +8,7 @@
 #include "common/table.h"
 #include "evaluation.h"
 
-enum { ROWS_SHOWN = 8 };
+enum { ROWS_SHOWN = 8, PAIRS_SHOWN = 4 };
 
 static void print_samples(const evaluation *e, FILE *out)
 {
@@ -121,6 +121,25 @@ static void print_float_products(const evaluation *e, FILE *out)
         fprintf(out, "  float: %d more (--json lists all)\n", left);
 }
 
+/* QuantizeLinear and DequantizeLinear that a run still does. */
+static void print_pairs(const evaluation *e, FILE *out)
+{
+    int shown = 0, left = 0;
+    for (size_t i = 0; i < length_of(e->steps); i++) {
+        json_object *step = json_object_array_get_idx(e->steps, i);
+        if (!step_is_pair(step))
+            continue;
+        if (++shown <= PAIRS_SHOWN)
+            screen_printf(out, "%s%s", shown == 1 ? "  Q/DQ: " : ", ", text_of(step, "name"));
+        else
+            left++;
+    }
+    if (left > 0)
+        fprintf(out, " and %d more (--json lists all)", left);
+    if (shown > 0)
+        fputs("\n", out);
+}
+
 static void print_computed(const evaluation *e, FILE *out)
 {
     computed c = computed_sum(e);
@@ -128,6 +147,7 @@ static void print_computed(const evaluation *e, FILE *out)
             "%.1f %% of the time\n",
             c.integer_products, c.products, c.macs > 0 ? 100 * c.integer_macs / c.macs : 0.0,
             c.pairs_left, c.all_ms > 0 ? 100 * c.pairs_ms / c.all_ms : 0.0);
+    print_pairs(e, out);
     print_float_products(e, out);
 }
 

@@ -141,12 +141,10 @@ static void tell(const quantizing *q, const ort_quantizer *quantizer)
             screen_printf(stderr, "%s '%s' stays float: %s\n", info.op_type, info.name, info.why);
     }
     const quantize_options *o = &q->options;
-    const char *output = o->output;
     const bool asked = o->exclude.count || o->include.count || o->exclude_from || o->include_from ||
                        o->overrides ||
                        o->automatic;
-    if (coded && !q->options.settings.json && !q->options.settings.quiet &&
-        !(output && !strcmp(output, "-")))
+    if (coded && !o->settings.json && !o->settings.quiet && !takes_stdout(o))
         printf("left as they are: %zu nodes that were quantized before\n", coded);
     if (taken == 0 && !asked)
         tool_warn("%s: nothing in it was quantized; -v says why each node stays", q->path);

@@ -54,18 +54,24 @@ static ort_status observe_one(void *arg, ort_value *const *inputs, size_t count,
  * already. */
 static void tell(const quantizing *q, const ort_weights *w)
 {
-    size_t coded = 0;
+    const quantize_options *o = &q->options;
+    const bool asked = o->include.count || o->exclude.count || o->include_from || o->exclude_from;
+    size_t coded = 0, taken = 0;
     for (size_t i = 0; i < ort_weights_node_count(w); i++) {
         ort_weights_node node = {.size = sizeof node};
-        if (ort_weights_node_at(w, i, &node, NULL) != ORT_OK || !node.why)
+        if (ort_weights_node_at(w, i, &node, NULL) != ORT_OK)
+            continue;
+        taken += !node.why;
+        if (!node.why)
             continue;
         coded += strstr(node.why, "quantized already") != NULL;
-        if (q->options.settings.verbose)
+        if (o->settings.verbose)
             fprintf(stderr, "%s '%s' stays: %s\n", node.op_type, node.name, node.why);
     }
-    const char *output = q->options.output;
-    if (coded && !q->options.settings.json && !is(output, "-"))
+    if (coded && !o->settings.json && !o->settings.quiet && !is(o->output, "-"))
         printf("left as they are: %zu nodes whose weights are quantized already\n", coded);
+    if (taken == 0 && coded == 0 && !asked)
+        tool_warn("%s: nothing in it was quantized; -v says why each node stays", q->path);
 }
 
 /* Four codes are a byte; where a row isn't a whole number of them, onnxruntime 1.31 fuses

@@ -332,13 +332,15 @@ int judge_check(const tool *t, const string_list *files)
         dashes += !strcmp(files->items[i], "-");
     dashes += t->compare != NULL && !strcmp(t->compare, "-");
     dashes += t->accuracy != NULL && !strcmp(t->accuracy, "-");
+    dashes += t->labels != NULL && !strcmp(t->labels, "-");
     if (t->quality > 0 && !formats_any(t->format, &t->saves, ORT_FORMAT_TAKES_QUALITY))
         return tool_usage("--quality is of JPEG and WebP: no -o names one");
     if (t->plain && !formats_any(t->format, &t->saves, ORT_FORMAT_TAKES_PLAIN))
         return tool_usage("--plain is of JSON: no -o names such a file, nor does --format");
     if (t->names && !formats_any(t->format, &t->saves, ORT_FORMAT_ROWS))
         return tool_usage("--names is of CSV: no -o names such a file, nor does --format");
-    return dashes > 1 ? tool_usage("only one of values, --compare and --accuracy comes from stdin")
+    return dashes > 1 ? tool_usage("only one of values, --compare, --accuracy and --labels comes "
+                                   "from stdin")
                       : 0;
 }
 

@@ -116,6 +116,9 @@ TXT
     has "230 25 75"
     works ort-tensor out.png --slice '60,60' --print
     has "0 0 0"
+    works ort-draw photo.ppm -i one.json --detect corners --stretch 100x200 --labels - -o dash.png <names.txt
+    cmp out.png dash.png
+    fails 2 "can't both come from stdin" ort-draw photo.ppm --detect corners --stretch 100x200 --labels - <names.txt
     works ort-draw photo.ppm -i one.json --detect corners --stretch 100x200 --labels names.txt --json
     echo "$output" | python3 -c '
 import json, sys

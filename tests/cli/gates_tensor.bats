@@ -86,6 +86,7 @@ put("two.npz", archive({"a.npy": npy([0], (1,)), "b.npy": npy([0], (1,))}))'
     fails 2 "'95' is not a number from 0 to 1" ort-tensor p.npy --accuracy l.npy --min-accuracy 95
     fails 2 "needs --compare" ort-tensor p.npy --rtol 1e-3
     fails 2 "needs --top" ort-tensor p.npy --labels l.npy
+    fails 2 "only one of values" ort-tensor - --top 1 --labels - <p.npy
 }
 
 @test "--json holds for --print, --top, --compare and --accuracy, and agrees with the exit status" {
@@ -111,6 +112,7 @@ assert $program, r"
     same p.npy copy.npy
     report 0 '[c["class"] for c in r["records"][0]["top"]] == [0, 1, 1] and r["records"][0]["top"][1]["label"] == "dog"' \
         ort-tensor p.npy --top 1 --labels names.txt --json
+    report 0 'r["records"][0]["top"][1]["label"] == "dog"' ort-tensor p.npy --top 1 --labels - --json <names.txt
     report 0 'r["records"][0]["compare"][0]["equal"]' ort-tensor p.npy --compare p.npy --json
     report 1 'not r["records"][0]["compare"][0]["equal"] and r["gates"][0]["differing"] == 1' \
         ort-tensor p.npy --scale 2 --compare p.npy --json

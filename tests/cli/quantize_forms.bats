@@ -75,6 +75,39 @@ EOF
     [ ! -e n.onnx ]
 }
 
+same_from_stdin() { # same_from_stdin OPTION FILE ARGUMENT...: - and a pipe serve OPTION as FILE itself does
+    local option=$1 file=$2
+    shift 2
+    works ort-quantize "$@" -q "$option" "$file" -o named.onnx --force
+    works ort-quantize "$@" -q "$option" - -o dash.onnx --force <"$file"
+    works ort-quantize "$@" -q "$option" <(cat "$file") -o piped.onnx --force
+    cmp named.onnx dash.onnx
+    cmp named.onnx piped.onnx
+}
+
+@test "files that options read come from standard input, and those that they write go to standard output" {
+    local net=$MODELS_DIR/digits.onnx
+    echo conv1 >names.txt
+    same_from_stdin --include-from names.txt static "$net" --random 1
+    same_from_stdin --exclude-from names.txt dynamic "$net" --small --convolutions
+    echo hidden >hidden.txt
+    same_from_stdin --include-from hidden.txt weights "$net"
+    echo '{"schema": "ort-overrides/1", "overrides": [{"node": "*", "type": "uint16"}]}' >o.json
+    same_from_stdin --overrides o.json static "$net" --random 1
+    works ort-quantize calibrate "$net" --random 1 -o ranges.json
+    same_from_stdin --ranges ranges.json static "$net"
+    works ort-quantize static "$net" --random 1 -q --auto size --min-sqnr 20 --assignment a.json --plot a.svg
+    works ort-quantize static "$net" --random 1 -q --auto size --min-sqnr 20 --assignment - -o q.onnx
+    diff a.json <(echo "$output")
+    works ort-quantize static "$net" --random 1 --auto size -q --min-sqnr 20 --plot -
+    [[ $output == "<svg"*"</svg>" || $output == "<?xml"*"</svg>" ]]
+    fails 2 "can't several come from stdin" ort-quantize static - --random 1 --include-from - <"$net"
+    fails 2 "can't several come from stdin" ort-quantize static "$net" --random 1 --overrides - --exclude-from - <o.json
+    fails 2 "can't several go to stdout" ort-quantize static "$net" --random 1 --auto size --min-sqnr 20 --plot - -o -
+    fails 2 "can't both go to stdout" ort-quantize static "$net" --random 1 --auto size --min-sqnr 20 --plot - --json
+    fails 2 "standard input: names nothing to include" ort-quantize static "$net" --random 1 --include-from - </dev/null
+}
+
 @test "overrides change types, and say what they can't" {
     echo '{"schema": "ort-overrides/1", "overrides": [{"node": "*", "type": "uint16"}]}' >o.json
     works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --overrides o.json -o q.onnx

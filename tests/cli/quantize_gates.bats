@@ -47,6 +47,17 @@ max-size 40k 4k
 GATES
 }
 
+@test "labels come from standard input or a pipe" {
+    held_out
+    local net=$MODELS_DIR/digits.onnx
+    works ort-quantize evaluate "$net" "$net" -i held.npy --labels labels.npy
+    local named=$output
+    works ort-quantize evaluate "$net" "$net" -i held.npy --labels - <labels.npy
+    [ "$(grep -i accuracy <<<"$output")" = "$(grep -i accuracy <<<"$named")" ]
+    works ort-quantize static "$net" -i held.npy -q --max-drop 0.003 --labels <(cat labels.npy) -o q.onnx
+    fails 5 "standard input: holds no labels" ort-quantize evaluate "$net" "$net" -i held.npy --labels - <<<'["a"]'
+}
+
 @test "--auto judges --max-drop on all labelled rows, and takes what holds it" {
     held_out
     run --separate-stderr ort-quantize static "$MODELS_DIR/digits.onnx" -i held.npy --labels labels.npy \

@@ -35,6 +35,14 @@ load helper
     has "quantized already"
 }
 
+@test "where nothing has such weights, that is said" {
+    run --separate-stderr ort-quantize weights "$FX/chain.onnx" -o c.onnx
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"nothing in it was quantized"* ]]
+    fails 1 "nothing in it was quantized" ort-quantize weights "$FX/chain.onnx" --strict -o d.onnx
+    fails 1 "nothing in it was quantized" ort-quantize static "$FX/chain.onnx" --random 1 --strict -o d.onnx
+}
+
 @test "what is refused" {
     fails 2 "takes samples" ort-quantize weights "$MODELS_DIR/digits.onnx" --method gptq
     fails 2 "needs --form qdq" ort-quantize weights "$MODELS_DIR/digits.onnx" --block-size column

@@ -194,7 +194,12 @@ def slower(bin_dir, folder, check):
     report = p.quantize()
     check(report["latency"]["speedup"] > 0 and report["products"]["quantize_dequantize_left"] >= 3,
           "the report times both models, and counts the Q and DQ that runs still do")
-    check("times as fast" in p.said() and "Q/DQ left" in p.said(), "in words, too")
+    left = report["products"]["left"]
+    check(len(left) == report["products"]["quantize_dequantize_left"] and
+          all(row["name"] and row["op_type"] in ("QuantizeLinear", "DequantizeLinear") for row in left),
+          "and names each")
+    said = p.said()
+    check("times as fast" in said and "Q/DQ left" in said and f"Q/DQ: {left[0]['name']}" in said, "in words, too")
     check(p.quantize("--require-speedup", "1000") is None, "--require-speedup keeps the file away")
     r = p.tool(bin_dir / "ort-quantize", "suggest", p.path)
     check(r.returncode == 0 and "leave" in r.stdout and "tiny" in r.stdout, "suggest leaves such a net as it is")
