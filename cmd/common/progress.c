@@ -69,11 +69,22 @@ void progress_begin(progress *p, const char *what, bool off)
     pthread_mutex_unlock(&lock);
 }
 
+/* The whole that the work is a part of, or NULL. */
+static const progress *head_of(const progress *p)
+{
+    const progress *head = p->outer;
+    while (head != NULL && !head->heads)
+        head = head->outer;
+    return head;
+}
+
 /* After a second, and at most ten times in each. */
 static bool due(progress *p)
 {
+    const progress *head = head_of(p);
+    uint64_t begin = head != NULL ? head->begin_ns : p->begin_ns;
     uint64_t t = p->enabled ? now_ns() : 0;
-    if (!p->enabled || t - p->begin_ns < 1000000000u || t - p->shown_ns < 100000000u)
+    if (!p->enabled || t - begin < 1000000000u || t - p->shown_ns < 100000000u)
         return false;
     p->shown_ns = t;
     p->visible = true;
@@ -81,30 +92,50 @@ static bool due(progress *p)
 }
 
 /* What the rest takes if it goes on as so far; nothing while that would be a guess. */
-static void say_left(const progress *p, double share)
+static void say_time(const progress *p, double share)
 {
+    const char *most = p->heads ? "up to " : "";
     double left = share > 0.01 ? (double)(now_ns() - p->begin_ns) / 1e9 * (1 / share - 1) : 0;
     if (left >= 3600)
-        fprintf(stderr, ", %.1f h left", left / 3600);
+        fprintf(stderr, ", %s%.1f h left", most, left / 3600);
     else if (left >= 90)
-        fprintf(stderr, ", %.0f min left", left / 60);
+        fprintf(stderr, ", %s%.0f min left", most, left / 60);
     else if (left >= 1)
-        fprintf(stderr, ", %.0f s left", left);
+        fprintf(stderr, ", %s%.0f s left", most, left);
+}
+
+/* The line up to what the work itself says. */
+static void begin_line(const progress *p)
+{
+    const progress *head = head_of(p);
+    fputs("\r", stderr);
+    if (head == NULL)
+        return;
+    fprintf(stderr, "%s %3.0f %%", head->what, 100 * head->share);
+    say_time(head, head->share);
+    fputs(": ", stderr);
+}
+
+static void end_line(const progress *p, double share)
+{
+    if (head_of(p) == NULL)
+        say_time(p, share);
     fputs(" \033[K", stderr);
+    fflush(stderr);
 }
 
 void progress_step(progress *p, uint64_t done, uint64_t total)
 {
     pthread_mutex_lock(&lock);
     if (due(p)) {
-        fprintf(stderr, "\r%s", p->what);
+        begin_line(p);
+        fputs(p->what, stderr);
         if (total > 0)
             fprintf(stderr, " %3.0f %% (%" PRIu64 " of %" PRIu64 ")",
                     100.0 * (double)done / (double)total, done, total);
         else
             fprintf(stderr, " %" PRIu64, done);
-        say_left(p, total > 0 ? (double)done / (double)total : 0);
-        fflush(stderr);
+        end_line(p, total > 0 ? (double)done / (double)total : 0);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -114,9 +145,9 @@ void progress_share(progress *p, uint64_t done, double share)
     pthread_mutex_lock(&lock);
     share = share < 1 ? share : 1;
     if (due(p)) {
-        fprintf(stderr, "\r%s %3.0f %% (%" PRIu64 ")", p->what, 100 * share, done);
-        say_left(p, share);
-        fflush(stderr);
+        begin_line(p);
+        fprintf(stderr, "%s %3.0f %% (%" PRIu64 ")", p->what, 100 * share, done);
+        end_line(p, share);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -132,9 +163,26 @@ void progress_stage(void *arg, const char *what, double share)
         p->shown_ns = 0;
     }
     if (shown && due(p)) {
-        fprintf(stderr, "\r%s %3.0f %%", p->what, 100 * share);
-        say_left(p, share);
-        fflush(stderr);
+        begin_line(p);
+        fprintf(stderr, "%s %3.0f %%", p->what, 100 * share);
+        end_line(p, share);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void progress_whole(progress *p, const char *what, bool off)
+{
+    progress_begin(p, what, off);
+    p->heads = true;
+}
+
+void progress_part(progress *p, double share)
+{
+    pthread_mutex_lock(&lock);
+    p->share = share < 1 ? share : 1;
+    if (p == current && due(p)) {
+        fprintf(stderr, "\r%s %3.0f %%", p->what, 100 * p->share);
+        end_line(p, p->share);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -151,7 +199,8 @@ static void *tick(void *arg)
         if (p->done || p != current || p->shown_ns != 0)
             continue;
         p->visible = true;
-        fprintf(stderr, "\r%s %" PRIu64 " s \033[K", p->what, seconds);
+        begin_line(p);
+        fprintf(stderr, "%s %" PRIu64 " s \033[K", p->what, seconds);
         fflush(stderr);
     }
     pthread_mutex_unlock(&lock);
@@ -185,6 +234,7 @@ void progress_end(progress *p)
     pthread_mutex_lock(&lock);
     hide();
     current = p->outer;
+    p->heads = false;
     pthread_mutex_unlock(&lock);
 }
 

@@ -78,7 +78,18 @@ typedef struct race {
                                           * that entered last */
     double gain;
     size_t at, tried;
+    double work, done; /* in models made and run; all that may come of it */
 } race;
+
+/* What takes about so many of these: ranges are seen anew; nodes run alone; weights are rounded by
+ * samples. */
+enum { ANEW_WORK = 3, ALONE_WORK = 12, ROUNDED_WORK = 6 };
+
+static void advance(race *r, double work)
+{
+    r->done += work;
+    progress_part(&r->q->whole, r->done / r->work);
+}
 
 static bool wins(const race *r, const nearness_to_float *near)
 {
@@ -139,6 +150,7 @@ static int try_observers(race *r, const ort_quantize_options *options, const ort
         if (status == 0)
             status = enter(r, model);
         tell(r, ort_observer_name(own.observer, NULL));
+        advance(r, 1);
     }
     c->observer = count > 1 ? observers[r->at] : options->observer;
     return status;
@@ -291,6 +303,7 @@ static int try_answers(race *r, const ort_quantize_options *options, const ort_r
         best = fmax(best, clear);
         if (r->q->options.settings.verbose)
             fprintf(stderr, "%s: %.2f %% of clear answers\n", harder[i].name, 100 * clear);
+        advance(r, harder[i].rounded ? ROUNDED_WORK : 1);
     }
     c->round = harder[at].rounded;
     c->kept = lists[harder[at].kept];
@@ -301,29 +314,49 @@ static int try_answers(race *r, const ort_quantize_options *options, const ort_r
 }
 
 /* Made-up samples have no clear answers; what options say isn't changed. */
+static bool may_ask_for_more(const quantize_options *o)
+{
+    return o->observer == NULL && o->keep_sensitive < 0 && o->random == NULL && !o->adaround;
+}
+
 static bool asks_for_more(const race *r)
 {
-    const quantize_options *o = &r->q->options;
-    return r->best.clear < least_clear && o->observer == NULL && o->keep_sensitive < 0 &&
-           o->random == NULL && !o->adaround;
+    return r->best.clear < least_clear && may_ask_for_more(&r->q->options);
+}
+
+/* If all of it comes to that. */
+static double most_work(const quantizing *q)
+{
+    const quantize_options *o = &q->options;
+    double work = o->observer == NULL ? sizeof observers / sizeof *observers + ANEW_WORK : 1;
+    if (keep_sensitive(q) > 0)
+        work += 1 + ALONE_WORK;
+    for (size_t i = 0; i < sizeof harder / sizeof *harder && may_ask_for_more(o); i++)
+        work += (harder[i].rounded ? ROUNDED_WORK : 1) +
+                (harder[i].kept == HARMFUL ? ALONE_WORK : 0);
+    return work;
 }
 
 int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **ranges, choice *c)
 {
-    race r = {.q = q, .inside = true, .gain = CHOICE_CHANCE_DB};
+    race r = {.q = q, .inside = true, .gain = CHOICE_CHANCE_DB, .work = most_work(q)};
     ort_quantize_options own = *options;
     own.correct_biases = own.adaptive_rounding = false;
+    progress_whole(&q->whole, "choosing", is_quiet(q));
     int status = try_observers(&r, &own, *ranges, c);
     own.observer = c->observer;
     if (status == 0 && q->options.observer == NULL && !own.equalize && isfinite(r.best.sqnr_db))
         status = try_equalized(&r, &own, ranges, c);
+    advance(&r, q->options.observer == NULL ? ANEW_WORK : 0);
     own.equalize = c->equalize = own.equalize || c->equalize;
     if (status == 0 && keep_sensitive(q) > 0 && r.best.sqnr_db < nearest_db)
         status = try_recurrent(&r, &own, *ranges, c);
     if (status == 0 && keep_sensitive(q) > 0 && r.best.sqnr_db < nearest_db)
         status = try_float_nodes(&r, &own, *ranges, c);
+    advance(&r, keep_sensitive(q) > 0 ? 1 + ALONE_WORK : 0);
     if (status == 0 && asks_for_more(&r))
         status = try_answers(&r, &own, *ranges, c);
+    progress_end(&q->whole);
     leave(&r);
     return status;
 }

@@ -29,6 +29,7 @@ typedef struct judgement {
 
 typedef struct efforts_judged {
     quantizing *q;
+    double work, done; /* of all that may be judged and made */
     trial t, outer; /* what Softmaxes read is compared, as their results hang on few of the samples;
                      * and outputs themselves */
 } efforts_judged;
@@ -45,6 +46,18 @@ static ort_quantize_options options_of(const ort_quantize_options *options, size
 static size_t parts_of(const efforts_judged *r)
 {
     return r->t.total < MOST_PARTS ? r->t.total : MOST_PARTS;
+}
+
+/* A model that is refined takes a few times as long as one that isn't. */
+static double work_of(size_t effort)
+{
+    return efforts[effort].rounded ? 3 : efforts[effort].corrected ? 2 : 1;
+}
+
+static void advance(efforts_judged *r, double work)
+{
+    r->done += work;
+    progress_part(&r->q->whole, r->done / r->work);
 }
 
 static int judge_part(efforts_judged *r, const ort_quantize_options *own, judgement *j)
@@ -74,6 +87,7 @@ static int judge_effort(efforts_judged *r, const ort_quantize_options *options, 
             fprintf(stderr, "%s, part %zu of samples: %.2f dB, outputs %.2f dB\n",
                     efforts[effort].name, q->fold + 1, j->near[q->fold].sqnr_db,
                     j->outer[q->fold].sqnr_db);
+        advance(r, work_of(effort) / (double)q->folds);
     }
     q->folds = 0;
     return status;
@@ -138,8 +152,9 @@ static int judge_efforts(efforts_judged *r, const ort_quantize_options *options,
         if (i != usual && ((efforts[i].equalized && options->equalize) ||
                            (i < BIASES && does_less(i, usual)) ||
                            (efforts[i].rounded && efforts[i].equalized != even)))
-            continue;
-        status = judge_effort(r, options, i, &js[i]);
+            advance(r, work_of(i));
+        else
+            status = judge_effort(r, options, i, &js[i]);
     }
     return status;
 }
@@ -223,6 +238,10 @@ int choose_effort(quantizing *q, const ort_quantize_options *options, const ort_
     efforts_judged r = {.q = q};
     ort_model *as_usual = NULL;
     size_t chosen;
+    for (size_t i = 0; i < EFFORTS; i++)
+        r.work += work_of(i);
+    r.work += 1; /* the chosen one is made of all samples, which takes as long as on its parts */
+    progress_whole(&q->whole, "refinements", is_quiet(q));
     int status = find_effort(&r, options, ranges, usual, &chosen);
     if (status == 0)
         status = make_effort(q, options, ranges, chosen, &q->made);
@@ -230,6 +249,7 @@ int choose_effort(quantizing *q, const ort_quantize_options *options, const ort_
         status = make_effort(q, options, ranges, usual, &as_usual);
     if (status == 0 && chosen != usual)
         status = keep_nearer(&r, &q->made, &as_usual);
+    progress_end(&q->whole);
     ort_model_free(as_usual);
     trial_close(&r.t);
     trial_close(&r.outer);

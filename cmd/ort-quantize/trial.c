@@ -305,16 +305,22 @@ static int add_run(const trial *t, const ort_session *session, size_t sample,
     return status;
 }
 
-/* Of the first `most` samples those that q->fold holds out, or all. */
-static int run_some(const trial *t, ort_model *model, size_t most, bool held_out,
+/* Of the first `most` samples those that q->fold holds out, or all. off: others show progress. */
+static int run_some(const trial *t, ort_model *model, size_t most, bool held_out, bool off,
                     nearness_to_float *near)
 {
     trial_tally *tallies = trial_tallies(t);
     ort_session *session = NULL;
+    progress runs;
+    most = most < t->samples ? most : t->samples;
+    progress_begin(&runs, "running it", off || is_quiet(t->q));
     int status = trial_session(t, model, &session);
-    for (size_t i = 0; i < t->samples && i < most && status == 0; i++)
+    for (size_t i = 0; i < most && status == 0; i++) {
         if (!held_out || is_held_out(t->q, t->at[i]))
             status = add_run(t, session, i, tallies);
+        progress_step(&runs, i + 1, most);
+    }
+    progress_end(&runs);
     trial_worst(t, tallies, near);
     ort_session_free(session);
     free(tallies);
@@ -323,18 +329,18 @@ static int run_some(const trial *t, ort_model *model, size_t most, bool held_out
 
 int trial_held_out(const trial *t, ort_model *model, nearness_to_float *near)
 {
-    return run_some(t, model, t->samples, true, near);
+    return run_some(t, model, t->samples, true, !t->q->whole.heads, near);
 }
 
 int trial_run(const trial *t, ort_model *model, nearness_to_float *near)
 {
-    return run_some(t, model, t->samples, false, near);
+    return run_some(t, model, t->samples, false, !t->q->whole.heads, near);
 }
 
 int trial_glance(const trial *t, ort_model *model, size_t rows, nearness_to_float *near)
 {
     const size_t most = t->samples > 0 ? rows / t->rows : 0;
-    return run_some(t, model, most > 1 ? most : 1, false, near);
+    return run_some(t, model, most > 1 ? most : 1, false, true, near);
 }
 
 static void drop_values(ort_value **values, size_t count)
