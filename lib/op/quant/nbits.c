@@ -23,6 +23,7 @@ enum { TASK_BYTES = 64 << 10, /* of packed weights */
        FIX_BYTES = 16 << 10,  /* of A */
        CUT_ROWS = 16,         /* of A, that are worth a copy */
        TASK_WORK = 4 << 20,   /* multiply-adds of many rows */
+       ROW_PAIRS = 2,         /* of groups that kernels of one row take at a time */
        PAIRS_ROWS = 12,       /* of three bytes, that pay where bytes are multiplied by pairs */
        SHORT_RUN = 32, MANY_ROWS = 32, FEW_COLUMNS = 1024 }; /* for which floats may pay */
 
@@ -313,12 +314,16 @@ static void task_product(void *arg, int64_t first, int64_t end, int thread)
         j->call->k->gemm.nbits(first, end, &j->w);
 }
 
-/* Pairs of groups, of so many bytes of weights for few rows, of so much work for many. */
-static int64_t task_of(const nbits_job *j)
+/* Columns of a task: pairs of groups, as even as can be, of so many bytes of weights for few rows,
+ * of so much work for many. */
+static int64_t columns_of_task(const nbits_job *j)
 {
-    const int64_t pair = 2 * j->call->k->gemm.nbits_lanes, bytes = 4 * j->w.row_words * pair;
-    const int64_t pairs = ort_min_i64(TASK_BYTES / bytes, TASK_WORK / (j->p->m * j->s->k * pair));
-    return ort_max_i64(pairs, 1) * pair;
+    const int64_t pair = 2 * j->call->k->gemm.nbits_lanes, all = (j->s->n + pair - 1) / pair;
+    const int64_t bytes = 4 * j->w.row_words * pair, work = j->p->m * j->s->k * pair;
+    const int64_t least = j->p->m == 1 ? ROW_PAIRS : 1;
+    const int64_t most = ort_max_i64(ort_min_i64(TASK_BYTES / bytes, TASK_WORK / work), least);
+    const int64_t tasks = (all + most - 1) / most;
+    return (all + tasks - 1) / tasks * pair;
 }
 
 /* ---- run, in floats */
@@ -457,7 +462,7 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
     }
     j.w.y = j.y;
     if (fix_rows(&j)) {
-        ort_call_range(call, s->n, task_of(&j), task_product, &j);
+        ort_call_range(call, s->n, columns_of_task(&j), task_product, &j);
     } else if (p->tiles) {
         ort_nbits_product product = {.m = p->m, .k = s->k, .a = j.a, .w = &j.w,
                                      .space = at(call, p->split)};

@@ -5,7 +5,9 @@
  *
  * BYTES is what a run of MODEL has to read, more than the last-level cache holds, so that neither a
  * run nor a loop finds anything there of the one before. The loop adds up 32 or 64 bytes at a time
- * into eight sums, whichever is faster; its memory is asked for in huge pages, as a session's is.
+ * into eight sums, whichever is faster. Its memory comes in pages of 4 KiB, as the weights of a
+ * session do where huge pages are slow to come (lib/base/huge.h); where they aren't,
+ * ORT_READ_HUGE=1 asks for huge ones here, too.
  * Prints the medians of GB/s of runs and of reads, and of the share that a run had of the read next
  * to it, with the first and third quartile of that.
  */
@@ -158,7 +160,7 @@ int main(int argc, char **argv)
     char *memory = fails ? NULL : aligned_alloc(HUGE_PAGE, room);
     if (memory) {
 #ifdef MADV_HUGEPAGE
-        (void)madvise(memory, room, MADV_HUGEPAGE);
+        (void)madvise(memory, room, getenv("ORT_READ_HUGE") ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 #endif
         memset(memory, 1, room);
         measure(&p, memory, bytes, rounds, &fails, &err);
