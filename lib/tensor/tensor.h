@@ -112,6 +112,7 @@ struct ort_value { /* declared in ort.h */
     void *release_arg;
     ort_account *account;  /* charged for the value and its own storage, or NULL */
     size_t charged_bytes;
+    struct ort_value_block *block; /* that it lies in, with others (value_maps.c); NULL: none */
     bool given;          /* by the caller: released even where there is no storage */
     bool is_item;        /* of another; a sequence stops growing then */
     int depth;           /* of sequences inside */
@@ -143,6 +144,14 @@ ort_status ort_value_new_sequence_(ort_value **value, ort_error *err);
 ort_status ort_value_new_none(ort_value **value, ort_error *err);
 /* Appends and takes the reference of `item`. */
 ort_status ort_value_append_take(ort_value *sequence, ort_value *item, ort_error *err);
+/* Room for so many items more. */
+ort_status ort_value_reserve(ort_value *sequence, size_t more, ort_error *err);
+/* Appends a map for each row of a matrix whose elements have whole bytes: from `keys`, which all of
+ * them hold, to the row's elements. They are made in one piece (value_maps.c). */
+ort_status ort_value_append_maps(ort_value *sequence, ort_value *keys, const ort_tensor *rows,
+                                 ort_error *err);
+/* One value less lies in it. */
+void ort_value_block_drop(struct ort_value_block *block);
 /* Takes both references; both are one-dimensional tensors of equal length. */
 ort_status ort_value_new_map_take(ort_value *keys, ort_value *values, ort_value **value,
                                   ort_error *err);

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/hashmap.h"
 #include "tensor/tensor.h"
+#include "tensor/value_block.h"
 
 enum { STORAGE_ALIGNMENT = 64, MOST_NESTED = 64 };
 
@@ -23,11 +24,12 @@ static ort_status new_value(ort_kind kind, size_t bytes, ort_value **value, ort_
         return ort_error_memory(err, bytes);
     if (!ort_account_charge(account, total))
         return ort_account_refuse(account, total, "a value", err);
-    *value = calloc(1, sizeof **value);
+    *value = malloc(sizeof **value); /* glibc's calloc passes by what the thread keeps */
     if (!*value) {
         ort_account_refund(account, total);
         return ort_error_memory(err, sizeof **value);
     }
+    memset(*value, 0, sizeof **value);
     (*value)->kind = kind;
     (*value)->references = 1;
     (*value)->account = ort_account_retain(account);
@@ -202,11 +204,14 @@ ort_status ort_value_check_host(const ort_value *value, ort_error *err)
                          "and ort_value_copy reach it; ort_value_to_host gives a copy");
 }
 
-static ort_status reserve_items(ort_value *value, size_t wanted, ort_error *err)
+ort_status ort_value_reserve(ort_value *value, size_t more, ort_error *err)
 {
+    size_t wanted, bytes, capacity = value->capacity ? value->capacity * 2 : 8;
+    if (!ort_add_size(value->count, more, &wanted))
+        return ort_error_memory(err, SIZE_MAX);
     if (wanted <= value->capacity)
         return ORT_OK;
-    size_t capacity = value->capacity ? value->capacity * 2 : 8, bytes;
+    capacity = capacity < wanted ? wanted : capacity;
     if (!ort_mul_size(capacity, sizeof *value->items, &bytes))
         return ort_error_memory(err, SIZE_MAX);
     ort_value **items = realloc(value->items, bytes);
@@ -227,7 +232,7 @@ ort_status ort_value_append_take(ort_value *sequence, ort_value *item, ort_error
 {
     bool too_deep = item && item->depth >= MOST_NESTED;
     ort_status status = too_deep ? refuse_depth(err)
-                                 : reserve_items(sequence, sequence->count + 1, err);
+                                 : ort_value_reserve(sequence, 1, err);
     if (status != ORT_OK) {
         ort_value_free(item);
         return status;
@@ -260,7 +265,7 @@ ort_status ort_value_new_map_take(ort_value *keys, ort_value *values, ort_value 
     ort_value *map = NULL;
     ort_status status = new_value(ORT_KIND_MAP, 0, &map, err);
     if (status == ORT_OK)
-        status = reserve_items(map, 2, err);
+        status = ort_value_reserve(map, 2, err);
     if (status != ORT_OK) {
         ort_value_free(keys);
         ort_value_free(values);
@@ -305,20 +310,30 @@ ort_value *ort_value_retain(ort_value *value)
     return value;
 }
 
+void ort_value_block_drop(struct ort_value_block *block)
+{
+    if (__atomic_sub_fetch(&block->references, 1, __ATOMIC_ACQ_REL) == 0)
+        free(block);
+}
+
 void ort_value_free(ort_value *value)
 {
     if (!value || __atomic_sub_fetch(&value->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     for (size_t i = 0; i < value->count; i++)
         ort_value_free(value->items[i]);
-    free(value->items);
+    if (!value->block)
+        free(value->items);
     if (value->release && (value->storage || value->given))
         value->release(value->release_arg, value->storage);
     else
         free(value->storage);
     ort_arena_release(&value->strings);
     leave_account(value);
-    free(value);
+    if (value->block)
+        ort_value_block_drop(value->block);
+    else
+        free(value);
 }
 
 /* Packed elements (types below 8 bits) of strided tensors are moved by number. */
@@ -382,7 +397,7 @@ ort_status ort_value_clone(const ort_value *source, ort_value **value, ort_error
     copy->depth = source->depth;
     for (size_t i = 0; i < source->count; i++) {
         ort_value *item = NULL;
-        ort_status status = reserve_items(copy, copy->count + 1, err);
+        ort_status status = ort_value_reserve(copy, 1, err);
         if (status == ORT_OK && source->items[i])
             status = ort_value_clone(source->items[i], &item, err);
         if (status == ORT_OK && item)

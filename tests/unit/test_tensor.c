@@ -187,6 +187,33 @@ static void values_and_references(test_state *test)
     ort_value_free(NULL);
 }
 
+/* Maps of rows lie in one block, and each lives for as long as somebody holds it. */
+static void maps_of_rows(test_state *test)
+{
+    float x[6] = {1, 2, 3, 4, 5, 6};
+    int64_t names[2] = {7, 9}, two = 2, sizes[2] = {3, 2};
+    ort_tensor rows = {ORT_DTYPE_FLOAT, ort_shape_make(2, sizes), NULL, x};
+    ort_value *keys, *s, *copy, *map, *values;
+    CHECK(ort_value_new_borrowed(ORT_DTYPE_INT64, 1, &two, names, 16, &keys, NULL) == ORT_OK);
+    CHECK(ort_value_new_sequence(&s, NULL) == ORT_OK);
+    for (int i = 0; i < 4; i++)
+        CHECK(ort_value_append_maps(s, keys, &rows, NULL) == ORT_OK);
+    rows.shape.dim[0] = 0;
+    CHECK(ort_value_append_maps(s, keys, &rows, NULL) == ORT_OK && ort_value_count(s) == 12);
+    CHECK(ort_value_clone(s, &copy, NULL) == ORT_OK);
+    CHECK(ort_value_digest(copy) == ort_value_digest(s));
+    map = ort_value_retain(ort_value_item(s, 4));
+    values = ort_value_retain(ort_value_item(ort_value_item(s, 11), 1));
+    CHECK(ort_value_append(s, map, NULL) == ORT_OK && ort_value_item(s, 12) == map);
+    ort_value_free(s);
+    CHECK(ort_value_get_kind(map) == ORT_VALUE_MAP && ort_value_item(map, 0) == keys);
+    CHECK(ort_value_get_double(ort_value_item(map, 1), 1) == 4);
+    CHECK(ort_value_get_double(values, 0) == 5);
+    ort_value *all[] = {map, keys, copy, values};
+    for (int i = 0; i < 4; i++)
+        ort_value_free(all[i]);
+}
+
 static void comparison(test_state *test)
 {
     float x[4] = {1, NAN, INFINITY, 2}, y[4] = {1, NAN, INFINITY, 2.1f};
@@ -292,6 +319,7 @@ int main(void)
     RUN(&test, string_casts);
     RUN(&test, unaligned_bulk);
     RUN(&test, values_and_references);
+    RUN(&test, maps_of_rows);
     RUN(&test, comparison);
     RUN(&test, map_comparison_ignores_order);
     RUN(&test, strided_clone);

@@ -457,16 +457,6 @@ static ort_status zip_keys(const ort_ml_labels *labels, int64_t classes, ort_val
     return ORT_OK;
 }
 
-static ort_status zip_row(ort_value *keys, const float *scores, int64_t classes, ort_value **map,
-                          ort_error *err)
-{
-    ort_value *values = NULL;
-    ort_shape shape = ort_shape_make(1, &classes);
-    ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_FLOAT, &shape, &values, err));
-    memcpy(values->tensor.data, scores, (size_t)classes * sizeof *scores);
-    return ort_value_new_map_take(ort_value_retain(keys), values, map, err);
-}
-
 static ort_status zip_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *x = ort_call_in(call, 0);
@@ -480,12 +470,10 @@ static ort_status zip_run(ort_call *call, ort_error *err)
                              (long long)classes, labels.count);
     ORT_TRY(ort_value_new_sequence_(&sequence, err));
     ort_status status = zip_keys(&labels, classes, &keys, err);
-    for (int64_t r = 0; r < rows && status == ORT_OK; r++) {
-        ort_value *map = NULL;
-        status = zip_row(keys, (const float *)x->data + r * classes, classes, &map, err);
-        if (status == ORT_OK)
-            status = ort_value_append_take(sequence, map, err);
-    }
+    const int64_t dims[2] = {rows, classes};
+    const ort_tensor scores = {x->dtype, ort_shape_make(2, dims), NULL, x->data};
+    if (status == ORT_OK)
+        status = ort_value_append_maps(sequence, keys, &scores, err);
     ort_value_free(keys); /* the maps hold theirs */
     if (status != ORT_OK)
         ort_value_free(sequence);
