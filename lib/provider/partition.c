@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 
 #define X(name) extern const ort_provider ort_provider_##name;
 #include "provider/providers.def"
@@ -109,16 +111,20 @@ static const ort_provider *find(const ort_provider *const *table, const char *na
 
 static ort_status unknown(const ort_provider *const *table, const char *name, ort_error *err)
 {
-    char list[256] = "";
+    char list[256] = "", meant[128];
     bool known = false;
+    ort_nearest near;
+    ort_nearest_begin(&near, name);
     for (int i = 0; table[i]; i++) {
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", table[i]->name);
+        ort_nearest_try(&near, table[i]->name);
     }
     for (int i = 0; foreign[i]; i++)
-        known = known || !strcmp(foreign[i], name);
-    return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s' is %s; this build has: %s", name,
-                         known ? "not in this build" : "unknown", list);
+        known = known || !strcasecmp(foreign[i], name);
+    return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s' is %s%s; this build has: %s", name,
+                         known ? "not in this build" : "unknown",
+                         known ? "" : ort_nearest_text(&near, meant, sizeof meant), list);
 }
 
 static ort_status unknown_option(const ort_provider *row, const char *key, ort_error *err)
@@ -143,6 +149,12 @@ static bool has_option(const ort_provider *row, const char *key)
     return false;
 }
 
+static ort_status comes_twice(const wanted *w, const char *key, ort_error *err)
+{
+    return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s': option '%s' comes twice",
+                         w->row->name, key);
+}
+
 static ort_status add_option(wanted *w, char *text, ort_error *err)
 {
     char *value = strchr(text, '=');
@@ -155,6 +167,8 @@ static ort_status add_option(wanted *w, char *text, ort_error *err)
         if (strcmp(value, "on") && strcmp(value, "off"))
             return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s': cost is on or off, not '%s'",
                                  w->row->name, value);
+        if (w->cost)
+            return comes_twice(w, text, err);
         w->cost = !strcmp(value, "on") ? 1 : -1;
         return ORT_OK;
     }
@@ -162,8 +176,7 @@ static ort_status add_option(wanted *w, char *text, ort_error *err)
         return unknown_option(w->row, text, err);
     for (int i = 0; i < w->setup.option_count; i++)
         if (!strcmp(w->setup.options[i].key, text))
-            return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s': option '%s' comes twice",
-                                 w->row->name, text);
+            return comes_twice(w, text, err);
     if (w->setup.option_count == ORT_PROVIDER_OPTIONS_MAX)
         return ort_error_set(err, ORT_ERROR_USAGE, "provider '%s': more than %d options",
                              w->row->name, ORT_PROVIDER_OPTIONS_MAX);

@@ -116,7 +116,7 @@ CASES
     works env ORT_PROVIDER_PATH="nowhere:a::b" ort-run --provider example,cpu "$net" --random 1 -o y.npz
     fails 5 "ORT_PROVIDER_PATH: a/ort-provider-broken.so: can't be loaded" \
         env ORT_PROVIDER_PATH=a:b ort-run --provider broken,cpu "$net" --random 1
-    fails 2 "provider 'tpu' is unknown; this build has: cpu" \
+    fails 2 "provider 'tpu' is unknown \(did you mean 'cpu'\?\); this build has: cpu" \
         env ORT_PROVIDER_PATH=a:b ort-run --provider tpu,cpu "$net" --random 1
     works env ORT_PROVIDER_PATH=a:b ort-run --provider cpu "$net" --random 1 -o y.npz
 }

@@ -13,7 +13,10 @@ has_opencl() {
     [[ "$output" == *"provider 'tensorrt' is not in this build; this build has: cpu"* ]]
     run ort-run --provider tpu x.onnx
     [ "$status" -eq 2 ]
-    [[ "$output" == *"provider 'tpu' is unknown; this build has: cpu"* ]]
+    [[ "$output" == *"provider 'tpu' is unknown (did you mean 'cpu'?); this build has: cpu"* ]]
+    fails 2 "provider ' cpu' is unknown \(did you mean 'cpu'\?\)" ort-run --provider 'cpu, cpu' x.onnx
+    fails 2 "provider 'accelerate' is unknown; this build has: cpu" ort-run --provider accelerate x.onnx
+    fails 2 "provider 'CUDA' is not in this build" ort-run --provider CUDA x.onnx
     run env ORT_PROVIDER=cuda ort-run x.onnx
     [ "$status" -eq 2 ]
     run ort-run --provider cpu:fast=1 x.onnx
@@ -40,6 +43,17 @@ has_opencl() {
     done
 }
 
+@test "ORT_OPENCL_LIB that names no library of OpenCL: said as what it is" {
+    has_opencl
+    echo text > text.so
+    fails 4 "OpenCL's library that ORT_OPENCL_LIB names can't be opened: .*text.so: " \
+        env ORT_OPENCL_LIB="$PWD/text.so" ort-run --provider opencl "$net" --random 1
+    fails 4 "OpenCL's library that ORT_OPENCL_LIB names can't be opened: .*none.so: " \
+        env ORT_OPENCL_LIB="$PWD/none.so" ort-run --provider opencl "$net" --random 1
+    fails 4 "OpenCL: libm.so.6 has no cl[A-Za-z]*, so it isn't a library of OpenCL 1.2" \
+        env ORT_OPENCL_LIB=libm.so.6 ort-run --provider opencl "$net" --random 1
+}
+
 @test "a run on the CPU never opens the library" {
     LD_DEBUG=files ort-run "$net" --random 1 -o y.npz 2> files
     ! grep -q OpenCL files
@@ -55,8 +69,9 @@ has_opencl() {
     [[ "$output" =~ "opencl: "[1-9][0-9]*" nodes, cpu: "[0-9]+", "[0-9]+" borders, " ]]
     fails 2 "device=x: a device is a number" ort-run --provider opencl:device=x "$net" --random 1
     fails 2 "tiles=big: tiles are made in local memory" ort-run --provider opencl:tiles=big "$net" --random 1
+    fails 2 "option 'cost' comes twice" ort-run --provider opencl:cost=off:cost=on,cpu "$net" --random 1
     fails 2 "fp16=yes: values are floats" ort-run --provider opencl:fp16=yes "$net" --random 1
-    if ! ort-inspect --providers --json | grep -q '"half": true'; then
+    if ! ort-inspect --providers --json | grep -q '"float16": true'; then
         fails 2 "has no cl_khr_fp16; fp16=1 keeps" ort-run --provider opencl:fp16=math "$net" --random 1
     fi
     run ort-run -v --provider opencl:cost=off:fp16=1,cpu "$net" --random 1 -o y.npz

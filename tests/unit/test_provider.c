@@ -153,7 +153,8 @@ static void lists(test_state *test)
         {"missing,cpu", true, ORT_ERROR_DEVICE, "no such device", ""},
         {"cuda", false, ORT_ERROR_USAGE, "'cuda' is not in this build; this build has: cpu, the",
          ""},
-        {"tpu", false, ORT_ERROR_USAGE, "'tpu' is unknown; this build has", ""},
+        {"tpu", false, ORT_ERROR_USAGE, "'tpu' is unknown (did you mean 'cpu'?); this build has",
+         ""},
         {"there,there", false, ORT_ERROR_USAGE, "'there' comes twice", ""},
         {"cpu,cpu", false, ORT_ERROR_USAGE, "'cpu' comes twice", ""},
         {"there,", false, ORT_OK, "there,cpu", ""},
@@ -164,6 +165,7 @@ static void lists(test_state *test)
         {"there:device=", false, ORT_ERROR_USAGE, "KEY=VALUE", ""},
         {"there:devic=1", false, ORT_ERROR_USAGE, "no option 'devic'", ""},
         {"there:device=1:device=1", false, ORT_ERROR_USAGE, "'device' comes twice", ""},
+        {"there:cost=on:cost=off", false, ORT_ERROR_USAGE, "'cost' comes twice", ""},
         {"there:cost=maybe", false, ORT_ERROR_USAGE, "cost is on or off", ""},
         {"cpu:cost=off", false, ORT_ERROR_USAGE, "'cpu' has no options", ""},
     };

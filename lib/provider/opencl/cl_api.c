@@ -19,15 +19,19 @@ static ort_status find_functions(ort_cl_api *api, const char *name, ort_error *e
     if (!missing)
         return ORT_OK;
     ort_cl_api_close(api);
-    return ort_error_set(err, ORT_ERROR_DEVICE, "%s has no %s", name, missing);
+    return ort_error_set(err, ORT_ERROR_DEVICE, "OpenCL: %s has no %s, so it isn't a library of "
+                         "OpenCL 1.2", name, missing);
 }
 
 ort_status ort_cl_api_open(ort_cl_api *api, ort_error *err)
 {
-    const char *name = getenv("ORT_OPENCL_LIB");
-    name = name && *name ? name : "libOpenCL.so.1";
+    const char *given = getenv("ORT_OPENCL_LIB");
+    const char *name = given && *given ? given : "libOpenCL.so.1";
     memset(api, 0, sizeof *api);
     api->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!api->library && name == given)
+        return ort_error_set(err, ORT_ERROR_DEVICE, "OpenCL's library that ORT_OPENCL_LIB names "
+                             "can't be opened: %s", dlerror());
     if (!api->library)
         return ort_error_set(err, ORT_ERROR_DEVICE,
                              "OpenCL isn't installed: %s (install its loader, on Debian "
