@@ -11,11 +11,15 @@ typedef struct asking {
     ort_partition *partition;
     const ort_graph *graph;
     bool *constant; /* by value: the same in every run */
+    bool *early;    /* by value: a plan knows it, or computes it */
+    bool *settled;  /* by value: a plan knows its shape */
     ort_refusal_fn *tell;
     void *arg;
 } asking;
 
 /* ---- what only the host is asked about */
+
+enum { MOST_OF_LIST = 8 }; /* elements for each of an open dimension */
 
 static bool is_constant(const asking *a, ort_id id)
 {
@@ -49,11 +53,56 @@ static bool is_planned(const ort_graph *graph, const ort_node *node)
     return true;
 }
 
-/* Will a plan know the shape? */
-static bool has_shape(const ort_graph *graph, ort_id id)
+static bool is_early(const asking *a, ort_id id)
 {
+    if (id == ORT_ID_NONE || a->early[id])
+        return true;
+    const ort_fact *fact = &a->graph->values.data[id]->fact;
+    if (fact->value)
+        return !a->graph->values.data[id]->is_input;
+    for (int k = 0; fact->symbolic && k < fact->symbolic_count; k++)
+        if (fact->symbolic[k].expr == ORT_DIM_UNKNOWN)
+            return false;
+    return fact->symbolic != NULL;
+}
+
+/* A list as long as an open dimension, or a few of it: plans evaluate what is small. */
+static bool is_list(const ort_graph *graph, ort_id id)
+{
+    int64_t times = 1;
+    int open = 0;
     if (id == ORT_ID_NONE)
         return true;
+    const ort_type *type = &graph->values.data[id]->fact.type;
+    if (type->kind != ORT_TYPE_TENSOR || type->rank < 0)
+        return false;
+    for (int d = 0; d < type->rank && times <= MOST_OF_LIST; d++) {
+        bool known = ort_dim_known(type->dim[d]);
+        times *= known ? type->dim[d].size : 1;
+        open += !known;
+    }
+    return times <= MOST_OF_LIST && open <= 1;
+}
+
+/* All that it is computed from follows from shapes, too: positions, for example. */
+static bool is_evaluated(const asking *a, const ort_node *node)
+{
+    if (!node->op || node->body_count || !node->input_count ||
+        (node->op->traits & (ORT_TRAIT_RANDOM | ORT_TRAIT_CONTROL | ORT_TRAIT_DYNAMIC)))
+        return false;
+    for (int i = 0; i < node->input_count; i++)
+        if (!is_early(a, node->inputs[i]))
+            return false;
+    for (int i = 0; i < node->output_count; i++)
+        if (!is_list(a->graph, node->outputs[i]))
+            return false;
+    return true;
+}
+
+/* ---- shapes that a plan knows */
+
+static bool is_described(const ort_graph *graph, ort_id id)
+{
     const ort_type *type = &graph->values.data[id]->fact.type;
     if (type->kind != ORT_TYPE_TENSOR || type->rank < 0)
         return false;
@@ -61,6 +110,49 @@ static bool has_shape(const ort_graph *graph, ort_id id)
         if (type->dim[d].expr == ORT_DIM_UNKNOWN)
             return false;
     return true;
+}
+
+static bool has_shape(const asking *a, ort_id id)
+{
+    return id == ORT_ID_NONE || a->settled[id];
+}
+
+/* Might the value say what shape results have? Lists of sizes, bounds, scales may. */
+static bool may_tell_shapes(const asking *a, const ort_node *node, int input)
+{
+    const unsigned plain = ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_JOINS | ORT_TRAIT_SHAPE_ONLY;
+    ort_id id = node->inputs[input];
+    if (id == ORT_ID_NONE || is_early(a, id) || node->op->traits & plain)
+        return false;
+    const ort_type *type = &a->graph->values.data[id]->fact.type;
+    bool counts = type->dtype == ORT_DTYPE_INT64 || type->dtype == ORT_DTYPE_INT32;
+    return type->rank <= 1 && (input || counts);
+}
+
+/* What inference with open dimensions can't name (the sum of two that may be equal) follows from
+ * the numbers of a plan all the same, where it follows from the shapes of what is read. */
+static bool is_settled_by_plans(const asking *a, const ort_node *node)
+{
+    if (!node->op || node->body_count ||
+        (node->op->traits & (ORT_TRAIT_CONTROL | ORT_TRAIT_DYNAMIC)))
+        return false;
+    for (int i = 0; i < node->input_count; i++)
+        if (!has_shape(a, node->inputs[i]) || may_tell_shapes(a, node, i))
+            return false;
+    return node->input_count > 0;
+}
+
+static void note_shapes(asking *a, const ort_node *node)
+{
+    bool by_plans = is_settled_by_plans(a, node);
+    for (int i = 0; i < node->output_count; i++) {
+        ort_id id = node->outputs[i];
+        if (id == ORT_ID_NONE)
+            continue;
+        const ort_type *type = &a->graph->values.data[id]->fact.type;
+        a->settled[id] = is_described(a->graph, id) ||
+                         (by_plans && type->kind == ORT_TYPE_TENSOR && type->rank >= 0);
+    }
 }
 
 static const char *only_host(const asking *a, const ort_node *node)
@@ -71,13 +163,13 @@ static const char *only_host(const asking *a, const ort_node *node)
         return "it has bodies, which are divided by themselves";
     if (folds(a, node))
         return "its inputs are constants: it is computed once";
-    if (is_planned(a->graph, node))
+    if (is_planned(a->graph, node) || ort_partition_idles(a->partition, node))
         return "it follows from shapes: no run computes it";
     for (int i = 0; i < node->input_count; i++)
-        if (!has_shape(a->graph, node->inputs[i]))
+        if (!has_shape(a, node->inputs[i]))
             return "the shape of an input is unknown before a run";
     for (int i = 0; i < node->output_count; i++)
-        if (!has_shape(a->graph, node->outputs[i]))
+        if (!has_shape(a, node->outputs[i]))
             return "the shape of an output is unknown before a run";
     return NULL;
 }
@@ -106,21 +198,27 @@ static int claim(const asking *a, const ort_node *node, const char **why)
     return -1;
 }
 
-/* Which values and nodes no run computes. */
-static void note_idle(asking *a)
+/* Which values and nodes no run computes, and which shapes plans know. */
+static void look_at_all(asking *a)
 {
     const ort_graph *graph = a->graph;
     const ort_node *node;
-    for (size_t id = 0; id < graph->values.count; id++)
+    for (size_t id = 0; id < graph->values.count; id++) {
+        a->settled[id] = is_described(graph, (ort_id)id);
         a->constant[id] = graph->values.data[id]->fact.value && !graph->values.data[id]->is_input &&
                           graph->producers.data[id] == ORT_ID_NONE;
+    }
     ORT_EACH_NODE(graph, node)
     {
-        bool known = folds(a, node);
-        a->partition->idle[node->id] = known || is_planned(graph, node);
-        for (int i = 0; known && i < node->output_count; i++)
-            if (node->outputs[i] != ORT_ID_NONE)
-                a->constant[node->outputs[i]] = true;
+        bool known = folds(a, node), early = known || is_planned(graph, node);
+        early = early || is_evaluated(a, node);
+        a->partition->idle[node->id] = early;
+        for (int i = 0; i < node->output_count; i++)
+            if (node->outputs[i] != ORT_ID_NONE) {
+                a->constant[node->outputs[i]] = known;
+                a->early[node->outputs[i]] = early;
+            }
+        note_shapes(a, node);
     }
 }
 
@@ -181,12 +279,14 @@ static ort_status assign(asking *a, ort_findings *findings, ort_error *err)
     p->owner = malloc(count + 1);
     p->idle = asks ? calloc(count + 1, sizeof *p->idle) : NULL;
     a->constant = asks ? calloc(a->graph->values.count + 1, sizeof *a->constant) : NULL;
-    if (!p->owner || (asks && (!a->constant || !p->idle)))
+    a->early = asks ? calloc(a->graph->values.count + 1, sizeof *a->early) : NULL;
+    a->settled = asks ? calloc(a->graph->values.count + 1, sizeof *a->settled) : NULL;
+    if (!p->owner || (asks && (!a->constant || !a->early || !a->settled || !p->idle)))
         return ort_error_memory(err, count);
     p->owner_count = count;
     memset(p->owner, -1, count + 1);
     if (asks)
-        note_idle(a);
+        look_at_all(a);
     ask_all(a, findings);
     for (int i = 0; p->divided && i < p->count - 1; i++)
         if (p->list[i].by_cost)
@@ -202,6 +302,8 @@ ort_status ort_partition_assign(ort_partition *partition, const ort_graph *graph
     ort_partition_forget(partition);
     ort_status status = assign(&a, findings, err);
     free(a.constant);
+    free(a.early);
+    free(a.settled);
     return status;
 }
 

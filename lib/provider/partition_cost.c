@@ -145,6 +145,15 @@ static void add_reader(weighing *w, tie *ties, ort_id id, uint32_t to)
     }
 }
 
+/* What a plan knows is no copy of a run. */
+static bool moves(const weighing *w, ort_id id)
+{
+    ort_id producer = id == ORT_ID_NONE ? ORT_ID_NONE : ort_graph_producer(w->graph, id);
+    return ort_partition_moves(w->graph, id) &&
+           (producer == ORT_ID_NONE ||
+            !ort_partition_idles(w->partition, w->graph->nodes.data[producer]));
+}
+
 static void add_values(weighing *w, tie *ties)
 {
     const ort_graph *graph = w->graph;
@@ -152,14 +161,14 @@ static void add_values(weighing *w, tie *ties)
     ORT_EACH_NODE(graph, node)
     {
         for (int i = 0; i < node->input_count; i++)
-            if (ort_partition_moves(graph, node->inputs[i]))
+            if (moves(w, node->inputs[i]))
                 add_reader(w, ties, node->inputs[i], w->vertex[node->id]);
         for (int i = 0; i < node->implicit_count; i++)
-            if (ort_partition_moves(graph, node->implicit[i]))
+            if (moves(w, node->implicit[i]))
                 add_reader(w, ties, node->implicit[i], SOURCE);
     }
     for (size_t i = 0; i < graph->outputs.count; i++)
-        if (ort_partition_moves(graph, graph->outputs.data[i]))
+        if (moves(w, graph->outputs.data[i]))
             add_reader(w, ties, graph->outputs.data[i], SOURCE);
 }
 

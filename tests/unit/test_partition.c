@@ -106,6 +106,32 @@ static void open_shapes(test_state *test)
     net_free(&n);
 }
 
+/* Positions follow from shapes: a plan has them, whoever would claim the nodes. */
+static void positions(test_state *test)
+{
+    static const int64_t numbers[2] = {0, 1};
+    net n;
+    ort_error err = {0};
+    ort_tally tally;
+    CHECK(net_init(&n, NULL));
+    net_constant(&n, "zero", ORT_DTYPE_INT64, 0, NULL, &numbers[0]);
+    net_constant(&n, "one", ORT_DTYPE_INT64, 0, NULL, &numbers[1]);
+    net_constant(&n, "axis", ORT_DTYPE_INT64, 1, (const int64_t[]){1}, &numbers[1]);
+    build(&n, "Shape x -> s1; Gather s1 zero -> s2; Range zero s2 one -> d1; Cast d1 -> d2; "
+              "Unsqueeze d2 axis -> d3; Relu x -> d4; Mul d3 d4 -> d5 => d5");
+    net_int(&n, n.graph->nodes.data[3], "to", ORT_DTYPE_FLOAT);
+    ort_session *host = session_of(&n, NULL, false, &err);
+    ort_session *both = session_of(&n, "far:cost=off,cpu", false, &err);
+    CHECK_TEXT(err.message, "");
+    CHECK(ort_partition_tally(&both->partition, both->model->graph, &tally, &err) == ORT_OK);
+    CHECK(tally.nodes[0] == 2 && tally.nodes[1] == 0 && tally.borders == 2);
+    CHECK(host && both && same_results(both, host, 3, &err));
+    CHECK(same_results(both, host, 5000, &err)); /* more than a plan computes */
+    ort_session_free(host);
+    ort_session_free(both);
+    net_free(&n);
+}
+
 /* By cost: a lone node isn't worth two copies, a long chain is. */
 static void by_cost(test_state *test)
 {
@@ -188,6 +214,7 @@ int main(void)
     RUN(&test, divided);
     RUN(&test, control_flow);
     RUN(&test, open_shapes);
+    RUN(&test, positions);
     RUN(&test, by_cost);
     RUN(&test, refusals);
     RUN(&test, failures);
