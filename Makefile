@@ -398,6 +398,10 @@ provider-cases: $(OBJ)/tests/onnx/conformance
 	@build/venv/bin/python tests/tools/make_provider_cases.py build/conformance build/provider-cases
 opencl: all provider-cases
 	@sh tests/tools/run_opencl.sh build/bin $(OBJ)/tests/onnx/conformance
+# All models with test data, and the filled topologies, with all that is claimed there. make opencl runs some of them.
+.PHONY: opencl-models
+opencl-models: all
+	@sh tests/tools/run_opencl_models.sh build/bin $(patsubst %/model.onnx,%,$(wildcard $(MODELS)/*/model.onnx build/topologies/*/model.onnx))
 # Values on devices, sessions side by side on one, devices that fail, under sanitizers.
 .PHONY: opencl-asan opencl-tsan opencl-alone
 opencl-alone: $(OBJ)/libort.so

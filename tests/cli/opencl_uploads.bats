@@ -29,6 +29,10 @@ node = helper.make_node
 net("floats", [node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]), node("Conv", ["a", "each"], ["b"], group=40),
                node("GlobalAveragePool", ["b"], ["c"]), node("Flatten", ["c"], ["d"]), node("MatMul", ["d", "m"], ["y"])],
     {"w": floats(40, 24, 3, 3), "each": floats(40, 1, 3, 3), "m": floats(40, 72)})
+net("siblings", [node("GlobalAveragePool", ["x"], ["a"]), node("Flatten", ["a"], ["b"]),
+                 *(node("MatMul", ["b", f"w{i}"], [f"c{i}"]) for i in range(3)),
+                 node("Mul", ["c0", "c1"], ["d"]), node("Max", ["d", "c2"], ["y"])],
+    {f"w{i}": floats(24, 320) for i in range(3)})
 one = {"s": np.float32(0.05), "z": np.uint8(120), "zw": np.int8(0)}
 net("codes", [node("QuantizeLinear", ["x", "s", "z"], ["q"]),
               node("QLinearConv", ["q", "s", "z", "w", "s", "zw", "s", "z"], ["a"], pads=[1, 1, 1, 1]),
@@ -66,6 +70,10 @@ uploads() {
         # The filters of bytes as words of four, in blocks of 16.
         [ "$(uploads "$kind" codes $((48 * 24 * 9)))" -eq 1 ]
     done
+    # Three weights that one launch multiplies with.
+    [ "$(uploads '' siblings $((24 * 320 * 4)))" -eq 3 ]
+    [ "$(uploads :tiles=registers siblings $((24 * 320 * 4)))" -eq 3 ]
+    [ "$(uploads :fp16=1 siblings $((24 * 320 * 2)))" -eq 3 ]
     # Inputs go there for each run.
     [ "$(uploads '' floats $((24 * 6 * 6 * 4)))" -eq 3 ]
 }
@@ -88,16 +96,32 @@ uploads() {
     done
 }
 
-@test "memory of the host as a buffer: every call fails in turn, and nothing is left" {
-    export FAKE_CL_KIND=cpu FAKE_CL_COUNT=$PWD/count
+# every_call NET X LEAST: each of the calls that two runs make, LEAST at least, fails in turn; the CPU's results, and nothing is left
+every_call() {
     local calls at
-    ort-run --provider opencl:cost=off,cpu "$NETS/large.onnx" -i "$NETS/x60.npy" --repeat 2 -o y.npz
-    [ ! -e uploads ]
+    export FAKE_CL_KIND=cpu FAKE_CL_COUNT=$PWD/count
+    ort-run --provider opencl:cost=off,cpu "$NETS/$1.onnx" -i "$NETS/$2.npy" --repeat 2 -o y.npz
     calls=$(cut -d ' ' -f 1 count)
-    [ "$calls" -gt 60 ]
+    [ "$calls" -gt "$3" ]
+    [ "$1" != large ] || [ ! -e uploads ]
     for at in $(seq "$calls"); do
-        run env FAKE_CL_AT="$at" ort-run --provider opencl:cost=off,cpu "$NETS/large.onnx" -i "$NETS/x60.npy" --repeat 2 -o y.npz
+        run env FAKE_CL_AT="$at" ort-run --provider opencl:cost=off,cpu "$NETS/$1.onnx" -i "$NETS/$2.npy" --repeat 2 -o y.npz
         [ "$status" -eq 0 ] || { echo "$at: $output" >&2; return 1; }
         grep -q ", 0 open" count || { echo "$at: $(cat count)" >&2; return 1; }
     done
+}
+
+@test "memory of the host as a buffer: every call fails in turn, and nothing is left" {
+    every_call large x60 60
+}
+
+@test "products of one value are one launch: every call fails in turn, and nothing is left" {
+    every_call siblings x6 60
+    works ort-profile "$NETS/siblings.onnx" -i "$NETS/x6.npy" --provider opencl:cost=off,cpu --no-peak --repeat 3 -o t.json
+    python3 -c '
+import collections, json
+events = json.load(open("t.json"))
+runs = sum(e["name"] == "model_run" for e in events)
+kernels = collections.Counter(e["name"] for e in events if e.get("cat") == "Device")
+assert kernels["kernel gemm"] == runs, (runs, kernels)'
 }

@@ -96,13 +96,14 @@ def keep_some(sources, out):
 CONTRIB = pathlib.Path(__file__).parents[1] / "onnx/contrib"
 CONTRIB_OPS = ("Attention", "MultiHeadAttention", "DecoderMaskedMultiHeadAttention", "GroupQueryAttention",
                "DequantizeLinear")
+TRIALS = ("ImageScaler",)  # of ONNX's own domain, in its first versions
 
 
 def borrow(source, out):
-    """A test of com.microsoft; the number of all tokens (total_sequence_length) as a constant, as models compute it of
+    """A test of com.microsoft, or of a trial; the number of all tokens (total_sequence_length) as a constant, as models compute it of
     shapes."""
     meta = json.loads((source / "meta.json").read_text())
-    if meta["op"] not in CONTRIB_OPS or meta["domain"] != MS:
+    if meta["op"] not in (CONTRIB_OPS if meta["domain"] == MS else TRIALS):
         return False
     folder = out / source.name
     shutil.copytree(source, folder)
@@ -243,6 +244,24 @@ def chain_model(out):
                               [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()])
     model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
     write_expected(out / "chain_of_types", model, "Where", "", [floats(3, 5, 37)])
+
+
+def siblings_model(out):
+    """Products of one value: three with weights of one shape, which one launch makes, beside others with an activation
+    behind them, that are results, of another width, or of rows that no part of a buffer can begin with."""
+    def some(*shape):
+        return of_later_cases.standard_normal(shape).astype(np.float32)
+    widths = dict(q=256, k=256, v=256, most=256, given=256, wide=512, a=33, b=33, fourth=256)
+    nodes = [helper.make_node("MatMul", ["x", f"w_{name}"], [name]) for name in widths]
+    nodes += [helper.make_node(op, ins, [out]) for op, ins, out in [
+        ("Relu", ["most"], "relu"), ("Mul", ["k", "v"], "kv"), ("Add", ["q", "kv"], "qkv"), ("Add", ["a", "b"], "odd"),
+        ("Sub", ["qkv", "fourth"], "y"), ("Add", ["relu", "y"], "z"), ("ReduceSum", ["wide"], "sum"), ("Neg", ["odd"], "less")]]
+    results = ["z", "given", "sum", "less"]
+    graph = helper.make_graph(nodes, "siblings", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 5, 70])],
+                              [helper.make_tensor_value_info(v, TensorProto.FLOAT, None) for v in results],
+                              [numpy_helper.from_array(some(70, n) / 8, f"w_{name}") for name, n in widths.items()])
+    model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+    write_expected(out / "products_of_one_value", model, "MatMul", "", [some(2, 5, 70)])
 
 
 ACTIVATIONS = [("Relu", "", {}), ("LeakyRelu", "", dict(alpha=0.2)), ("Clip", "", {}), ("Sigmoid", "", {}), ("Tanh", "", {}),
@@ -449,6 +468,7 @@ def moved_cases():
         yield f"moved_concat_rows_{name}", "", "Concat", [some(4, 65), some(3, 65)], dict(axis=0)
         yield (f"moved_split_{name}", "", "Split", [some(4, 9, 30), "|", np.array([4, 5])], dict(axis=1, outputs=2))
         yield (f"moved_split_rows_{name}", "", "Split", [some(6, 128), "|", np.array([1, 2, 3])], dict(axis=0, outputs=3))
+        yield f"moved_rows_{name}", "", "Gather", [some(9, 33), np.array([[4, -9], [8, 0]], np.int64)], dict(axis=0)
         yield (f"moved_slice_{name}", "", "Slice", [some(6, 50), "|", np.array([1, 45]), np.array([6, 2]), np.array([0, 1]),
                                                     np.array([2, -3])], {})
         if kind is not np.bool_:
@@ -483,6 +503,31 @@ def typed_cases():
 # Beside onnx's own, which have no mask that is shorter than the keys by all but one.
 KEYS = [("attention_mask_of_one_key", "", "Attention", [floats(1, 2, 3, 8), floats(1, 2, 4, 8), floats(1, 2, 4, 8),
                                                        floats(3, 1)], dict(opset=23))]
+
+
+def long_cases():
+    """More keys than a kernel of their own takes at once, on processors: products and softmax by themselves."""
+    def some(*shape):
+        return (of_later_cases.standard_normal(shape) * 0.5).astype(np.float32)
+    mask = np.ones((2, 140), np.int32)
+    mask[0, 131:] = mask[1, :7] = 0
+    return [
+        ("long_multi", MS, "MultiHeadAttention", [some(2, 9, 32), some(2, 140, 32), some(2, 140, 32)], dict(num_heads=4)),
+        ("long_multi_masked", MS, "MultiHeadAttention",
+         [some(2, 9, 32), some(2, 140, 32), some(2, 140, 32), some(96), mask, some(1, 4, 9, 140)], dict(num_heads=4)),
+        ("long_packed_causal", MS, "Attention", [some(1, 150, 24), "|", some(24, 72), some(72)],
+         dict(num_heads=3, unidirectional=1)),
+        ("long_group", MS, "GroupQueryAttention",
+         [some(1, 3, 64), some(1, 3, 32), some(1, 3, 32), some(1, 2, 140, 16), some(1, 2, 140, 16), ints(142), "|",
+          one(143, np.int32)], dict(num_heads=4, kv_num_heads=2, outputs=3)),
+        ("long_attention", "", "Attention", [some(1, 4, 9, 8), some(1, 2, 200, 8), some(1, 2, 200, 24)], dict(opset=23)),
+    ]
+
+
+def mean_cases():
+    return [(f"qmean_{kind.__name__}", MS, "QLinearGlobalAveragePool",
+             [of_later_cases.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, (2, 5, 7, 9)).astype(kind), "|", one(0.02),
+              one(zero, kind), one(0.011), one(zero + 5, kind)], {}) for kind, zero in ((U8, 119), (I8, -7))]
 
 
 def result_kind(op, inputs, attributes):
@@ -561,15 +606,16 @@ def main():
     fixed = sum(fix(source, out) for source in sources)
     kept = sum(keep(source, out) for source in sources) + keep_some(sources, out)
     borrowed = sum(borrow(source, out) for source in sorted(CONTRIB.iterdir()) if (source / "meta.json").exists())
-    cases = CASES + MORE + BYTES + attention_cases() + KEYS + [*typed_cases(), *moved_cases()]
+    cases = CASES + MORE + BYTES + attention_cases() + KEYS + [*typed_cases(), *moved_cases(), *long_cases(), *mean_cases()]
     for case in cases:
         make_case(out, *case)
     for case in RECURRENT:
         recurrent_case(out, *case)
     chain_model(out)
     joined_model(out)
+    siblings_model(out)
     print(f"make_provider_cases: {fixed} tests with constants, {kept} and {borrowed} as they are, "
-          f"{len(cases + RECURRENT) + 2} cases in {out}")
+          f"{len(cases + RECURRENT) + 3} cases in {out}")
 
 
 if __name__ == "__main__":

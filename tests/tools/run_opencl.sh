@@ -104,27 +104,13 @@ for model in mlperf_tiny_resnet8_int8 mlperf_tiny_kws_int8 efficientnet_lite0_in
         echo "skip $model: it isn't in $models"
     fi
 done
+set --
 for model in mnist_8 mlperf_tiny_kws_fp32 mlperf_tiny_vww_fp32 magika_v3_3 silero_micro ort_tiny_gpt2_past ppocrv2_cls \
     llama_byte_2m_trained yunet_n_320 efficientnet_lite0_fp16; do
-    folder=$models/$model
-    if [ ! -d "$folder/test_data_set_0" ]; then
-        skipped=$((skipped + 1))
-        echo "skip $model: $folder isn't here"
-        continue
-    fi
-    # The tolerances that the model's own reference needs.
-    within=$(sed -n 's/^ *"\([ra]tol\)": \([0-9.e-]*\),*$/--\1 \2/p' "$folder/meta.json")
-    # Its nodes on the device, to the end: a session that goes on on the CPU is right, too.
-    # shellcheck disable=SC2086
-    if "$bin/ort-run" -v --provider opencl:cost=off,cpu $within "$folder/model.onnx" -i "$folder/test_data_set_0" \
-        --expect "$folder/test_data_set_0" >$log 2>&1 && grep -q 'opencl: [1-9][0-9]* nodes' $log &&
-        ! grep -q 'goes on on cpu\|is left out' $log; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "not ok $model: $(tail -n 1 $log)"
-    fi
+    set -- "$@" "$models/$model"
 done
+sh tests/tools/run_opencl_models.sh "$bin" "$@" >$log 2>&1
+count $log
 if [ -d "$models" ]; then
     build/venv/bin/python tests/tools/provider_share.py --why opencl "$bin" "$models" build/topologies >$log 2>&1
     count $log

@@ -1,7 +1,8 @@
 #!/bin/sh
 # run_opencl_alone.sh LIBORT CC FLAGS: values on devices, two sessions on one device at once, lost devices, against one
 # build of the library: for sanitizers. OpenCL answers from tests/providers/fake_opencl.c, so that no driver's
-# threads are looked at, and from the system's where that is no ThreadSanitizer.
+# threads are looked at, and from the system's where that is no ThreadSanitizer. EVERY=N: each N-th of the calls that
+# can fail (3 of a library's provider, 7 of OpenCL, by default) does so in a run of its own; EVERY=1 takes all.
 set -u
 libort=$(realpath "$1") cc=$2 flags=$3
 root=$(pwd)
@@ -52,7 +53,7 @@ run() {
 
 run "a library's provider" 0 ./on_device faulty fx ./faulty.so
 run "a library's provider, four sessions at once" 0 ./on_device -t faulty fx ./faulty.so
-for n in $(seq 1 3 123); do
+for n in $(seq 1 "${EVERY:-3}" 123); do
     run "a library's provider, lost at $n" "$(of_faulty FAULTY_FROM "$n")" env FAULTY_FROM="$n" ./on_device faulty fx \
         ./faulty.so
     run "a library's provider, failing at $n" "$(of_faulty FAULTY_AT "$n")" env FAULTY_AT="$n" ./on_device faulty fx \
@@ -66,7 +67,7 @@ if [ -e fake.so ]; then
     all=$(sed 's/ calls.*//' count)
     unset FAKE_CL_COUNT
     run "OpenCL of the tests, four sessions at once" 0 env FAKE_CL_OWN=1 ./on_device -n -t opencl fx
-    for n in $(seq 1 7 "$all"); do
+    for n in $(seq 1 "${EVERY:-7}" "$all"); do
         run "OpenCL of the tests, lost at $n" told env FAKE_CL_OWN=1 FAKE_CL_FROM="$n" ./on_device -n opencl fx
         run "OpenCL of the tests, failing at $n" told env FAKE_CL_OWN=1 FAKE_CL_AT="$n" ./on_device -n opencl fx
         run "OpenCL of the tests, failing at $n, four sessions" told env FAKE_CL_OWN=1 FAKE_CL_AT="$n" ./on_device -n -t \

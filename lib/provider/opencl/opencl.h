@@ -33,6 +33,7 @@ typedef struct ort_cl_strips {
     int64_t start, batch_step, outer_step, k_step; /* where elements lie in the tensor */
     int64_t batch, outer, k, strip;
     int64_t half; /* of 16 bits; for who keeps it */
+    int64_t others[2]; /* addresses of tensors that lie behind it in this form; for who keeps it */
 } ort_cl_strips;
 
 typedef struct ort_cl_constant { /* a weight on the device */
@@ -302,6 +303,12 @@ int ort_cl_scratch(ort_cl_step *s, int64_t floats); /* halves where the step is 
 int ort_cl_checks(ort_cl_step *s, int64_t least, int64_t size, int *fault);
 /* An error where the value of an input, which is there, isn't known when the plan is made. */
 ort_status ort_cl_known(const ort_cl_step *s, int input, ort_error *err);
+/* The same for constants of several nodes, all of one shape, one behind the other. */
+int ort_cl_read_weights(ort_cl_step *s, const ort_node *const *nodes, int count, int input,
+                        const ort_cl_strips *strips);
+/* One buffer of which the first output of each of these nodes, all of one size, is a part; -1: the
+ * device doesn't let parts begin at any of its rows, so that all shapes of a run are alike. */
+int ort_cl_write_parts(ort_cl_step *s, const ort_node *const *nodes, int count);
 /* Output 0 is input 0 in another shape. */
 void ort_cl_alias(ort_cl_step *s);
 /* Can an output be a part of an input's memory, from this element on? Then it is. */
@@ -326,6 +333,10 @@ typedef struct ort_cl_ahead { /* of a value */
 ort_status ort_cl_look_ahead(ort_cl_plan *p, ort_error *err);
 /* The activation behind a step that its kernels can apply; NULL: none. */
 const ort_device_step *ort_cl_next(const ort_cl_plan *p, const ort_cl_step *s);
+/* Products of the step's left operand with weights of its weight's shape, the step's own first,
+ * which one launch may make: how many; below 2: none. */
+#define ORT_CL_SIBLINGS 3
+int ort_cl_siblings(const ort_cl_step *s, const ort_node **list);
 /* One launch over a grid of x * y * z work items. format: a letter for each argument, 'b' a buffer
  * (int), 'i' a number (int64_t), 'f' a double, 'v' a list of six (const int64_t *). '|': what is
  * behind it is one argument, a struct. */
@@ -419,6 +430,10 @@ ort_status ort_cl_memory_read(void *memory, void *data, size_t bytes, ort_error 
 ort_status ort_cl_weight(ort_cl_device *device, const ort_tensor *tensor, const ort_fact *fact,
                          const ort_cl_strips *strips, bool shared, cl_mem *memory,
                          ort_error *err);
+/* Several of one shape, one behind the other, for all plans of the session. */
+ort_status ort_cl_weights(ort_cl_device *device, const ort_tensor *const *tensors, int count,
+                          const ort_fact *fact, const ort_cl_strips *strips, cl_mem *memory,
+                          ort_error *err);
 /* A form that a row packs by itself, and names by numbers that no other form has: NULL, or the
  * session's. What is kept is its from then on; another thread may have been faster. */
 cl_mem ort_cl_kept(ort_cl_device *device, const ort_tensor *tensor, const ort_cl_strips *form);
@@ -434,5 +449,10 @@ extern const ort_cl_row ort_cl_net_rows[], ort_cl_math_rows[], ort_cl_moves_rows
     ort_cl_take_rows[], ort_cl_reduce_rows[],
     ort_cl_transpose_rows[], ort_cl_tokens_rows[], ort_cl_codes_rows[], ort_cl_bytes_rows[],
     ort_cl_rnn_rows[];
+/* opencl_rows.c: all of them, ended by NULL. Are these rows fit for use: of operators that exist,
+ * none twice, each made in one way? ORT_ERROR_USAGE says what isn't. */
+extern const ort_cl_row *const ort_cl_row_tables[];
+ort_status ort_cl_rows_check(const ort_cl_row *const *tables, const ort_registry *registry,
+                             ort_error *err);
 
 #endif

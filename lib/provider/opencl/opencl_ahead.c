@@ -2,7 +2,8 @@
  *
  * An activation that alone reads what a convolution or a product writes is applied by that one's
  * kernels. What a Concat joins, where its parts lie one behind the other, is written to its place
- * in the result by whoever makes it.
+ * in the result by whoever makes it. Products of one value with weights of one shape, as queries,
+ * keys and values are made, are one launch.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,44 @@ const ort_device_step *ort_cl_next(const ort_cl_plan *p, const ort_cl_step *s)
                    ort_cl_next_activation(p, ahead->reader, &activation)
                ? ahead->reader
                : NULL;
+}
+
+/* ---- products of one value */
+
+/* Is the step a plain product with a weight of the session, whose result stays on the device? */
+static bool is_plain_product(const ort_cl_plan *p, const ort_device_step *step)
+{
+    const ort_node *node = step->node;
+    const ort_cl_step s = {.plan = (ort_cl_plan *)p, .node = node, .op = step->op,
+                           .row = p->device->row_of(step->op)};
+    const ort_cl_ahead *ahead = &p->ahead[node->outputs[0]];
+    return !strcmp(step->op->name, "MatMul") && p->request->constants[node->inputs[1]] &&
+           p->request->facts[node->inputs[1]].type.rank == 2 && !ahead->made && !ahead->copied &&
+           ahead->joined == ORT_ID_NONE && !ort_cl_next(p, &s);
+}
+
+static bool is_sibling(const ort_cl_plan *p, const ort_device_step *a, const ort_device_step *b)
+{
+    const ort_type *x = &p->request->facts[a->node->inputs[1]].type;
+    const ort_type *y = &p->request->facts[b->node->inputs[1]].type;
+    return is_plain_product(p, b) && a->node->inputs[0] == b->node->inputs[0] &&
+           x->dim[0].size == y->dim[0].size && x->dim[1].size == y->dim[1].size;
+}
+
+int ort_cl_siblings(const ort_cl_step *s, const ort_node **list)
+{
+    const ort_cl_plan *p = s->plan;
+    const ort_device_part *part = &p->request->parts[p->ends.count];
+    const ort_device_step *step = p->request->steps + part->first, *end = step + part->count;
+    int count = 0;
+    while (step < end && step->node != s->node)
+        step++;
+    if (step == end || !is_plain_product(p, step))
+        return 0;
+    for (const ort_device_step *other = step; other < end && count < ORT_CL_SIBLINGS; other++)
+        if (other == step || is_sibling(p, step, other))
+            list[count++] = other->node;
+    return count;
 }
 
 /* ---- Concat */

@@ -1,5 +1,5 @@
 /* opencl_bytes.c - products of codes of 8 bits: convolutions and matrix products with constant
- * weights, and sums of codes, with the CPU's bits (cl/bytes.cl).
+ * weights, sums and means of codes, with the CPU's bits (cl/bytes.cl).
  *
  * What zero points add to sums is known when a plan is made but for the sum of the operand's own
  * codes: filters are packed into words here, and a number for each takes the rest away again.
@@ -376,6 +376,39 @@ static ort_status emit_add(ort_cl_step *s, ort_error *err)
     return ORT_OK;
 }
 
+/* ---- QLinearGlobalAveragePool */
+
+static bool claim_mean(const ort_graph *graph, const ort_node *node, const char **why)
+{
+    *why = "the element types have no kernel";
+    if (!is_byte(ort_cl_type(graph, node, 0)))
+        return false;
+    *why = "scales and zero points that aren't one constant have no kernel";
+    for (int i = 1; i < 5; i++) {
+        const ort_tensor *t =
+            ort_cl_has(node, i) ? graph->values.data[node->inputs[i]]->fact.value : NULL;
+        if (ort_cl_has(node, i) && (!t || ort_tensor_count(t) != 1))
+            return false;
+    }
+    *why = "channels that come last have no kernel";
+    return !ort_node_int(node, "channels_last", 0) && ort_cl_rank(graph, node, 0) >= 3;
+}
+
+static ort_status emit_mean(ort_cl_step *s, ort_error *err)
+{
+    ort_dtype type = ort_cl_in(s, 0)->type.dtype;
+    const ort_codes x = ort_codes_read(constant(s, 1), constant(s, 2), type);
+    const ort_codes y = ort_codes_read(constant(s, 3), constant(s, 4), type);
+    int64_t means = ort_cl_count(ort_cl_out(s, 0));
+    int64_t count = means ? ort_cl_count(ort_cl_in(s, 0)) / means : 0;
+    const int64_t grid[3] = {means, 1, 1};
+    float factor = x.scale / ((float)count * y.scale);
+    ort_cl_launch_grid(s, "bytes", "mean_codes", grid, NULL, "bbiifii", ort_cl_read(s, 0),
+                       ort_cl_write(s, 0), (int64_t)x.is_signed, count, (double)factor,
+                       (int64_t)x.zero, (int64_t)y.zero);
+    return ORT_OK;
+}
+
 const ort_cl_row ort_cl_bytes_rows[] = {
     {ONNX, "QLinearConv", claim_bytes, emit_conv, .typed = true},
     {ONNX, "ConvInteger", claim_bytes, emit_conv, .typed = true},
@@ -383,5 +416,6 @@ const ort_cl_row ort_cl_bytes_rows[] = {
     {ONNX, "MatMulInteger", claim_bytes, emit_matrix, .typed = true},
     {MS, "QGemm", claim_bytes, emit_matrix, .typed = true},
     {MS, "QLinearAdd", claim_add, emit_add, .typed = true},
+    {MS, "QLinearGlobalAveragePool", claim_mean, emit_mean, .typed = true},
     {0},
 };

@@ -71,6 +71,25 @@ static int64_t rows_of(const ort_type *a)
     return rows;
 }
 
+/* Several products of all rows of A in one launch; false: nothing is launched. */
+static bool multiply_siblings(ort_cl_step *s, int64_t m, int64_t n, int64_t k)
+{
+    const ort_node *nodes[ORT_CL_SIBLINGS];
+    ort_cl_plan *plan = s->plan;
+    int count = ort_cl_siblings(s, nodes);
+    int to = count > 1 ? ort_cl_write_parts(s, nodes, count) : -1;
+    if (to < 0)
+        return false;
+    const ort_cl_product p = {.batch1 = 1, .batch2 = count, .m = m, .n = n, .k = k, .alpha = 1,
+                              .a = {ort_cl_read(s, 0), 0, 0, 0, k, 1}, .b = {0, 0, 0, 0, n, 1},
+                              .b_input = 1, .nodes = nodes, .c = ort_cl_no_matrix(),
+                              .y = {to, 0, 0, m * n, n, 1}};
+    ort_cl_multiply(s, &p);
+    for (int i = 1; i < count; i++)
+        plan->ahead[nodes[i]->outputs[0]].made = true;
+    return true;
+}
+
 static ort_status emit_matmul(ort_cl_step *s, ort_error *err)
 {
     const ort_type a = matrix_of(&ort_cl_in(s, 0)->type, true);
@@ -81,6 +100,8 @@ static ort_status emit_matmul(ort_cl_step *s, ort_error *err)
     int64_t n = b.dim[b.rank - (turned ? 2 : 1)].size;
     if (b.rank == 2 && !across) {
         m = rows_of(&a);
+        if (multiply_siblings(s, m, n, k))
+            return ORT_OK;
     } else {
         ort_cl_spread(&a, 4, as);
         ort_cl_spread(&b, 4, bs);

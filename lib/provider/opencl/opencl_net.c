@@ -371,6 +371,32 @@ static ort_status emit_batch(ort_cl_step *s, ort_error *err)
     return ORT_OK;
 }
 
+/* ---- ImageScaler */
+
+static bool claim_scaler(const ort_graph *graph, const ort_node *node, const char **why)
+{
+    const ort_type *x = &graph->values.data[node->inputs[0]]->fact.type;
+    size_t count;
+    (void)ort_node_floats(node, "bias", &count);
+    *why = "this form has no kernel";
+    return x->rank >= 2 && ort_dim_known(x->dim[1]) && x->dim[1].size == (int64_t)count;
+}
+
+static ort_status emit_scaler(ort_cl_step *s, ort_error *err)
+{
+    const ort_fact *x = ort_cl_in(s, 0);
+    size_t channels;
+    const float *bias = ort_node_floats(s->node, "bias", &channels);
+    int64_t count = ort_cl_count(x), planes = ort_cl_dim(x, 0) * (int64_t)channels;
+    int64_t plane = planes ? count / planes : 0;
+    const int64_t grid[3] = {ort_cl_along(s, plane), planes, 1};
+    int shift = ort_cl_numbers(s, bias, (int64_t)channels);
+    ort_cl_launch_grid(s, "map", "scale_planes", grid, NULL, "bbbiif", ort_cl_read(s, 0), shift,
+                       ort_cl_write(s, 0), (int64_t)channels, plane,
+                       (double)ort_node_attr_float(s->node, "scale"));
+    return ORT_OK;
+}
+
 const ort_cl_row ort_cl_net_rows[] = {
     {ONNX, "Conv", claim_conv, emit_conv, .half = true, .activates = true},
     {MS, "FusedConv", claim_conv, emit_conv, .half = true, .activates = true},
@@ -379,5 +405,6 @@ const ort_cl_row ort_cl_net_rows[] = {
     {ONNX, "GlobalAveragePool", claim_planes, emit_global_mean, .half = true},
     {ONNX, "GlobalMaxPool", claim_planes, emit_global_most, .half = true},
     {ONNX, "BatchNormalization", claim_batch, emit_batch, .half = true},
+    {ONNX, "ImageScaler", claim_scaler, emit_scaler, .half = true},
     {0},
 };

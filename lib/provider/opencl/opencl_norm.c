@@ -86,7 +86,7 @@ static ort_status emit_norm(ort_cl_step *s, ort_error *err)
     bool over = ort_cl_gives(s->node, 2);
     double epsilon = ort_node_attr_float(s->node, "epsilon");
     int from = ort_cl_read(s, 0), scale = ort_cl_read(s, 1), to = ort_cl_write(s, 0);
-    ort_cl_launch_grid(s, "rows", "layer_norm", grid, NULL, "bbbbbbbiiiiif", from, from, scale,
+    ort_cl_launch_grid(s, "rows", "layer_norm", grid, NULL, "bbbbbbb|iiiiif", from, from, scale,
                        scale, bias ? ort_cl_read(s, 2) : scale, to, to, (int64_t)0, (int64_t)0,
                        (int64_t)bias, (int64_t)0, count, epsilon);
     if (mean || over)
@@ -107,8 +107,8 @@ static ort_status emit_rms(ort_cl_step *s, ort_error *err)
     int64_t count = row_of(x, axis_of(s->node, x->type.rank));
     const int64_t grid[3] = {count ? ort_cl_count(x) / count : 0, 1, 1};
     int from = ort_cl_read(s, 0), scale = ort_cl_read(s, 1), to = ort_cl_write(s, 0);
-    ort_cl_launch_grid(s, "rows", "rms_norm", grid, NULL, "bbbbbbiiiif", from, from, scale, scale,
-                       to, to, (int64_t)0, (int64_t)0, (int64_t)0, count,
+    ort_cl_launch_grid(s, "rows", "rms_norm", grid, NULL, "bbbbbb|iiiiif", from, from, scale, scale,
+                       to, to, (int64_t)0, (int64_t)0, (int64_t)0, (int64_t)0, count,
                        (double)ort_node_attr_float(s->node, "epsilon"));
     return ORT_OK;
 }
@@ -135,7 +135,7 @@ static ort_status emit_skip(ort_cl_step *s, ort_error *err)
     bool bias = ort_cl_has(s->node, 3), more = ort_cl_has(s->node, 4);
     bool whole = ort_cl_gives(s->node, 3);
     int scale = ort_cl_read(s, 2), to = ort_cl_write(s, 0);
-    ort_cl_launch_grid(s, "rows", "layer_norm", grid, NULL, "bbbbbbbiiiiif", ort_cl_read(s, 0),
+    ort_cl_launch_grid(s, "rows", "layer_norm", grid, NULL, "bbbbbbb|iiiiif", ort_cl_read(s, 0),
                        ort_cl_read(s, 1), more ? ort_cl_read(s, 4) : scale, scale,
                        bias ? ort_cl_read(s, 3) : scale, to, whole ? ort_cl_write(s, 3) : to,
                        (int64_t)1, (int64_t)more, (int64_t)bias, (int64_t)whole, count,
@@ -150,10 +150,11 @@ static ort_status emit_skip_rms(ort_cl_step *s, ort_error *err)
     const int64_t grid[3] = {count ? ort_cl_count(x) / count : 0, 1, 1};
     bool more = ort_cl_has(s->node, 3), whole = ort_cl_gives(s->node, 3);
     int scale = ort_cl_read(s, 2), to = ort_cl_write(s, 0);
-    ort_cl_launch_grid(s, "rows", "rms_norm", grid, NULL, "bbbbbbiiiif", ort_cl_read(s, 0),
+    ort_cl_launch_grid(s, "rows", "rms_norm", grid, NULL, "bbbbbb|iiiiif", ort_cl_read(s, 0),
                        ort_cl_read(s, 1), more ? ort_cl_read(s, 3) : scale, scale, to,
-                       whole ? ort_cl_write(s, 3) : to, (int64_t)1, (int64_t)more, (int64_t)whole,
-                       count, (double)ort_node_attr_float(s->node, "epsilon"));
+                       whole ? ort_cl_write(s, 3) : to, (int64_t)1, (int64_t)more, (int64_t)false,
+                       (int64_t)whole, count,
+                       (double)ort_node_attr_float(s->node, "epsilon"));
     return ORT_OK;
 }
 

@@ -87,21 +87,34 @@ int64_t ort_cl_rows_of_item(const ort_cl_step *s, int64_t rows, int64_t others)
 
 enum { SUBS = 2 }; /* common.cl */
 
+/* Is B a weight, or several of them? */
+static bool has_weight(const ort_cl_step *s, const ort_cl_product *p)
+{
+    return p->b_input >= 0 && ort_cl_constant_input(s, p->b_input) && !p->b.batch1 && !p->b.batch2;
+}
+
 /* B in strips where it is a weight: its start, then. */
 static ort_cl_matrix right_side(ort_cl_step *s, const ort_cl_product *p, int64_t *strip_step)
 {
-    int64_t strip = 2 * ort_cl_tile_of(s)->lanes;
+    int64_t strip = 2 * ort_cl_tile_of(s)->lanes, wide = strip ? (p->n + strip - 1) / strip : 0;
+    ort_cl_strips strips = {0};
     ort_cl_matrix b = p->b;
     *strip_step = strip * b.column;
-    if (!strip || p->b_input < 0 || b.batch1 || b.batch2 || !ort_cl_constant_input(s, p->b_input)) {
-        if (p->b_input >= 0)
-            b.buffer = ort_cl_read(s, p->b_input);
-        return b;
+    if (has_weight(s, p) && strip) {
+        strips = (ort_cl_strips){.start = b.start, .outer_step = b.column, .k_step = b.row,
+                                 .batch = 1, .outer = p->n, .k = p->k, .strip = strip};
+        *strip_step = strip * p->k;
+        b = (ort_cl_matrix){-1, 0, 0, 0, strip, 1};
     }
-    const ort_cl_strips strips = {.start = b.start, .outer_step = b.column, .k_step = b.row,
-                                  .batch = 1, .outer = p->n, .k = p->k, .strip = strip};
-    *strip_step = strip * p->k;
-    return (ort_cl_matrix){ort_cl_read_strips(s, p->b_input, &strips), 0, 0, 0, strip, 1};
+    if (p->nodes) {
+        b.batch2 = strip ? wide * strip * p->k : p->n * p->k;
+        b.buffer = ort_cl_read_weights(s, p->nodes, (int)p->batch2, p->b_input, &strips);
+    } else if (strips.strip) {
+        b.buffer = ort_cl_read_strips(s, p->b_input, &strips);
+    } else if (p->b_input >= 0) {
+        b.buffer = ort_cl_read(s, p->b_input);
+    }
+    return b;
 }
 
 static void multiply(ort_cl_step *s, const ort_cl_product *p, int64_t rows)

@@ -34,6 +34,7 @@ static inline ort_cl_matrix ort_cl_no_matrix(void)
 typedef struct ort_cl_product { /* Y = activation(alpha A B + beta C), M x K by K x N */
     ort_cl_matrix a, b, c, y;   /* c.buffer < 0: none; y.column is 1 */
     int b_input;                /* of the node, which is B; -1: b.buffer is */
+    const ort_node *const *nodes; /* whose inputs these are, batch2 of them; NULL: of the step's */
     int64_t batch1, batch2, m, n, k;
     double alpha, beta;
     ort_cl_activation activation;

@@ -181,6 +181,23 @@ int ort_cl_read_strips(ort_cl_step *s, int input, const ort_cl_strips *x)
     return to;
 }
 
+int ort_cl_read_weights(ort_cl_step *s, const ort_node *const *nodes, int count, int input,
+                        const ort_cl_strips *x)
+{
+    ort_cl_plan *p = s->plan;
+    const ort_tensor *tensors[ORT_CL_SIBLINGS];
+    ort_cl_strips strips = *x;
+    cl_mem memory = NULL;
+    strips.half = s->half;
+    for (int i = 0; i < count; i++)
+        tensors[i] = p->request->constants[nodes[i]->inputs[input]];
+    if (p->status != ORT_OK ||
+        !keep(p, ort_cl_weights(p->device, tensors, count, ort_cl_in(s, input), &strips, &memory,
+                                p->error)))
+        return 0;
+    return add_memory(p, memory, false);
+}
+
 static int add_data(ort_cl_step *s, const void *data, size_t bytes)
 {
     cl_mem memory = NULL;
@@ -253,6 +270,21 @@ static int new_part(ort_cl_plan *p, int whole, size_t at, size_t bytes)
     p->buffers.data[part].offset = at;
     p->buffers.data[whole].divided = true;
     return part;
+}
+
+int ort_cl_write_parts(ort_cl_step *s, const ort_node *const *nodes, int count)
+{
+    ort_cl_plan *p = s->plan;
+    ort_id first = nodes[0]->outputs[0];
+    const ort_type *type = &p->request->facts[first].type;
+    size_t row = (size_t)type->dim[type->rank - 1].size * ort_cl_size(p, first, s->half);
+    size_t bytes = (size_t)ort_cl_count(&p->request->facts[first]) * ort_cl_size(p, first, s->half);
+    if (!bytes || row % p->device->alignment)
+        return -1;
+    int whole = new_buffer(p, (size_t)count * bytes);
+    for (int i = 0; i < count && p->status == ORT_OK; i++)
+        *form_of(p, nodes[i]->outputs[0], s->half) = new_part(p, whole, (size_t)i * bytes, bytes);
+    return whole;
 }
 
 /* What a Concat joins lies in its result from the start, in the form that the Concat reads. */

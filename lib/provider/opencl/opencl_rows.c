@@ -1,24 +1,56 @@
 /* opencl_rows.c - the provider's row, and which operators it has. */
 #include <string.h>
 
+#include "base/error.h"
 #include "provider/opencl/opencl.h"
 
-static const ort_cl_row *const tables[] = {ort_cl_net_rows, ort_cl_math_rows, ort_cl_moves_rows,
-                                           ort_cl_norm_rows, ort_cl_attention_rows,
-                                           ort_cl_attention_fused_rows,
-                                           ort_cl_attention_group_rows,
-                                           ort_cl_take_rows, ort_cl_reduce_rows,
-                                           ort_cl_transpose_rows, ort_cl_tokens_rows,
-                                           ort_cl_codes_rows, ort_cl_bytes_rows,
-                                           ort_cl_rnn_rows};
+const ort_cl_row *const ort_cl_row_tables[] = {
+    ort_cl_net_rows,    ort_cl_math_rows,      ort_cl_moves_rows,
+    ort_cl_norm_rows,   ort_cl_attention_rows, ort_cl_attention_fused_rows,
+    ort_cl_attention_group_rows,               ort_cl_take_rows,
+    ort_cl_reduce_rows, ort_cl_transpose_rows, ort_cl_tokens_rows,
+    ort_cl_codes_rows,  ort_cl_bytes_rows,     ort_cl_rnn_rows,
+    NULL,
+};
+
+static const ort_cl_row *find(const ort_cl_row *const *tables, const char *domain,
+                              const char *op_type)
+{
+    for (; *tables; tables++)
+        for (const ort_cl_row *row = *tables; row->op_type; row++)
+            if (!strcmp(row->op_type, op_type) && !strcmp(row->domain, domain))
+                return row;
+    return NULL;
+}
 
 static const ort_cl_row *row_of(const ort_op *op)
 {
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (const ort_cl_row *row = tables[t]; row->op_type; row++)
-            if (!strcmp(row->op_type, op->name) && !strcmp(row->domain, op->domain))
-                return row;
+    return find(ort_cl_row_tables, op->domain, op->name);
+}
+
+static const char *wrong_with(const ort_cl_row *const *tables, const ort_cl_row *row,
+                              const ort_registry *registry)
+{
+    if (find(tables, row->domain, row->op_type) != row)
+        return "is there twice";
+    if (!ort_registry_oldest(registry, row->domain, row->op_type))
+        return "is no operator";
+    if (!row->emit == !row->form || (row->form && !row->kernel))
+        return "is either made by a function or of a form, which has a name";
     return NULL;
+}
+
+ort_status ort_cl_rows_check(const ort_cl_row *const *tables, const ort_registry *registry,
+                             ort_error *err)
+{
+    for (const ort_cl_row *const *t = tables; *t; t++)
+        for (const ort_cl_row *row = *t; row->op_type; row++) {
+            const char *wrong = wrong_with(tables, row, registry);
+            if (wrong)
+                return ort_error_set(err, ORT_ERROR_USAGE, "opencl: a row for '%s%s%s' %s",
+                                     row->domain, *row->domain ? "." : "", row->op_type, wrong);
+        }
+    return ORT_OK;
 }
 
 /* Numbers of inputs that say how, not what, may be integers: claims of rows look at them. */

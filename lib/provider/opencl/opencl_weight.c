@@ -4,7 +4,9 @@
  * Strips are made by the device: the tensor is uploaded as it is, packed into other memory, and
  * released again.
  */
+#include <assert.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,6 +87,14 @@ static ort_status upload(ort_cl_device *d, const ort_tensor *t, const ort_fact *
 
 /* ---- strips */
 
+/* Of floats or halves; in strips it is no matter what tensor they are of. */
+static size_t bytes_of(const ort_tensor *t, const ort_cl_strips *x)
+{
+    int64_t strips = x->strip ? x->batch * ((x->outer + x->strip - 1) / x->strip) : 0;
+    int64_t count = x->strip ? strips * x->strip * x->k : ort_tensor_count(t);
+    return (size_t)count * (x->half ? 2 : 4);
+}
+
 static cl_int launch_pack(ort_cl_device *d, cl_kernel kernel, cl_mem from, cl_mem to,
                           const ort_cl_strips *x)
 {
@@ -109,8 +119,7 @@ static ort_status pack(ort_cl_device *d, cl_mem from, const ort_cl_strips *x, cl
 {
     cl_kernel kernel;
     cl_int code;
-    int64_t strips = x->batch * ((x->outer + x->strip - 1) / x->strip);
-    size_t bytes = (size_t)(strips * x->strip * x->k) * (x->half ? 2 : 4);
+    size_t bytes = bytes_of(NULL, x);
     ORT_TRY(ort_cl_kernel(d, d->own, "gemm", x->half, "pack", &kernel, err));
     *to = d->api.clCreateBuffer(d->context, CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &code);
     if (code == CL_SUCCESS && bytes) {
@@ -182,4 +191,54 @@ ort_status ort_cl_weight(ort_cl_device *d, const ort_tensor *t, const ort_fact *
         return ORT_OK;
     ORT_TRY(make(d, t, fact, strips, memory, err));
     return ort_cl_keep(d, t, strips, memory, err);
+}
+
+/* ---- several of one shape */
+
+static cl_int copy_behind(ort_cl_device *d, cl_mem from, cl_mem to, size_t at, size_t bytes)
+{
+    cl_int code = bytes ? d->api.clEnqueueCopyBuffer(d->queue, from, to, 0, at, bytes, 0, NULL,
+                                                     NULL)
+                        : CL_SUCCESS;
+    return code == CL_SUCCESS ? d->api.clFinish(d->queue) : code;
+}
+
+static ort_status fill_all(ort_cl_device *d, const ort_tensor *const *tensors, int count,
+                           const ort_fact *fact, const ort_cl_strips *strips, cl_mem to,
+                           ort_error *err)
+{
+    size_t bytes = bytes_of(tensors[0], strips);
+    for (int i = 0; i < count; i++) {
+        cl_mem one;
+        ORT_TRY(make(d, tensors[i], fact, strips, &one, err));
+        cl_int code = copy_behind(d, one, to, (size_t)i * bytes, bytes);
+        d->api.clReleaseMemObject(one);
+        if (code != CL_SUCCESS)
+            return ort_cl_fail(code, "a weight", err);
+    }
+    return ORT_OK;
+}
+
+ort_status ort_cl_weights(ort_cl_device *d, const ort_tensor *const *tensors, int count,
+                          const ort_fact *fact, const ort_cl_strips *strips, cl_mem *memory,
+                          ort_error *err)
+{
+    ort_cl_strips form = *strips;
+    cl_int code;
+    assert(count > 1 && count - 1 <= (int)(sizeof form.others / sizeof *form.others));
+    for (int i = 1; i < count; i++)
+        form.others[i - 1] = (int64_t)(intptr_t)tensors[i];
+    *memory = ort_cl_kept(d, tensors[0], &form);
+    if (*memory)
+        return ORT_OK;
+    size_t bytes = (size_t)count * bytes_of(tensors[0], strips);
+    *memory = d->api.clCreateBuffer(d->context, CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &code);
+    if (code != CL_SUCCESS)
+        return ort_cl_fail(code, "memory of weights", err);
+    ort_status status = fill_all(d, tensors, count, fact, strips, *memory, err);
+    if (status != ORT_OK) {
+        d->api.clReleaseMemObject(*memory);
+        return status;
+    }
+    return ort_cl_keep(d, tensors[0], &form, memory, err);
 }

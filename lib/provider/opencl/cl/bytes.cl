@@ -156,3 +156,16 @@ __kernel void add_codes(__global const uchar *a, __global const uchar *b, __glob
         y[i] = is_signed ? (uchar)convert_char_sat(code) : convert_uchar_sat(code);
     }
 }
+
+/* The mean of each `count` codes that follow each other: their exact sum, multiplied by `factor`. */
+__kernel void mean_codes(__global const uchar *x, __global uchar *y, int is_signed, int count,
+                         float factor, int x_zero, int y_zero)
+{
+    size_t row = get_global_id(0);
+    long sum = -(long)count * x_zero;
+    x += row * count;
+    for (int i = 0; i < count; i++)
+        sum += is_signed ? (int)(char)x[i] : (int)x[i];
+    float code = rint((float)sum * factor) + (float)y_zero;
+    y[row] = is_signed ? (uchar)convert_char_sat(code) : convert_uchar_sat(code);
+}

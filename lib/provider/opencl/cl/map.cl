@@ -54,6 +54,16 @@ __kernel void batch_norm(__global const real *x, __global const real *scale,
         PUT(out, at + i, (AT(x, at + i) - middle) * factor + shift);
 }
 
+/* x * scale + bias by channel; items share a plane. */
+__kernel void scale_planes(__global const real *x, __global const float *bias, __global real *out,
+                           int channels, int plane, float scale)
+{
+    size_t at = get_global_id(1) * plane;
+    float shift = bias[get_global_id(1) % channels];
+    ALONG(i, plane)
+        PUT(out, at + i, AT(x, at + i) * scale + shift);
+}
+
 #if HALF
 /* From one form of a value to the other. */
 __kernel void narrow(__global const float *in, __global half *out, int count)

@@ -8,11 +8,16 @@
 #if LANES
 static float sum_of(V v)
 {
-    float lane[LANES], sum = 0.0f;
-    STORE(v, lane);
-    for (int i = 0; i < LANES; i++)
-        sum += lane[i];
-    return sum;
+#if LANES == 16
+    float8 eight = v.lo + v.hi;
+    float4 four = eight.lo + eight.hi;
+#elif LANES == 8
+    float4 four = v.lo + v.hi;
+#else
+    float4 four = v;
+#endif
+    float2 two = four.lo + four.hi;
+    return two.x + two.y;
 }
 #define SUM(result, count, vector, scalar)                                                         \
     do {                                                                                           \
@@ -116,13 +121,20 @@ __kernel void softmax(__global const real *x, __global real *out, int count, int
     }
 }
 
+#define NORM_NUMBERS(X)                                                                            \
+    X(int, has_skip) X(int, has_more) X(int, has_bias) X(int, has_whole) X(int, count)             \
+    X(float, epsilon)
+typedef struct {
+    NORM_NUMBERS(MEMBER)
+} norm_numbers;
+
 /* LayerNormalization; skip: a second term (has_skip), a bias of it, and the sum as an output. */
 __kernel void layer_norm(__global const real *x, __global const real *skip,
                          __global const real *more, __global const real *scale,
                          __global const real *bias, __global real *out, __global real *whole,
-                         int has_skip, int has_more, int has_bias, int has_whole, int count,
-                         float epsilon)
+                         norm_numbers numbers)
 {
+    NORM_NUMBERS(OWN)
     size_t at = get_global_id(0) * count;
     float mean, sum;
     __global const real *in = x + at;
@@ -162,11 +174,10 @@ typedef struct {
  * has_places at places[0] of its sequence, of which places[1] keys count. has_sinks: one more score
  * for each head (2: 0), whose share nobody gets. A row of which nothing counts is 0. `stop`: the
  * scores under their mask are the result. */
-__kernel void attend(__global real *x, __global const void *mask, __global const int *places,
-                     __global const real *sinks, attend_numbers numbers)
+static void attend_row(__global real *x, __global const void *mask, __global const int *places,
+                       __global const real *sinks, attend_numbers numbers, size_t row)
 {
     ATTEND_NUMBERS(OWN)
-    size_t row = get_global_id(0);
     int i = row % rows, b = row / rows / heads, head = row / rows % heads;
     int m = b * m_batch + head * m_head + i * m_row;
     int at = i + (has_places ? places[2 * b] : past);
@@ -209,6 +220,83 @@ __kernel void attend(__global real *x, __global const void *mask, __global const
     for (int k = end; k < count; k++)
         PUT(x, k, stop ? -INFINITY : 0.0f);
 }
+
+__kernel void attend(__global real *x, __global const void *mask, __global const int *places,
+                     __global const real *sinks, attend_numbers numbers)
+{
+    attend_row(x, mask, places, sinks, numbers, get_global_id(0));
+}
+
+#if LANES
+
+#define FEW_NUMBERS(X)                                                                             \
+    X(int, q0) X(int, q1) X(int, q2) X(int, qm) X(int, k0) X(int, k1) X(int, k2) X(int, km)        \
+    X(int, v0) X(int, v1) X(int, v2) X(int, vm) X(int, y0) X(int, y1) X(int, y2) X(int, ym)        \
+    X(int, size) X(int, value_size) X(int, shared) X(int, each) X(float, scale) ATTEND_NUMBERS(X)
+typedef struct {
+    FEW_NUMBERS(MEMBER)
+} few_numbers;
+#define COPIED(type, name) numbers.name,
+
+/* scores[k] = scale * q . row k of `keys`. */
+static void score_row(__global const real *q, __global const real *keys, int step, int count,
+                      int size, float scale, __global real *scores)
+{
+    for (int k = 0; k < count; k++, keys += step) {
+        float sum;
+        V part = 0.0f;
+        int d = 0;
+        for (; d + LANES <= size; d += LANES)
+            part = fused(LOADR(q + d), LOADR(keys + d), part);
+        sum = sum_of(part);
+        for (; d < size; d++)
+            sum = fma(AT(q, d), AT(keys, d), sum);
+        PUT(scores, k, sum * scale);
+    }
+}
+
+/* y = the sum of weights[k] * row k of `values`. */
+static void weigh_values(__global const real *weights, __global const real *values, int step,
+                         int count, int size, __global real *y)
+{
+    int d = 0;
+    for (; d + LANES <= size; d += LANES) {
+        V sum = 0.0f;
+        for (int k = 0; k < count; k++)
+            sum = fused((V)AT(weights, k), LOADR(values + (size_t)k * step + d), sum);
+        STORER(sum, y + d);
+    }
+    for (; d < size; d++) {
+        float sum = 0.0f;
+        for (int k = 0; k < count; k++)
+            sum = fma(AT(weights, k), AT(values, (size_t)k * step + d), sum);
+        PUT(y, d, sum);
+    }
+}
+
+/* Attention to few keys, as three kernels would have it: scores, what `attend` makes of them, what
+ * these weigh. An item has `each` rows of a head; x is where their scores are. */
+ALONE void attend_few(__global const real *q, __global const real *keys,
+                      __global const real *values, __global real *y, __global real *x,
+                      __global const void *mask, __global const int *places,
+                      __global const real *sinks, few_numbers numbers)
+{
+    FEW_NUMBERS(OWN)
+    const attend_numbers own = {ATTEND_NUMBERS(COPIED)};
+    int head = get_global_id(1), b = get_global_id(2), first = (int)get_global_id(0) * each;
+    q += q0 + b * q1 + head * q2;
+    keys += k0 + b * k1 + head / shared * k2;
+    values += v0 + b * v1 + head / shared * v2;
+    y += y0 + b * y1 + head * y2;
+    for (int i = first; i < min(first + each, rows); i++) {
+        size_t row = ((size_t)b * heads + head) * rows + i;
+        score_row(q + i * qm, keys, km, count, size, scale, x + row * count);
+        attend_row(x, mask, places, sinks, own, row);
+        weigh_values(x + row * count, values, vm, count, value_size, y + i * ym);
+    }
+}
+
+#endif
 
 /* Elements of x from where row `row` of the kept axes begins, over the reduced axes: `value` of an
  * element v changes `sum`; sums of every so many elements are added up apart. */
@@ -287,9 +375,9 @@ __kernel void group_norm(__global const real *x, __global const real *scale,
 /* x / root of the mean square * scale, of the sum of two where has_skip. */
 __kernel void rms_norm(__global const real *x, __global const real *skip,
                        __global const real *more, __global const real *scale,
-                       __global real *out, __global real *whole, int has_skip, int has_more,
-                       int has_whole, int count, float epsilon)
+                       __global real *out, __global real *whole, norm_numbers numbers)
 {
+    NORM_NUMBERS(OWN)
     size_t at = get_global_id(0) * count;
     float sum;
     __global const real *in = x + at;

@@ -76,10 +76,47 @@ static ort_cl_heads show_stage(ort_cl_step *s, const ort_cl_heads *h, int scores
     return rest;
 }
 
+/* One kernel on a processor, where the two that it saves take longer to begin than what it loses
+ * by having no tiles. Sums are no longer than those of tiles (DEEP of common.cl). */
+enum { FEW_SCORES = 1024, FEW_KEYS = 128 }; /* for each unit of the device; of a row */
+
+static bool attends_to_few(const ort_cl_step *s, const ort_cl_heads *h)
+{
+    const ort_cl_device *d = s->plan->device;
+    int64_t scores = h->batch * h->heads * h->shared * h->rows * h->keys;
+    int64_t most = (int64_t)d->units * FEW_SCORES;
+    return d->lanes && !h->shows && h->keys <= FEW_KEYS && scores <= most && h->q.column == 1 &&
+           h->k.column == 1 && h->v.column == 1 && h->out.column == 1;
+}
+
+static void attend_to_few(ort_cl_step *s, const ort_cl_heads *h, int scores)
+{
+    const ort_cl_mask *m = &h->mask;
+    int64_t heads = h->heads * h->shared, items = 8 * (int64_t)s->plan->device->units;
+    int64_t each = (h->rows * heads * h->batch + items - 1) / items;
+    each = each > h->rows ? h->rows : each > 0 ? each : 1;
+    const int64_t grid[3] = {(h->rows + each - 1) / each, heads, h->batch};
+    ort_cl_launch_grid(
+        s, "rows", "attend_few", grid, NULL, "bbbbbbbb|iiiiiiiiiiiiiiiiiiiifiiiiiiiiiiiiiiiiff",
+        h->q.buffer, h->k.buffer, h->v.buffer, h->out.buffer, scores,
+        m->kind ? m->buffer : scores, h->has_places ? h->places : scores,
+        h->has_sinks == ORT_CL_SINKS ? h->sinks : scores, h->q.start, h->q.batch1, h->q.batch2,
+        h->q.row, h->k.start, h->k.batch1, h->k.batch2, h->k.row, h->v.start, h->v.batch1,
+        h->v.batch2, h->v.row, h->out.start, h->out.batch1, h->out.batch2, h->out.row, h->size,
+        h->value_size, h->shared, each, h->scale, (int64_t)m->kind, h->rows, heads, h->keys,
+        m->batch, m->head, m->row, m->key, m->keys, (int64_t)h->causal, h->past,
+        (int64_t)h->has_places, h->left, h->right, (int64_t)h->has_sinks, (int64_t)false,
+        h->softcap, m->filler);
+}
+
 void ort_cl_attend(ort_cl_step *s, const ort_cl_heads *h)
 {
     int scores = ort_cl_scratch(s, h->batch * h->heads * h->shared * h->rows * h->keys);
     ort_cl_heads rest = *h;
+    if (attends_to_few(s, h)) {
+        attend_to_few(s, h, scores);
+        return;
+    }
     for (int64_t i = 0; i < h->shared; i++)
         score(s, h, scores, i);
     if (h->shows && h->stage < 3)

@@ -90,9 +90,10 @@ static ort_cl_matrix normalize(ort_cl_step *s, const ort_cl_heads *h, ort_cl_mat
     const ort_cl_matrix to = ort_cl_take_heads(s, h, from, heads, h->rows, h->size, &plain);
     const int64_t grid[3] = {h->batch * heads * h->rows, 1, 1};
     int weight = ort_cl_read(s, input);
-    ort_cl_launch_grid(s, "rows", "rms_norm", grid, NULL, "bbbbbbiiiif", to.buffer, to.buffer,
+    ort_cl_launch_grid(s, "rows", "rms_norm", grid, NULL, "bbbbbb|iiiiif", to.buffer, to.buffer,
                        weight, weight, to.buffer, to.buffer, (int64_t)0, (int64_t)0, (int64_t)0,
-                       h->size, (double)ort_node_float(s->node, "qk_norm_epsilon", 1e-6f));
+                       (int64_t)0, h->size,
+                       (double)ort_node_float(s->node, "qk_norm_epsilon", 1e-6f));
     return to;
 }
 

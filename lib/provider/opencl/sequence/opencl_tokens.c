@@ -43,7 +43,7 @@ static bool claim_gather(const ort_graph *graph, const ort_node *node, const cha
     return ort_cl_rank(graph, node, 0) > 0 && is_index(graph, node, 1);
 }
 
-/* Floats, flags of masks, numbers of tokens. */
+/* Floats, flags of masks, numbers of tokens, codes. */
 static bool claim_gather_rows(const ort_graph *graph, const ort_node *node, const char **why)
 {
     if (!claim_gather(graph, node, why))
@@ -51,7 +51,7 @@ static bool claim_gather_rows(const ort_graph *graph, const ort_node *node, cons
     *why = "the element type has no kernel";
     ort_dtype type = ort_cl_type(graph, node, 0);
     if (type != ORT_DTYPE_FLOAT && type != ORT_DTYPE_BOOL && type != ORT_DTYPE_INT32 &&
-        type != ORT_DTYPE_INT64)
+        type != ORT_DTYPE_INT64 && type != ORT_DTYPE_INT8 && type != ORT_DTYPE_UINT8)
         return false;
     *why = "more than 6 axes have no kernel";
     return ort_cl_rank(graph, node, 0) + ort_cl_rank(graph, node, 1) - 1 <= ORT_CL_AXES &&
@@ -128,7 +128,7 @@ static ort_status emit_embed(ort_cl_step *s, ort_error *err)
                        ort_cl_dim(words, 0), ort_cl_dim(ort_cl_in(s, IN_PLACES), 0),
                        segments ? ort_cl_dim(ort_cl_in(s, IN_SEGMENT_TABLE), 0) : 0, steps, hidden);
     int scale = ort_cl_read(s, IN_GAMMA), to = ort_cl_write(s, 0);
-    ort_cl_launch_grid(s, "rows", "layer_norm", rows, NULL, "bbbbbbbiiiiif", sum, sum, scale,
+    ort_cl_launch_grid(s, "rows", "layer_norm", rows, NULL, "bbbbbbb|iiiiif", sum, sum, scale,
                        scale, ort_cl_read(s, IN_BETA), to, to, (int64_t)0, (int64_t)0, (int64_t)1,
                        (int64_t)0, hidden, (double)ort_node_attr_float(s->node, "epsilon"));
     const int64_t batch[3] = {ort_cl_dim(ids, 0), 1, 1};
