@@ -132,6 +132,32 @@ typedef struct ort_nbits {
     int64_t y_row;
 } ort_nbits;
 
+/* A window of whole numbers on a plane of them, two taps of a row in a word. Output i reads, for
+ * row r of the window, pairs of elements from x + row[r] + i * stride on. Up to ORT_WINDOW16_MORE
+ * elements behind those of the last output are read, and outputs behind it are written, for
+ * nothing. */
+typedef struct ort_window16 {
+    const int16_t *x;
+    const int64_t *row;         /* elements */
+    int64_t rows, pairs;        /* ort_window16_pairs(columns, stride) */
+    int64_t stride;             /* 1 or 2 */
+    const int32_t *w;           /* [row][pair][2] words of two int16: of an output that begins with
+                                   an even element, and of stride 1 with an odd one */
+    int64_t count;
+    int32_t bias;
+    int32_t *sums;              /* with the bias; NULL: */
+    uint16_t *codes;            /* clamp((float)sum * ratio, low, high), half to even, + zero */
+    float ratio, low, high;     /* bounds are whole numbers, with zero those of 16 bits */
+    int32_t zero;
+} ort_window16;
+
+enum { ORT_WINDOW16_MORE = 128 };
+
+static inline int64_t ort_window16_pairs(int64_t columns, int64_t stride)
+{
+    return stride == 1 ? columns / 2 + 1 : (columns + 1) / 2;
+}
+
 typedef struct ort_gemm_kernels {
     int mr, nr;         /* f32 micro tile */
     int mr64, nr64;     /* f64 */
@@ -218,6 +244,7 @@ typedef struct ort_gemm_kernels {
     /* out[i] = acc[i] * scale[i] + bias[i], rounded to float in the end; no bias: NULL. */
     void (*wide_scale)(int64_t n, const double *acc, const double *scale, const double *bias,
                        float *out);
+    void (*window16)(const ort_window16 *window);
     /* acc[i] -= by * x[i], modulo 2^32. */
     void (*subtract_i32)(int64_t n, int32_t by, const int32_t *x, int32_t *acc);
     int nbits_lanes;

@@ -189,9 +189,8 @@ FORMS = {
 
 
 # Of 16-bit codes: what has no form on them, and is said by -v.
-WIDE_FLOAT = {"residual": {"AveragePool", "GlobalAveragePool", "Softmax"},
-              "mobile": {"GlobalAveragePool", "Mul", "ReduceMean"},
-              "segments": {"ConvTranspose"}, "encoder": {"MatMul", "Softmax"}}
+WIDE_FLOAT = {"residual": {"Softmax"}, "mobile": {"Mul"},
+              "segments": set(), "encoder": {"MatMul", "Softmax"}}
 # Forms of write_nncf.py, and of which nets: NNCF has no rule for recurrent operators.
 NNCF = {"mixed": ("residual", "mobile", "segments", "encoder"),
         "performance": ("residual", "mobile", "segments", "encoder"),

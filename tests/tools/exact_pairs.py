@@ -118,6 +118,24 @@ def conv_function(c):
                    c.kind())
 
 
+@operator("GlobalAveragePool of 16 bits")
+def wide_mean(c):
+    kx = c.pick(["int16", "uint16"])
+    x, sx = coded(c, kx, c.codes(kx, c.size(3), c.size(20), *(c.size(12) for _ in range(c.pick([1, 2, 2, 3])))))
+    count = int(np.prod(x.shape[2:]))
+    sums = x.sum(axis=tuple(range(2, x.ndim)), keepdims=True)
+    span(c, sums)
+    c.exact = c.exact and count & (count - 1) == 0
+    real = sums * float(sx) / count
+    result_of(c, kx, real, 0 if c.exact else 4 * ONE_ROUNDING * np.abs(real), np.abs(real).max(initial=0))
+
+    def nodes(names, outputs):
+        n = Nodes(names)
+        n.op("QuantizeLinear", [n.op("GlobalAveragePool", [n.real(0)]), *names[3:5]], outputs)
+        return n.list
+    c.nodes = nodes
+
+
 # ---- products
 
 @operator("MatMul of 16 bits")

@@ -277,6 +277,53 @@ static void wide_convolutions(test_state *test)
     CHECK_SPELLINGS(rows);
 }
 
+#define WIDE_BIAS "#b.i32:6; #sb=0.000001; #zb.i32=0; " MDQ("bd", "b", "b")
+#define WIDE_DEPTHWISE(attributes)                                                                 \
+    MQ("xq", "x", "x") MDQ("xd", "xq", "x") "wd = (DequantizeLinear w sw zw); "                    \
+    "c = (Conv xd wd bd " attributes "); "
+
+/* Windows on each channel alone: bands of rows, short rows, several filters a channel, kernels of
+ * any width; biases that are whole and that aren't, bounds, floats. */
+static void wide_windows(test_state *test)
+{
+    static const spelling rows[] = {
+        {"bands of long rows", "x:1,6,70,301; #w.i8:6,1,3,3; #sw=0.01; #zw.i8=0; " U16 WIDE_BIAS
+         WIDE_DEPTHWISE("group=6 pads=1,1,1,1") MQ("rq", "c", "z") MDQ("y", "rq", "z") "y",
+         "QuantizeLinear WideConv DequantizeLinear", 0.0002},
+        {"5x5 of stride 2 on an odd plane, bounds, another type",
+         "x:2,6,61,75; #w.i8:6,1,5,5; #sw=0.01; #zw.i8=3; " S16 P("y", "0.0002", "u16", "9")
+         WIDE_BIAS WIDE_DEPTHWISE("group=6 pads=2,1,0,2 strides=2,2") "r = (Clip c -0.3 2.5); "
+         MQ("rq", "r", "y") MDQ("y", "rq", "y") "y",
+         "QuantizeLinear WideConv DequantizeLinear", 0.0002},
+        {"two filters a channel, columns of four taps, strides apart, dilated rows",
+         "x:1,3,23,9; #w.u8:6,1,3,4; #sw=0.01; #zw.u8=255; " U16 WIDE_BIAS
+         WIDE_DEPTHWISE("group=3 pads=0,3,2,0 strides=3,1 dilations=2,1") MQ("rq", "c", "z")
+         MDQ("y", "rq", "z") "y", "QuantizeLinear WideConv DequantizeLinear", 0.0002},
+        {"small planes, a bias that is no code, floats",
+         "x:3,6,7,7; #w.i8:6,1,3,3; #sw=0.01; #zw.i8=0; #bd:6; " U16
+         WIDE_DEPTHWISE("group=6 pads=1,1,1,1") "y = (Relu c); y",
+         "QuantizeLinear WideConv", 2e-3},
+        {"a transposed convolution, a window for each phase",
+         "x:1,6,9,7; #w.i8:6,4,3,3; #sw=0.01; #zw.i8=0; #bd:4; " U16 MQ("xq", "x", "x")
+         MDQ("xd", "xq", "x") "wd = (DequantizeLinear w sw zw); "
+         "c = (ConvTranspose xd wd bd strides=2,2 pads=1,1,1,1 output_padding=1,1); "
+         MQ("rq", "c", "z") MDQ("y", "rq", "z") "y",
+         "QuantizeLinear WideConv DepthToSpace Slice DequantizeLinear", 0.0002},
+        {"the same to codes, and a function",
+         "x:3,6,14,14; #w.i8:6,1,3,3; #sw=0.01; #zw.i8=0; #bd:6; " U16
+         WIDE_DEPTHWISE("group=6 pads=1,1,1,1") "r = (HardSwish c); " MQ("rq", "r", "z")
+         MDQ("y", "rq", "z") "y", "QuantizeLinear WideConv DequantizeLinear", 0.0002},
+        {"one axis, one tap, and a result of 8 bits",
+         "x:2,6,5000; #w.i8:6,1,1; #sw=0.01; #zw.i8=0; " S16 P("y", "0.02", "i8", "3") WIDE_BIAS
+         WIDE_DEPTHWISE("group=6 strides=2") MQ("rq", "c", "y") MDQ("y", "rq", "y") "y",
+         "QuantizeLinear WideConv DequantizeLinear", 0.02},
+        {"31 taps along a line", "x:2,6,300; #w.i8:6,1,31; #sw=0.01; #zw.i8=-128; " S16 WIDE_BIAS
+         WIDE_DEPTHWISE("group=6 pads=15,15") MQ("rq", "c", "z") MDQ("y", "rq", "z") "y",
+         "QuantizeLinear WideConv DequantizeLinear", 0.0002},
+    };
+    CHECK_SPELLINGS(rows);
+}
+
 /* Elementwise operators between codes that no table holds, or of operators that have no form on
  * codes. */
 static void chains(test_state *test)
@@ -512,6 +559,15 @@ static void means(test_state *test)
          "r = (ReduceMean xd axes=2,3 keepdims=0); " RESULT("r", "z"), ENDS("CodeMean"), 0.03},
         {"a mean of tokens", "x:2,33,20; " U8 CODED("x", "x")
          "r = (ReduceMean xd axes=1, keepdims=0); " RESULT("r", "z"), ENDS("CodeMean"), 0.03},
+        {"a mean of 16-bit codes", "x:2,5,7,9; " U16 MQ("xq", "x", "x") MDQ("xd", "xq", "x")
+         "r = (GlobalAveragePool xd); " MQ("rq", "r", "z") MDQ("y", "rq", "z") "y",
+         ENDS("CodeMean"), 0.0003},
+        {"of windows with padding", "x:2,5,7,9; " S16 MQ("xq", "x", "x") MDQ("xd", "xq", "x")
+         "r = (AveragePool xd kernel_shape=3,2 strides=2,1 pads=1,0,1,1); " MQ("rq", "r", "z")
+         MDQ("y", "rq", "z") "y", ENDS("CodeAveragePool"), 0.0003},
+        {"and of tokens, signed ones", "x:2,33,20; " S16 MQ("xq", "x", "x") MDQ("xd", "xq", "x")
+         "r = (ReduceMean xd axes=1 keepdims=0); " MQ("rq", "r", "z") MDQ("y", "rq", "z") "y",
+         ENDS("CodeMean"), 0.0003},
         {"a norm", "x:2,9,70; #g:70; #b:70; " S8 CODED("x", "x")
          "r = (LayerNormalization xd g b axis=-1); " RESULT("r", "z"), ENDS("CodeLayerNorm"), 0.03},
         {"a norm of quantized weights, as static quantization has them",
@@ -583,6 +639,7 @@ int main(void)
     RUN(test, moves);
     RUN(test, wide_products);
     RUN(test, wide_convolutions);
+    RUN(test, wide_windows);
     RUN(test, chains);
     RUN(test, products);
     RUN(test, exporters);

@@ -117,6 +117,13 @@ static inline void vi_store_n(int32_t *p, int64_t n, vi a)
 {
     _mm256_maskstore_epi32(p, v_mask_n(n), a);
 }
+/* Lanes of a and b by turns. */
+static inline void vi_store_zip(int32_t *p, vi a, vi b)
+{
+    const vi low = _mm256_unpacklo_epi32(a, b), high = _mm256_unpackhi_epi32(a, b);
+    vi_store(p, _mm256_permute2x128_si256(low, high, 0x20));
+    vi_store(p + VF_LANES, _mm256_permute2x128_si256(low, high, 0x31));
+}
 static inline vi vi_zero(void) { return _mm256_setzero_si256(); }
 static inline vi vi_set1(int32_t a) { return _mm256_set1_epi32(a); }
 static inline vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }

@@ -105,6 +105,14 @@ static inline void vi_store_n(int32_t *p, int64_t n, vi a)
 {
     _mm512_mask_storeu_epi32(p, v_mask_n(n), a);
 }
+/* Lanes of a and b by turns. */
+static inline void vi_store_zip(int32_t *p, vi a, vi b)
+{
+    const vi low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const vi high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+    vi_store(p, _mm512_permutex2var_epi32(a, low, b));
+    vi_store(p + VF_LANES, _mm512_permutex2var_epi32(a, high, b));
+}
 static inline vi vi_zero(void) { return _mm512_setzero_si512(); }
 static inline vi vi_set1(int32_t a) { return _mm512_set1_epi32(a); }
 static inline vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }

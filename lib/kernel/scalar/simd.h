@@ -200,6 +200,18 @@ SIMD void vi_store_codes(uint8_t *p, const vi *v, bool is_signed)
     }
 #endif
 }
+/* Lanes of a and b by turns. */
+SIMD void vi_store_zip(int32_t *p, vi a, vi b)
+{
+    vi_store(p, (vi){a[0], b[0], a[1], b[1]});
+    vi_store(p + VF_LANES, (vi){a[2], b[2], a[3], b[3]});
+}
+/* Lanes hold 0..65535. */
+SIMD void vi_to_u16(uint16_t *p, vi v)
+{
+    for (int i = 0; i < VF_LANES; i++)
+        p[i] = (uint16_t)v[i];
+}
 SIMD vi vi_from_u8(const uint8_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
 SIMD vf vf_div(vf a, vf b) { return a / b; }
 SIMD vf vf_from_f16(const uint16_t *p) /* VF_LANES of them */

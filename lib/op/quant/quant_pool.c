@@ -1,5 +1,6 @@
 /* quant_pool.c - means of 8-bit codes: QLinearAveragePool, QLinearGlobalAveragePool, and ReduceMean
- * between Q and DQ (CodeMean).
+ * between Q and DQ (CodeMean), which takes those of 16 bits too; windows of these
+ * (CodeAveragePool).
  *
  * Sums are exact integers; each becomes a float, is multiplied, and rounded once. Planes of a
  * window lie in rows, which are added up from top to bottom first and then from left to right;
@@ -51,13 +52,48 @@ typedef struct mean_job {
     float divisor, factor; /* of a sum */
     int x_zero;
     ort_codes to; /* scale 1: sums are multiplied before */
+    ort_dtype wide; /* of 16-bit codes; UNDEFINED: bytes */
 } mean_job;
+
+static ort_dtype wide_of(const ort_tensor *x)
+{
+    return x->dtype == ORT_DTYPE_INT16 || x->dtype == ORT_DTYPE_UINT16 ? x->dtype
+                                                                       : ORT_DTYPE_UNDEFINED;
+}
+
+/* Adds up to sums[i] the codes of `rows` rows that lie `row` apart. */
+#define WIDE_SUMS(type, sum)                                                                       \
+    static void sum##_of_##type(const void *x, int64_t rows, int64_t row, int64_t n, sum *sums)    \
+    {                                                                                              \
+        const type *from = x;                                                                      \
+        for (int64_t r = 0; r < rows; r++, from += row)                                            \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                sums[i] += from[i];                                                                \
+    }
+WIDE_SUMS(int16_t, int64_t)
+WIDE_SUMS(uint16_t, int64_t)
+WIDE_SUMS(int16_t, int32_t)
+WIDE_SUMS(uint16_t, int32_t)
+#undef WIDE_SUMS
+
+static void wide_sums(const mean_job *j, int64_t first, int64_t row, int64_t n, int64_t *sums)
+{
+    const void *x = j->x + first * (int64_t)sizeof(uint16_t);
+    if (j->wide == ORT_DTYPE_INT16)
+        int64_t_of_int16_t(x, j->count, row, n, sums);
+    else
+        int64_t_of_uint16_t(x, j->count, row, n, sums);
+}
 
 /* Rows of columns [first, first + n) that follow each other. */
 static void column_sums(const mean_job *j, int64_t outer, int64_t first, int64_t n, int64_t *sums)
 {
     const uint8_t *x = j->x + outer * j->count * j->inner + first;
     memset(sums, 0, (size_t)n * sizeof *sums);
+    if (j->wide) {
+        wide_sums(j, x - j->x, j->inner, n, sums);
+        return;
+    }
     for (int64_t r = 0; r < j->count; r += 1 << 22) { /* what 32 bits hold the sum of */
         int32_t some[PIECE] = {0};
         j->k->codes.add_rows(some, x + r * j->inner, (size_t)ort_min_i64(1 << 22, j->count - r),
@@ -74,7 +110,11 @@ static void mean_task(void *arg, int64_t first, int64_t end, int thread)
     while (first < end) {
         int64_t sums[PIECE], n = ort_min_i64(PIECE, end - first);
         float values[PIECE];
-        if (j->inner == 1) {
+        if (j->inner == 1 && j->wide) {
+            memset(sums, 0, sizeof sums);
+            for (int64_t i = 0; i < n; i++)
+                wide_sums(j, (first + i) * j->count, 1, 1, sums + i);
+        } else if (j->inner == 1) {
             for (int64_t i = 0; i < n; i++)
                 sums[i] = j->k->codes.sum(j->x + (first + i) * j->count, (size_t)j->count,
                                           j->to.is_signed);
@@ -84,7 +124,10 @@ static void mean_task(void *arg, int64_t first, int64_t end, int thread)
         }
         for (int64_t i = 0; i < n; i++)
             values[i] = (float)(sums[i] - j->count * j->x_zero) / j->divisor * j->factor;
-        ort_codes_quantize(j->k, &j->to, values, j->y + first, n);
+        if (j->wide)
+            ort_codes_give(j->k, j->wide, 1, j->to.zero, values, j->y + 2 * first, n);
+        else
+            ort_codes_quantize(j->k, &j->to, values, j->y + first, n);
         first += n;
     }
 }
@@ -153,7 +196,7 @@ static ort_status axes_run(ort_call *call, ort_error *err)
     mean_job j = {.k = call->k, .x = x->data, .y = y->data, .x_zero = from.zero,
                   .count = ort_shape_count_range(&x->shape, first, end),
                   .inner = ort_shape_count_range(&x->shape, end, x->shape.rank),
-                  .divisor = 1, .to = {1.0f, to.zero, to.is_signed}};
+                  .divisor = 1, .to = {1.0f, to.zero, to.is_signed}, .wide = wide_of(x)};
     j.factor = from.scale / ((float)j.count * to.scale);
     run_means(call, &j);
     return ORT_OK;
@@ -257,7 +300,24 @@ typedef struct average_job {
     float factor;
     int x_zero;
     ort_codes to;              /* scale 1 */
+    ort_dtype wide;            /* of 16-bit codes, channels first; UNDEFINED: bytes */
 } average_job;
+
+static int64_t code_bytes(const average_job *j)
+{
+    return j->wide ? 2 : 1;
+}
+
+static void add_rows(const average_job *j, const uint8_t *x, int64_t rows, int64_t row, int64_t n,
+                     int32_t *sums)
+{
+    if (j->wide == ORT_DTYPE_INT16)
+        int32_t_of_int16_t(x, rows, row, n, sums);
+    else if (j->wide)
+        int32_t_of_uint16_t(x, rows, row, n, sums);
+    else
+        j->call->k->codes.add_rows(sums, x, (size_t)rows, (size_t)row, (size_t)n, j->to.is_signed);
+}
 
 /* Of a sum over so many codes. */
 static float average_of(const average_job *j, int64_t sum, int64_t codes, int64_t counted)
@@ -273,9 +333,8 @@ static void add_window_rows(const average_job *j, const uint8_t *plane, const ta
     memset(sums, 0, sizeof *sums * (size_t)w->in[2]);
     for (int64_t k = 0; k < z->count && y->count > 0; k++) {
         int64_t row = (z->first + k * w->dilation[0]) * w->in[1] + y->first;
-        j->call->k->codes.add_rows(sums, plane + row * w->in[2], (size_t)y->count,
-                                   (size_t)(w->dilation[1] * w->in[2]), (size_t)w->in[2],
-                                   j->to.is_signed);
+        add_rows(j, plane + row * w->in[2] * code_bytes(j), y->count, w->dilation[1] * w->in[2],
+                 w->in[2], sums);
     }
 }
 
@@ -296,7 +355,10 @@ static void average_row(const average_job *j, const uint8_t *plane, const taps *
             values[i] = average_of(j, sum, z->count * y->count * x.count,
                                    z->counted * y->counted * x.counted);
         }
-        ort_codes_quantize(j->call->k, &j->to, values, out + first, n);
+        if (j->wide)
+            ort_codes_give(j->call->k, j->wide, 1, j->to.zero, values, out + 2 * first, n);
+        else
+            ort_codes_quantize(j->call->k, &j->to, values, out + first, n);
     }
 }
 
@@ -337,8 +399,8 @@ static void average_task(void *arg, int64_t first, int64_t end, int thread)
     for (; first < end; first++) {
         int64_t row = first % w->out[1], rest = first / w->out[1];
         const taps *z = &j->p->axis[0][rest % w->out[0]], *y = &j->p->axis[1][row];
-        const uint8_t *plane = j->x + rest / w->out[0] * j->in * j->channels;
-        uint8_t *out = j->y + first * w->out[2] * j->channels;
+        const uint8_t *plane = j->x + rest / w->out[0] * j->in * j->channels * code_bytes(j);
+        uint8_t *out = j->y + first * w->out[2] * j->channels * code_bytes(j);
         (j->channels > 1 ? average_row_last : average_row)(j, plane, z, y, out, sums);
     }
 }
@@ -368,12 +430,12 @@ static ort_status average_run(ort_call *call, ort_error *err)
     average_job j = {.call = call, .p = p, .x = x->data, .y = y->data, .x_zero = from.zero,
                      .channels = state->channels_last ? x->shape.dim[x->shape.rank - 1] : 1,
                      .in = w->in[0] * w->in[1] * w->in[2], .factor = from.scale / to.scale,
-                     .to = {1.0f, to.zero, to.is_signed}};
+                     .to = {1.0f, to.zero, to.is_signed}, .wide = wide_of(x)};
     int64_t line = w->out[2] * j.channels, rows = ort_tensor_count(y) / line, counted;
     if (is_whole(&j, &counted)) {
         mean_job mean = {.k = call->k, .x = j.x, .y = j.y, .count = j.in, .inner = j.channels,
                          .divisor = (float)counted, .factor = j.factor, .x_zero = j.x_zero,
-                         .to = j.to};
+                         .to = j.to, .wide = j.wide};
         run_means(call, &mean);
         return ORT_OK;
     }
@@ -410,7 +472,10 @@ const ort_op ort_ops_quant_pool[] = {
     {ORT_INTERNAL, "BytesAveragePool", 1, POOL_SIG, "T:u8",
      "auto_pad:s=NOTSET block:i! ceil_mode:i=0 count_include_pad:i=0 kernel_shape:is! pads:is "
      "strides:is", 0, &average_impl, .variant = 1},
-    {ORT_INTERNAL, "CodeMean", 1, POOL_SIG, "T:u8,i8", "axis:i! count:i! keepdims:i!", 0,
+    {ORT_INTERNAL, "CodeAveragePool", 1, POOL_SIG, "T:u16,i16",
+     "auto_pad:s=NOTSET ceil_mode:i=0 count_include_pad:i=0 kernel_shape:is! pads:is strides:is", 0,
+     &average_impl},
+    {ORT_INTERNAL, "CodeMean", 1, POOL_SIG, "T:u8,i8,u16,i16", "axis:i! count:i! keepdims:i!", 0,
      &axes_impl},
     {0},
 };

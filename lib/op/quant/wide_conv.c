@@ -7,7 +7,7 @@
  * as many products as the largest filter allows, often all; those of such blocks are added in
  * double, which is exact far beyond any filter. From there on the number of a pixel is what float
  * operators have, rounded to float once: activation and codes are those of the operators that stood
- * there.
+ * there. Windows on each channel alone are wide_windows.c's.
  */
 #pragma GCC optimize("O3") /* vectorize pairs and scales */
 
@@ -15,15 +15,13 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/shared/codes.h"
-#include "op/shared/conv_shape.h"
+#include "op/quant/wide_conv.h"
 #include "op/shared/integer.h"
 #include "op/shared/spread_pairs.h"
 #include "tensor/scalar.h"
 
 enum { X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, B };
 enum {
-    TILE_COLUMNS = 256,
     TILE_MAPS = 28,
     SPREAD_BYTES = 16 << 20,
     BLOCK_WEIGHTS = 65535, /* times 2^15 it is below 2^31 */
@@ -31,20 +29,11 @@ enum {
     NEAR_PAIRS = 1 << 16,  /* of a group that a task spreads */
 };
 
-typedef struct wide_conv_state {
-    ort_window_spec spec;
-    int64_t group, act; /* an ort_unary, or -1 */
-    float act_a, act_b, low, high;
-    const double *sums;     /* of filters, [maps] */
-    const int32_t *weights; /* [maps][pairs of channels][taps] of two int16 */
-    int64_t block;          /* pairs of a filter that int32 sums hold */
-} wide_conv_state;
-
 static const ort_bind wide_bind[] = {
-    ORT_BIND(wide_conv_state, group), ORT_BIND_WINDOW(wide_conv_state),
-    ORT_BIND(wide_conv_state, act), ORT_BIND(wide_conv_state, act_a),
-    ORT_BIND(wide_conv_state, act_b), ORT_BIND(wide_conv_state, low),
-    ORT_BIND(wide_conv_state, high), {0}};
+    ORT_BIND(ort_wide_conv, group), ORT_BIND_WINDOW(ort_wide_conv),
+    ORT_BIND(ort_wide_conv, act), ORT_BIND(ort_wide_conv, act_a),
+    ORT_BIND(ort_wide_conv, act_b), ORT_BIND(ort_wide_conv, low),
+    ORT_BIND(ort_wide_conv, high), {0}};
 
 /* Real outputs side by side among the flat positions of a tile. */
 typedef struct wide_strip {
@@ -56,6 +45,7 @@ typedef struct wide_conv_plan {
     int64_t group_pairs; /* channel pairs of a group */
     int64_t depth_pairs; /* group_pairs * taps */
     bool near;           /* groups are spread and multiplied one by one */
+    ort_wide_windows *windows; /* instead of all that; or NULL */
     size_t scale;        /* offset in the workspace: a scale and a bias of each map */
     const wide_strip *strips;
     const int64_t *first_strip; /* of each tile, and behind the last */
@@ -157,7 +147,7 @@ static ort_status check_constants(const ort_prep *p, int64_t group, ort_error *e
 /* Packed: the sums of filters, the pairs of a block, the filters. */
 static ort_status wide_prepare(ort_prep *p, ort_error *err)
 {
-    wide_conv_state *s = p->state;
+    ort_wide_conv *s = p->state;
     ORT_TRY(check_constants(p, s->group, err));
     const ort_tensor *w = ort_prep_constant(p, W);
     const ort_zeros zeros = ort_zeros_of(ort_prep_constant(p, W_ZERO));
@@ -196,7 +186,7 @@ static void plan_grid(conv_plan *c, int64_t group_pairs)
 {
     c->map_blocks = (c->group_maps + TILE_MAPS - 1) / TILE_MAPS;
     c->map_block = (c->group_maps + c->map_blocks - 1) / c->map_blocks;
-    c->tile = TILE_COLUMNS;
+    c->tile = ORT_WIDE_COLUMNS;
     c->tiles = (c->s.length + c->tile - 1) / c->tile;
     const int64_t image = c->s.channel * group_pairs * c->group * (int64_t)sizeof(int32_t);
     c->images = ort_max_i64(ort_min_i64(c->n, SPREAD_BYTES / (image + 1)), 1);
@@ -246,13 +236,12 @@ static ort_status plan_strips(wide_conv_plan *p, ort_arena *arena, ort_error *er
 static size_t thread_bytes(const conv_plan *c)
 {
     const size_t cells = (size_t)(c->map_block * c->tile);
-    return cells * (sizeof(double) + sizeof(int32_t)) +
-           TILE_COLUMNS * (2 * sizeof(double) + sizeof(float) + sizeof(uint16_t));
+    return ORT_WIDE_LINE_BYTES + cells * (sizeof(double) + sizeof(int32_t));
 }
 
 static ort_status wide_shape(ort_shaping *sh, ort_error *err)
 {
-    const wide_conv_state *s = sh->state;
+    const ort_wide_conv *s = sh->state;
     const ort_shape *x = &sh->in[X]->shape, *w = &sh->in[W]->shape;
     wide_conv_plan *p = ort_arena_alloc(sh->arena, sizeof *p);
     ort_window window;
@@ -278,6 +267,10 @@ static ort_status wide_shape(ort_shaping *sh, ort_error *err)
     if (c->n * c->maps * c->out_plane == 0)
         return ORT_OK;
     ORT_TRY(ort_spread_build(&window, sh->arena, &c->s, err));
+    sh->workspace_bytes = 2 * (size_t)c->maps * sizeof(double);
+    ORT_TRY(ort_wide_windows_shape(sh, s, c, &p->windows, err));
+    if (p->windows)
+        return ORT_OK;
     plan_grid(c, p->group_pairs);
     ORT_TRY(plan_offsets(p, sh->arena, err));
     ORT_TRY(plan_strips(p, sh->arena, err));
@@ -287,7 +280,7 @@ static ort_status wide_shape(ort_shaping *sh, ort_error *err)
         return ort_error_memory(err, SIZE_MAX);
     p->near = c->group > 1 && c->s.channel * p->group_pairs <= NEAR_PAIRS;
     p->scale = p->near ? 0 : ort_round_up(spread, 64);
-    sh->workspace_bytes = p->scale + 2 * (size_t)c->maps * sizeof(double);
+    sh->workspace_bytes += p->scale;
     sh->thread_bytes = thread_bytes(c);
     if (p->near)
         sh->thread_bytes += (size_t)(c->s.channel * p->group_pairs) * sizeof(int32_t);
@@ -297,16 +290,8 @@ static ort_status wide_shape(ort_shaping *sh, ort_error *err)
 /* ---- run */
 
 typedef struct wide_job {
-    const ort_call *call;
-    const wide_conv_state *s;
+    ort_wide_job all;
     const wide_conv_plan *p;
-    const uint16_t *x;
-    ort_tensor *y;
-    const double *scale, *bias; /* per map */
-    uint16_t flip;              /* of codes */
-    int zero;                   /* of flipped codes */
-    float y_scale;
-    int y_zero;
     int64_t first_image;
     int32_t *spread;
 } wide_job;
@@ -338,9 +323,10 @@ static void line_of_codes(const void *planes, int64_t at, int64_t stride, int64_
 static void spread_pair(const wide_job *j, int64_t group, int64_t pair, int32_t *to)
 {
     const conv_plan *c = &j->p->c;
-    const uint16_t *a = j->x + (group * c->group_channels + 2 * pair) * c->in_plane;
-    const wide_planes planes = {a, 2 * pair + 1 < c->group_channels ? a + c->in_plane : a, j->flip};
-    ort_spread_pairs(&c->s, line_of_codes, &planes, (int16_t)j->zero, to);
+    const uint16_t *a = j->all.x + (group * c->group_channels + 2 * pair) * c->in_plane;
+    const wide_planes planes = {a, 2 * pair + 1 < c->group_channels ? a + c->in_plane : a,
+                                j->all.flip};
+    ort_spread_pairs(&c->s, line_of_codes, &planes, (int16_t)j->all.zero, to);
 }
 
 static void task_spread(void *arg, size_t task, int thread)
@@ -353,10 +339,9 @@ static void task_spread(void *arg, size_t task, int thread)
 
 /* A thread's scratch. */
 typedef struct wide_space {
-    double *sums, *scale, *bias; /* [map_block][tile]; a line each */
-    int32_t *part;               /* [map_block][tile] */
-    float *numbers;              /* a line */
-    uint16_t *codes;             /* likewise */
+    ort_wide_line line;
+    double *sums;  /* [map_block][tile] */
+    int32_t *part; /* likewise */
     const wide_strip *strips, *end; /* of the tile */
 } wide_space;
 
@@ -366,51 +351,39 @@ static void fill(int64_t n, double value, double *line)
         line[i] = value;
 }
 
-static void open_space(const wide_job *j, int thread, wide_space *s)
+/* What lies behind it. */
+static char *open_space(const wide_job *j, int thread, wide_space *s)
 {
     const int64_t cells = j->p->c.map_block * j->p->c.tile;
-    s->sums = ort_call_scratch(j->call, thread);
-    s->scale = s->sums + cells;
-    s->bias = s->scale + TILE_COLUMNS;
-    s->part = (int32_t *)(void *)(s->bias + TILE_COLUMNS);
-    s->numbers = (float *)(void *)(s->part + cells);
-    s->codes = (uint16_t *)(void *)(s->numbers + TILE_COLUMNS);
-    fill(TILE_COLUMNS, 1, s->scale);
+    char *behind = ort_wide_open_line(ort_call_scratch(j->all.call, thread), &s->line);
+    s->sums = (double *)(void *)behind;
+    s->part = (int32_t *)(void *)(s->sums + cells);
+    return (char *)(s->part + cells);
 }
 
-/* Numbers of n sums of map `map` (of the task the m-th): scaled in double, rounded in the end. Sums
- * of one block are added to their bias, and only rounded then. */
+/* Numbers of n sums of map `map` (of the task the m-th). */
 static void scale_map(const wide_job *j, const wide_space *s, int64_t map, int64_t m, int64_t n)
 {
-    const ort_gemm_kernels *g = &j->call->k->gemm;
+    const ort_wide_job *all = &j->all;
     const int64_t tile = j->p->c.tile;
-    fill(n, j->bias[map], s->bias);
-    if (j->s->block >= j->p->depth_pairs) {
-        g->wide_add(n, j->scale[map], s->part + m * tile, s->bias);
-        g->wide_scale(n, s->bias, s->scale, NULL, s->numbers);
+    if (all->s->block >= j->p->depth_pairs) {
+        ort_wide_numbers(all, &s->line, map, s->part + m * tile, n);
         return;
     }
-    fill(n, j->scale[map], s->scale);
-    g->wide_scale(n, s->sums + m * tile, s->scale, s->bias, s->numbers);
+    fill(n, all->bias[map], s->line.bias);
+    fill(n, all->scale[map], s->line.scale);
+    all->call->k->gemm.wide_scale(n, s->sums + m * tile, s->line.scale, s->line.bias,
+                                  s->line.numbers);
 }
 
-/* What follows on them, into the plane that begins at element `y` of Y. */
+/* What follows on a tile's numbers, into the plane that begins at element `y` of Y. */
 static void finish_map(const wide_job *j, const wide_space *s, int64_t n, int64_t y)
 {
-    const ort_kernels *k = j->call->k;
-    const wide_conv_state *state = j->s;
-    const size_t width = (size_t)ort_dtype_get(j->y->dtype)->bits / 8;
-    const char *result = (const char *)s->numbers;
-    if (state->low > -INFINITY || state->high < INFINITY)
-        k->math.unary[ORT_UNARY_CLIP](s->numbers, s->numbers, (size_t)n, state->low, state->high);
-    if (state->act >= 0)
-        k->math.unary[state->act](s->numbers, s->numbers, (size_t)n, state->act_a, state->act_b);
-    if (j->y->dtype != ORT_DTYPE_FLOAT) {
-        ort_codes_give(k, j->y->dtype, j->y_scale, j->y_zero, s->numbers, s->codes, n);
-        result = (const char *)s->codes;
-    }
+    const ort_tensor *to = j->all.y;
+    const size_t width = (size_t)ort_dtype_get(to->dtype)->bits / 8;
+    const char *result = ort_wide_follow(&j->all, &s->line, n);
     for (const wide_strip *strip = s->strips; strip < s->end; strip++)
-        memcpy((char *)j->y->data + (size_t)(y + strip->out) * width,
+        memcpy((char *)to->data + (size_t)(y + strip->out) * width,
                result + (size_t)strip->flat * width, (size_t)strip->count * width);
 }
 
@@ -419,15 +392,16 @@ static void multiply(const wide_job *j, const wide_space *s, int64_t map, int64_
                      const int32_t *b, int64_t n)
 {
     const wide_conv_plan *p = j->p;
-    const ort_gemm_kernels *g = &j->call->k->gemm;
+    const ort_wide_job *all = &j->all;
+    const ort_gemm_kernels *g = &all->call->k->gemm;
     const int64_t tile = p->c.tile, depth = p->depth_pairs;
-    const bool blocks = j->s->block < depth;
+    const bool blocks = all->s->block < depth;
     for (int64_t m = 0; m < maps && blocks; m++)
         memset(s->sums + m * tile, 0, (size_t)n * sizeof *s->sums);
     for (int64_t k0 = 0, step; k0 < depth; k0 += step) {
-        const int64_t done = k0 % j->s->block, left = j->s->block - done;
+        const int64_t done = k0 % all->s->block, left = all->s->block - done;
         step = ort_min_i64(ort_min_i64(g->kc, left), depth - k0);
-        const ort_tile_i32 t = {.a = j->s->weights + map * depth + k0, .b = b, .lda = depth,
+        const ort_tile_i32 t = {.a = all->s->weights + map * depth + k0, .b = b, .lda = depth,
                                 .b_panel = g->nri, .b_offset = p->c.offset + k0, .c = s->part,
                                 .ldc = tile, .add = done ? s->part : NULL, .ldadd = tile};
         g->i16(maps, n, step, &t);
@@ -472,8 +446,7 @@ static void task_near(void *arg, size_t task, int thread)
     const wide_job *j = arg;
     const conv_plan *c = &j->p->c;
     wide_space s;
-    open_space(j, thread, &s);
-    int32_t *b = (int32_t *)(void *)(s.codes + TILE_COLUMNS);
+    int32_t *b = (int32_t *)(void *)open_space(j, thread, &s);
     for (int64_t pair = 0; pair < j->p->group_pairs; pair++)
         spread_pair(j, (int64_t)task, pair, b + pair * c->s.channel);
     for (int64_t block = 0; block < c->map_blocks; block++)
@@ -483,10 +456,9 @@ static void task_near(void *arg, size_t task, int thread)
 
 /* Of each map what its sums are multiplied by, and what is added then: what the zero point adds is
  * taken off by it. */
-static void find_numbers(const ort_call *call, wide_job *j, double *scale)
+static void find_numbers(const ort_call *call, int64_t maps, ort_wide_job *j, double *scale)
 {
     const ort_tensor *by = ort_call_in(call, W_SCALE), *b = ort_call_in(call, B);
-    const int64_t maps = j->p->c.maps;
     double *bias = scale + maps;
     float x_scale = 0;
     ort_tensor_one_f32(ort_call_in(call, X_SCALE), &x_scale);
@@ -513,15 +485,20 @@ static ort_status wide_run(ort_call *call, ort_error *err)
     const ort_tensor *x = ort_call_in(call, X);
     const bool is_signed = x->dtype == ORT_DTYPE_INT16;
     char *space = call->workspace;
-    wide_job j = {.call = call, .s = call->state, .p = p, .x = x->data, .y = ort_call_out(call, 0),
-                  .flip = is_signed ? 0 : 0x8000, .y_scale = 1,
-                  .spread = (int32_t *)(void *)space};
-    if (!j.y || ort_tensor_count(j.y) == 0)
+    wide_job j = {
+        .all = {.call = call, .s = call->state, .x = x->data, .y = ort_call_out(call, 0),
+                .flip = is_signed ? 0 : 0x8000, .y_scale = 1},
+        .p = p, .spread = (int32_t *)(void *)space};
+    if (!j.all.y || ort_tensor_count(j.all.y) == 0)
         return ORT_OK;
     int64_t zero = 0;
     ort_tensor_one_i64(ort_call_in(call, X_ZERO), &zero);
-    j.zero = (int)zero - (is_signed ? 0 : 32768);
-    find_numbers(call, &j, (double *)(void *)(space + p->scale));
+    j.all.zero = (int)zero - (is_signed ? 0 : 32768);
+    find_numbers(call, c->maps, &j.all, (double *)(void *)(space + p->scale));
+    if (p->windows) {
+        ort_wide_windows_run(call, &j.all, c, p->windows);
+        return ORT_OK;
+    }
     if (p->near) {
         ort_call_parallel(call, (size_t)(c->n * c->group), task_near, &j);
         return ORT_OK;
@@ -536,7 +513,7 @@ static ort_status wide_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl wide_impl = {
-    .state = sizeof(wide_conv_state), .bind = wide_bind, .infer = wide_infer,
+    .state = sizeof(ort_wide_conv), .bind = wide_bind, .infer = wide_infer,
     .prepare = wide_prepare, .shape = wide_shape, .run = wide_run, .cost = ort_conv_cost,
 };
 

@@ -2,6 +2,8 @@
  * library has operators on codes.
  *
  *     DequantizeLinear, ReduceMean, QuantizeLinear             CodeMean, of neighbouring axes
+ *     DequantizeLinear, GlobalAveragePool, QuantizeLinear      the same, of 16-bit codes
+ *     DequantizeLinear, AveragePool, QuantizeLinear            CodeAveragePool, of 16-bit codes
  *     DequantizeLinear, LayerNormalization, QuantizeLinear     CodeLayerNorm
  *
  * Results may differ by one code, as those of quant_units.c: sums are exact here and rounded in
@@ -10,6 +12,7 @@
  */
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "op/eval.h"
 #include "pass/facts/facts.h"
@@ -21,6 +24,11 @@ static bool read_axes(const ort_graph *graph, const ort_node *node, int rank, in
 {
     int64_t axes[ORT_MAX_RANK];
     unsigned bits = 0;
+    if (ort_edit_is(node, ONNX, "GlobalAveragePool")) {
+        *first = 2;
+        *count = rank - 2;
+        return rank > 2;
+    }
     int given = ort_fact_axes(graph, node, 1, rank, axes);
     for (int i = 0; i < given; i++)
         bits |= 1u << axes[i];
@@ -71,10 +79,44 @@ static ort_status make_mean(ort_pass_context *c, ort_node *node, const ort_quant
 {
     ort_id inputs[5] = {d->node->inputs[0], d->node->inputs[1], ort_edit_input(d->node, 2),
                         q->node->inputs[1], ort_edit_input(q->node, 2)};
+    const int64_t keeps = ort_edit_is(node, ONNX, "ReduceMean")
+                              ? ort_node_attr_int(node, "keepdims") : 1;
     ort_attr set[3] = {ort_attr_int("axis", axis), ort_attr_int("count", count),
-                       ort_attr_int("keepdims", ort_node_attr_int(node, "keepdims"))};
+                       ort_attr_int("keepdims", keeps)};
     ort_node_spec spec = {.domain = ORT_INTERNAL, .op_type = "CodeMean", .inputs = inputs,
                           .input_count = 5, .set = set, .set_count = 3};
+    return ort_edit_replace(c->graph, node, q->node, &spec, err);
+}
+
+/* A window over up to three axes, of 16-bit codes whose sums int32 holds. */
+static bool pools_windows(const ort_node *node)
+{
+    size_t count;
+    const int64_t *kernel = ort_node_ints(node, "kernel_shape", &count);
+    int64_t taps = 1;
+    for (size_t i = 0; i < count; i++)
+        if (!ort_mul_i64(taps, kernel[i], &taps))
+            return false;
+    return count <= 3 && taps <= 1 << 15 && !ort_node_has(node, "dilations");
+}
+
+static ort_status make_pool(ort_pass_context *c, ort_node *node, const ort_quant *d,
+                            const ort_quant *q, ort_error *err)
+{
+    static const char *const shared[] = {"auto_pad", "ceil_mode", "count_include_pad",
+                                         "kernel_shape", "pads", "strides"};
+    enum { SHARED = sizeof shared / sizeof *shared };
+    ort_id inputs[5] = {d->node->inputs[0], d->node->inputs[1], ort_edit_input(d->node, 2),
+                        q->node->inputs[1], ort_edit_input(q->node, 2)};
+    ort_attr set[SHARED];
+    ort_node_spec spec = {.domain = ORT_INTERNAL, .op_type = "CodeAveragePool", .inputs = inputs,
+                          .input_count = 5, .set = set};
+    for (int i = 0; i < SHARED; i++) {
+        const ort_attr *attr = ort_node_has(node, shared[i])
+                                   ? ort_edit_attr(node, shared[i], &set[spec.set_count]) : NULL;
+        if (attr)
+            set[spec.set_count++] = *attr;
+    }
     return ort_edit_replace(c->graph, node, q->node, &spec, err);
 }
 
@@ -109,22 +151,44 @@ static bool norms_rows(const ort_graph *graph, const ort_node *node)
     return true;
 }
 
+typedef enum kind { NOTHING, MEAN, WINDOWS, NORM } kind;
+
+/* Pools of bytes are quant_units.c's. */
+static kind kind_of(const ort_node *node, bool wide)
+{
+    if (ort_edit_is(node, ONNX, "ReduceMean"))
+        return MEAN;
+    if (!wide)
+        return ort_edit_is(node, ONNX, "LayerNormalization") ? NORM : NOTHING;
+    if (ort_edit_is(node, ONNX, "GlobalAveragePool"))
+        return MEAN;
+    return ort_edit_is(node, ONNX, "AveragePool") && pools_windows(node) ? WINDOWS : NOTHING;
+}
+
+static bool fits(const ort_graph *graph, const ort_node *node, kind what, const ort_quant *d,
+                 const ort_quant *q, int64_t *axis, int64_t *count)
+{
+    const ort_type *x = ort_fact_tensor(graph, node->inputs[0]);
+    if (what == NORM)
+        return ort_quant_is_byte(d->dtype) && norms_rows(graph, node);
+    return d->dtype == q->dtype &&
+           (what == WINDOWS || (x && read_axes(graph, node, x->rank, axis, count)));
+}
+
 static ort_status try_at(ort_pass_context *c, ort_node *last, int *changes, ort_error *err)
 {
     const ort_graph *graph = c->graph;
     ort_quant d, q;
     int64_t axis = 0, count = 0;
     ort_node *node = ort_quant_source(graph, last);
-    bool mean = ort_edit_is(node, ONNX, "ReduceMean");
-    if ((!mean && !ort_edit_is(node, ONNX, "LayerNormalization")) ||
-        !ort_quant_read(graph, last, "QuantizeLinear", &q) ||
+    if (!node || node->input_count < 1 || !ort_quant_read(graph, last, "QuantizeLinear", &q) ||
         !ort_quant_read(graph, ort_edit_producer(graph, node->inputs[0]), "DequantizeLinear", &d) ||
-        !ort_quant_is_byte(q.dtype) || !ort_quant_is_byte(d.dtype) || !ort_quant_is_plain(&q) ||
-        !ort_quant_is_plain(&d))
+        !ort_quant_is_code(q.dtype) || !ort_quant_is_plain(&q) || !ort_quant_is_plain(&d))
         return ORT_OK;
-    const ort_type *x = ort_fact_tensor(graph, node->inputs[0]);
-    if (mean ? !x || d.dtype != q.dtype || !read_axes(graph, node, x->rank, &axis, &count)
-             : !norms_rows(graph, node)) {
+    const kind what = kind_of(node, ort_quant_is_wide(q.dtype));
+    if (what == NOTHING)
+        return ORT_OK;
+    if (!fits(graph, node, what, &d, &q, &axis, &count)) {
         ort_pass_note(c, node, "its axes aren't neighbours, or no axes of codes of one type");
         return ORT_OK;
     }
@@ -132,8 +196,12 @@ static ort_status try_at(ort_pass_context *c, ort_node *last, int *changes, ort_
     if (node->outputs[0] != last->inputs[0])
         return ort_quant_swap(c, last, err);
     ort_id numbers = node->inputs[0];
-    ORT_TRY(mean ? make_mean(c, node, &d, &q, axis, count, err)
-                 : make_norm(c, node, &d, &q, err));
+    if (what == WINDOWS)
+        ORT_TRY(make_pool(c, node, &d, &q, err));
+    else if (what == MEAN)
+        ORT_TRY(make_mean(c, node, &d, &q, axis, count, err));
+    else
+        ORT_TRY(make_norm(c, node, &d, &q, err));
     ort_quant_drop_unread(c->graph, numbers);
     return ORT_OK;
 }

@@ -237,6 +237,14 @@ static ort_node *coder_of(const ort_graph *graph, const ort_node *move, int k, c
                : NULL;
 }
 
+/* Codes of 16 bits in a session: few kernels of others move them. */
+static bool takes(const ort_pass_context *c, const ort_node *move, ort_dtype dtype)
+{
+    return ort_quant_is_byte(dtype) ||
+           (ort_quant_is_wide(dtype) && !c->portable &&
+            !ort_edit_is_any(move, "MaxPool|ReduceMax|ReduceMin"));
+}
+
 static bool all_coded(const ort_pass_context *c, const ort_node *move, int inputs)
 {
     const ort_graph *graph = c->graph;
@@ -249,7 +257,7 @@ static bool all_coded(const ort_pass_context *c, const ort_node *move, int input
     for (int k = 0; k < move->output_count; k++)
         if (move->outputs[k] == ORT_ID_NONE || !coder_of(graph, move, k, &first))
             return false;
-    return ort_quant_is_byte(first.dtype) && ort_quant_is_plain(&first) &&
+    return takes(c, move, first.dtype) && ort_quant_is_plain(&first) &&
            !ort_quant_stays(c, move, first.dtype);
 }
 

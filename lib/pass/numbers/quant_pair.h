@@ -23,6 +23,11 @@ static inline bool ort_quant_is_wide(ort_dtype dtype)
 {
     return dtype == ORT_DTYPE_INT16 || dtype == ORT_DTYPE_UINT16;
 }
+/* Of activations that products of whole numbers take. */
+static inline bool ort_quant_is_code(ort_dtype dtype)
+{
+    return ort_quant_is_byte(dtype) || ort_quant_is_wide(dtype);
+}
 /* One scale and one zero point for the whole tensor. */
 bool ort_quant_is_plain(const ort_quant *quant);
 double ort_quant_scale(const ort_quant *quant); /* the first */

@@ -6,7 +6,8 @@
  * Pixel s r + p of the result is the sum over j of pixel r - j of the input times weight p + s j:
  * an ordinary convolution for each phase p. Weights beyond the kernel hold the zero point. Exact:
  * the same products are summed, and the Conv goes to integers where it would anyway
- * (quant_units.c). In a session alone: for others a ConvTranspose says more.
+ * (quant_units.c, and wide_convs.c of 16 bits). In a session alone: for others a ConvTranspose
+ * says more.
  */
 #include "base/checked.h"
 #include "base/error.h"
@@ -66,8 +67,8 @@ static const char *read_node(upscale *u)
                         &x) ||
         !ort_quant_read(graph, ort_edit_producer(graph, u->node->inputs[1]), "DequantizeLinear",
                         &u->w) ||
-        !ort_quant_is_byte(x.dtype) || !ort_quant_is_plain(&x) || !ort_quant_is_byte(u->w.dtype))
-        return "an input isn't dequantized from 8 bits by constants";
+        !ort_quant_is_code(x.dtype) || !ort_quant_is_plain(&x) || !ort_quant_is_byte(u->w.dtype))
+        return "an input isn't dequantized from codes, weights of 8 bits, by constants";
     u->codes = ort_edit_constant(graph, u->w.node, 0);
     if (!u->codes || !u->codes->data || u->codes->shape.rank != 4 ||
         !ort_fact_ranked(graph, u->node->inputs[0], 4))
@@ -264,7 +265,7 @@ static ort_status try_at(ort_pass_context *c, ort_node *last, int *changes, ort_
     bias_row b;
     if (!ort_edit_is(u.node, ONNX, "ConvTranspose") ||
         !ort_quant_read(c->graph, last, "QuantizeLinear", &u.y) ||
-        !ort_quant_is_byte(u.y.dtype) || !ort_quant_is_plain(&u.y))
+        !ort_quant_is_code(u.y.dtype) || !ort_quant_is_plain(&u.y))
         return ORT_OK;
     const char *why = read_node(&u);
     if (!why && !read_bias(&u, &b))
