@@ -58,6 +58,7 @@ typedef struct ort_bytes_conv {
                                 next, bytes */
     const uint8_t *peaks, *limits; /* fours_peak_bytes(words); four a word, of ORT_BYTES_WORDS
                                 rounded up */
+    const uint8_t *empty;    /* words whose weights are all 0, not 0 each; NULL: none is left out */
     void *space;             /* fours_space(words) bytes */
     ort_bytes_out out;
 } ort_bytes_conv;
@@ -119,8 +120,12 @@ typedef struct ort_bytes_tiles {
     int64_t v_point, v_tile; /* elements */
     const int32_t *m;      /* likewise the sums, [36 points][tile][output channel of a block] */
     int64_t m_point;
+    bool whole;            /* of sums: no result with its bias is beyond ORT_BYTES_WHOLE, and
+                              out.bounded */
     ort_bytes_out out;     /* y: of the first pixel; no count, no y_block */
 } ort_bytes_tiles;
+
+enum { ORT_BYTES_WHOLE = (1 << 24) / 9 };
 
 typedef struct ort_bytes_kernels {
     int wide;   /* bytes of an element of the input */

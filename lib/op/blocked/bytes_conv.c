@@ -532,7 +532,9 @@ static void multiply(const bytes_state *s, const bytes_plan *p, ort_bytes_conv *
         return;
     }
     c->peaks = (const uint8_t *)scratch + p->peaks + r / p->near * s->k->fours_peak_bytes(c->words);
-    c->limits = s->limits + (group * panels_of(s) + panel) * 4 * limit_words(s);
+    const int64_t words = (group * panels_of(s) + panel) * limit_words(s);
+    c->limits = s->limits + 4 * words;
+    c->empty = s->empty ? s->empty + words : NULL;
     s->k->fours(c);
 }
 

@@ -348,7 +348,7 @@ static int64_t rested_place(const bytes_state *s, int64_t map, int64_t channel, 
                             : taps_of(s) * blocks + tap / rest_stretch(s);
 }
 
-/* Mark what some filter has rests in. */
+/* How many weights have rests where they have. */
 static void mark_rests(const bytes_state *s, const ort_tensor *w, const ort_zeros *zeros,
                        int32_t *marks)
 {
@@ -364,9 +364,20 @@ static void mark_rests(const bytes_state *s, const ort_tensor *w, const ort_zero
                 continue;
             for (int64_t i = first; i < end; i++)
                 if (!within_bytes(filter + i, 1, of))
-                    marks[rested_place(s, m, i / taps, i % taps)] = 1;
+                    marks[rested_place(s, m, i / taps, i % taps)]++;
         }
     }
+}
+
+/* Are so many weights with rests so few that `fours` multiplies at most a quarter of its words
+ * again? It leaves out words without any. */
+static bool are_few(const bytes_state *s, const int32_t *marks)
+{
+    const int64_t words = taps_of(s) * ((s->channels + 3) / 4) * panels_of(s) * s->group;
+    int64_t weights = 0;
+    for (int64_t i = 0; i < rested_count(s); i++)
+        weights += marks[i];
+    return weights * 4 <= words;
 }
 
 /* s->rested, NULL when nothing is marked, and the runs of it as lists. Tiers that multiply int16
@@ -386,8 +397,8 @@ static ort_status list_rests(ort_prep *p, bytes_state *s, const int32_t *marks, 
         s->rests.count[part] = runs - s->rests.run[part];
     }
     s->rested = s->rests.count[0] + s->rests.count[1] ? marks : NULL;
-    if (!s->depthwise && rest_channels(s) * 4 > s->channels * taps_of(s))
-        s->wide = s->k->wide; /* `fours` would multiply more than a quarter again */
+    if (!s->depthwise && !are_few(s, marks))
+        s->wide = s->k->wide;
     s->summed = s->rested && s->wide > 1;
     if (s->summed) {
         s->rested = NULL;
@@ -433,16 +444,28 @@ int64_t ort_bytes_largest_filter(const ort_prep *p, const bytes_state *s, const 
     return most;
 }
 
-/* Filters for Winograd's tiles, and sums of whole blocks. */
+/* What a filter's sum of codes less 128 may reach. */
+static int32_t reach_of(const int8_t *filter, int64_t count)
+{
+    int32_t sum = 0; /* of less than 2^18 weights: has_reach of bytes_prepare.c */
+    for (int64_t i = 0; i < count; i++)
+        sum += filter[i] < 0 ? -filter[i] : filter[i];
+    return 128 * sum;
+}
+
+/* Filters for Winograd's tiles; of whole blocks their sums, and behind these what they reach. */
 static void pack_winograd(const bytes_state *s, const ort_tensor *w, const ort_zeros *zeros,
                           int8_t *space, int32_t *out, int32_t *sums)
 {
     memset(out, 0, (size_t)ort_bytes_winograd_words(s->winograd) * sizeof *out);
-    memset(sums, 0, (size_t)(s->group_blocks * ORT_BYTES_BLOCK) * sizeof *sums);
-    for (int64_t map = 0; map < s->maps; map++)
-        ort_bytes_winograd_filter(s->winograd, map,
-                                  take_filter(w, map, ort_zero_at(zeros, map), s->channels * 9,
-                                              space, NULL, sums + map), out);
+    int32_t *reach = sums + s->group_blocks * ORT_BYTES_BLOCK;
+    memset(sums, 0, (size_t)(2 * s->group_blocks * ORT_BYTES_BLOCK) * sizeof *sums);
+    for (int64_t map = 0; map < s->maps; map++) {
+        const int8_t *filter = take_filter(w, map, ort_zero_at(zeros, map), s->channels * 9, space,
+                                           NULL, sums + map);
+        reach[map] = reach_of(filter, s->channels * 9);
+        ort_bytes_winograd_filter(s->winograd, map, filter, out);
+    }
 }
 
 ort_status ort_bytes_pack_filters(ort_prep *p, const bytes_state *s, const ort_tensor *w,
@@ -469,15 +492,33 @@ ort_status ort_bytes_pack_filters(ort_prep *p, const bytes_state *s, const ort_t
     return ORT_OK;
 }
 
-void ort_bytes_limit_filters(const bytes_state *s, const int32_t *filters, uint8_t *limits)
+/* Which words of a panel of `width` filters are 0 in all. */
+static void find_empty(const int32_t *panel, int64_t words, int64_t width, uint8_t *empty)
+{
+    for (int64_t i = 0; i < words; i++, panel += width) {
+        int32_t any = 0;
+        for (int64_t m = 0; m < width; m++)
+            any |= panel[m];
+        empty[i] = any == 0;
+    }
+}
+
+void ort_bytes_limit_filters(const bytes_state *s, const int32_t *filters, uint8_t *limits,
+                             uint8_t *empty)
 {
     const int64_t lanes = s->k->vector;
     for (int64_t g = 0; g < s->group; g++) {
         const int32_t *from = filters + g * s->group_blocks * ORT_BYTES_BLOCK * s->panel_words;
         for (int64_t v = 0; v < vectors_of(s); v += 2, limits += 4 * limit_words(s)) {
+            const int64_t vectors = ort_min_i64(2, vectors_of(s) - v);
+            const int32_t *panel = from + v * lanes * s->panel_words;
             memset(limits, UINT8_MAX, (size_t)(4 * limit_words(s)));
-            s->k->fours_limits(from + v * lanes * s->panel_words, s->panel_words,
-                               ort_min_i64(2, vectors_of(s) - v), limits);
+            s->k->fours_limits(panel, s->panel_words, vectors, limits);
+            if (!empty)
+                continue;
+            memset(empty, 0, (size_t)limit_words(s));
+            find_empty(panel, s->panel_words, vectors * lanes, empty);
+            empty += limit_words(s);
         }
     }
 }

@@ -44,6 +44,26 @@ static bool is_bounded(const bytes_state *s, int32_t bias, float scale)
     return sum * fabs((double)scale) < INT32_MAX / 2; /* not when it is NaN */
 }
 
+/* `reach`: of the sums of each lane's filter. */
+static ort_status fill_winograd(ort_prep *p, const bytes_state *s, const int32_t *reach,
+                                ort_error *err)
+{
+    bool *whole = ort_arena_array(p->arena, (size_t)s->group_blocks, sizeof *whole);
+    if (!whole)
+        return ort_error_memory(err, (size_t)s->group_blocks);
+    for (int64_t b = 0; b < s->group_blocks; b++)
+        whole[b] = s->bounded;
+    for (int64_t i = 0; i < lanes_of(s); i++)
+        if (fabs((double)reach[i]) + fabs((double)s->bias[i]) > ORT_BYTES_WHOLE)
+            whole[i / ORT_BYTES_BLOCK] = false;
+    s->winograd->w = s->w;
+    s->winograd->bias = s->bias;
+    s->winograd->scale = s->scale;
+    s->winograd->bounded = s->bounded;
+    s->winograd->whole = whole;
+    return ORT_OK;
+}
+
 /* Bias and scale of whole blocks: the input's zero point in the one, all three scales in the
  * other. */
 static ort_status fill_numbers(ort_prep *p, bytes_state *s, const int32_t *sums, ort_error *err)
@@ -70,13 +90,7 @@ static ort_status fill_numbers(ort_prep *p, bytes_state *s, const int32_t *sums,
     }
     s->bias = bias;
     s->scale = scale;
-    if (s->winograd) {
-        s->winograd->w = s->w;
-        s->winograd->bias = bias;
-        s->winograd->scale = scale;
-        s->winograd->bounded = s->bounded;
-    }
-    return ORT_OK;
+    return s->winograd ? fill_winograd(p, s, sums + count, err) : ORT_OK;
 }
 
 /* Must an input be a constant? */
@@ -209,22 +223,27 @@ ort_status ort_bytes_conv_prepare(ort_prep *p, ort_error *err)
     size_t lanes = (size_t)lanes_of(s);
     size_t words = (size_t)filter_words(p, s);
     const bool fours = s->wide < s->k->wide && !s->winograd;
+    const size_t reach = s->winograd ? lanes : 0;
     const size_t limits = fours ? (size_t)(s->group * panels_of(s) * limit_words(s)) : 0;
+    const size_t empty = s->rested ? limits / sizeof(int32_t) : 0; /* limits: for whole words */
     bool fill;
+    const size_t bytes = (words + lanes + reach + limits + empty) * sizeof(int32_t);
     int32_t *packed = ort_prep_pack(p, s->winograd ? "tiles" : "filter", 1u << W | 1u << W_ZERO,
-                                    (words + lanes + limits) * sizeof *packed, &fill);
+                                    bytes, &fill);
     if (!packed)
-        return ort_error_memory(err, words * sizeof *packed);
+        return ort_error_memory(err, bytes);
     s->w = packed;
     ort_prep_absorb(p, W);
     if (fill)
         ORT_TRY(ort_bytes_pack_filters(p, s, w, packed, packed + words, err));
     s->sums = packed + words;
     if (fours) {
-        uint8_t *bounds = (uint8_t *)(packed + words + lanes);
+        uint8_t *bounds = (uint8_t *)(packed + words + lanes); /* no Winograd, no reach */
+        uint8_t *zeros = empty ? bounds + limits * sizeof *packed : NULL;
         if (fill)
-            ort_bytes_limit_filters(s, packed, bounds);
+            ort_bytes_limit_filters(s, packed, bounds, zeros);
         s->limits = bounds;
+        s->empty = zeros;
     }
     if (!s->floats)
         ORT_TRY(ort_bytes_after_prepare(p, s->turned != 0, &s->after, err));

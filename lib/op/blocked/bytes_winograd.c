@@ -250,6 +250,7 @@ static void transform_output(const winograd_job *j, const winograd_place *at, in
     t.out = (ort_bytes_out){.bias = j->s->bias + block * ORT_BYTES_BLOCK,
                             .scale = j->s->scale + block * ORT_BYTES_BLOCK,
                             .zero = j->s->y_zero, .bounded = j->s->bounded};
+    t.whole = j->s->whole[block];
     for (int64_t tile = at->first_tile, next; tile < at->first_tile + at->tiles; tile = next) {
         next = row_of_tiles(p, at, tile, &t);
         t.out.y = j->y + ((at->image * p->out.blocks + block) * p->out.plane +

@@ -14,6 +14,7 @@ typedef struct ort_bytes_winograd {
     const float *scale;     /* likewise */
     int x_zero, y_zero;
     bool bounded;           /* as ort_bytes_out's */
+    const bool *whole;      /* of each block, as ort_bytes_tiles' */
 } ort_bytes_winograd;
 
 /* Does it pay for a filter of these channels and maps, 3x3 with one group, on this node's input?
