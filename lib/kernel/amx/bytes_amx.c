@@ -2,12 +2,14 @@
  * output pixels by 32 output channels in four tiles of sums. Weights are those of the VNNI tier,
  * whose kernels take what has few pixels or channels.
  *
- * Bound: products where a pixel has many words, else making codes of sums. Codes of one block are
- * made while the products of the next are on their way.
+ * Bound: products where a pixel has many words, else making codes of sums, 4.5 instructions for 16.
+ * Codes of one block are made while the products of the next are on their way. Sums begin with the
+ * bias, one row of it read 16 times.
  */
 #include "kernel/blocked_bytes.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "kernel/amx/tile.h"
 #include "kernel/contract.h"
@@ -34,28 +36,22 @@ typedef struct sums_block {
     int vectors;
 } sums_block;
 
-static inline vi code_of(const int32_t *sum, vi bias, vf scale, bool bounded)
+static inline vi code_of(const int32_t *sum, vf scale, bool bounded)
 {
-    const vf v = vf_mul(vf_from_vi(vi_add(vi_load(sum), bias)), scale);
+    const vf v = vf_mul(vf_from_vi(vi_load(sum)), scale);
     return bytes_round(bounded ? v : vf_min(vf_set1(HIGH), v));
 }
 
-static inline void give_codes(const int32_t *sum, int count, vi bias, vf scale, bool bounded,
-                              int zero, uint8_t *y)
+static inline void give_codes(const int32_t *sum, int count, vf scale, bool bounded, int zero,
+                              uint8_t *y)
 {
     if (count == PIECE)
-        bytes_store4(y, code_of(sum, bias, scale, bounded),
-                     code_of(sum + ORT_BYTES_BLOCK, bias, scale, bounded),
-                     code_of(sum + 2 * ORT_BYTES_BLOCK, bias, scale, bounded),
-                     code_of(sum + 3 * ORT_BYTES_BLOCK, bias, scale, bounded), zero);
+        bytes_store4(y, code_of(sum, scale, bounded),
+                     code_of(sum + ORT_BYTES_BLOCK, scale, bounded),
+                     code_of(sum + 2 * ORT_BYTES_BLOCK, scale, bounded),
+                     code_of(sum + 3 * ORT_BYTES_BLOCK, scale, bounded), zero);
     for (; count % PIECE > 0; count--, sum += ORT_BYTES_BLOCK, y += ORT_BYTES_BLOCK)
-        bytes_store(y, code_of(sum, bias, scale, bounded), zero);
-}
-
-static inline void give_sums(const int32_t *sum, int count, vi bias, int32_t *to)
-{
-    for (int i = 0; i < count; i++)
-        vi_store(to + i * ORT_BYTES_BLOCK, vi_add(vi_load(sum + i * ORT_BYTES_BLOCK), bias));
+        bytes_store(y, code_of(sum, scale, bounded), zero);
 }
 
 static void give_piece(const ort_bytes_out *o, const sums_block *s, const piece *p)
@@ -64,13 +60,12 @@ static void give_piece(const ort_bytes_out *o, const sums_block *s, const piece 
         const int64_t to = (s->vector + v) * o->y_block + p->to;
         const int32_t *from = s->sum[v] + p->from * ORT_BYTES_BLOCK;
         const vf scale = vf_load(o->scale + (s->vector + v) * ORT_BYTES_BLOCK);
-        const vi bias = vi_load(o->bias + (s->vector + v) * ORT_BYTES_BLOCK);
         if (o->sums)
-            give_sums(from, p->count, bias, o->sums + to);
+            memcpy(o->sums + to, from, (size_t)(p->count * ORT_BYTES_BLOCK) * sizeof *from);
         else if (o->bounded)
-            give_codes(from, p->count, bias, scale, true, o->zero, o->y + to);
+            give_codes(from, p->count, scale, true, o->zero, o->y + to);
         else
-            give_codes(from, p->count, bias, scale, false, o->zero, o->y + to);
+            give_codes(from, p->count, scale, false, o->zero, o->y + to);
     }
 }
 
@@ -113,13 +108,14 @@ static inline __attribute__((always_inline)) void multiply(const ort_bytes_tiled
     const char *x = k->x + first / TILE_ROWS_MOST * k->tile;
     const char *b = (const char *)(k->w + vector * k->steps * k->words * VF_LANES);
     const int64_t below = k->tile, b_row = right ? 128 : 64;
-    TILE_ZERO(0);
+    const int32_t *bias = k->out.bias + vector * ORT_BYTES_BLOCK;
+    TILE_LOAD(0, bias, 0);
     if (right)
-        TILE_ZERO(1);
+        TILE_LOAD(1, bias + ORT_BYTES_BLOCK, 0);
     if (lower)
-        TILE_ZERO(2);
+        TILE_LOAD(2, bias, 0);
     if (lower && right)
-        TILE_ZERO(3);
+        TILE_LOAD(3, bias + ORT_BYTES_BLOCK, 0);
     for (int64_t i = 0; i < k->steps; i++, b += k->words * b_row) {
         const char *a = x + k->offset[i];
         TILE_LOAD(4, a, k->step);
