@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 """bench_kernels.py BIN_DIR SCRATCH TOPOLOGIES MODELS: what kernels reach, one thread, as Markdown.
 
-First the rows of ort-profile --kernels on the AVX2 tier, on VNNI's where the best is AMX's, and on the best tier where
-that is another one: kilocycles, flop per cycle, GB/s, percent of the peak that was measured in the same process. GEMM
+First the rows of ort-profile --kernels on each tier of this machine with vectors of 256 bits and more: kilocycles, flop per cycle, GB/s, percent of the peak that was measured in the same process. GEMM
 and direct convolution are to reach 85 % of it, but on AVX2's tier, convolutions of bytes 70 % of the peak of bytes on
 each, the others 1.3 times our AVX2 tier. A product of the same size by OpenBLAS (out of numpy's wheel, one thread)
 stands beside ours.
 
 Then the goals: the figures that an AVX2 machine is to reach, each as the least of several runs. Cycles come from
 perf_event where the system allows it; otherwise they are the time at the clock that was measured in the same
-process, and the head of the table says so. Depthwise convolutions of bytes, which move more than they multiply, stand
-beside a copy of as many bytes: the bandwidth of the cache that holds them. Last, integer models on the AVX2 tier over
+process, and the head of the table says so. Depthwise convolutions of bytes stand beside a copy of as many bytes, the
+bandwidth of the cache that holds them, and beside what their instructions on vectors let them move. Last, integer models on the AVX2 tier over
 two bounds, that of the products alone and that of all vector instructions, and over their float forms. Exit status 0
 whatever was reached: a benchmark is no test.
 """
@@ -42,6 +41,17 @@ def tool(name, *arguments, isa=None):
     return done.stdout
 
 
+TIERS = ("avx2", "avxvnni", "avx512", "vnni", "amx")
+
+
+def has(isa):
+    path = SCRATCH / "one.onnx"
+    chain(path, 1)
+    done = subprocess.run([BIN / "ort-run", path, "--random", "1", "--isa", isa], capture_output=True)
+    path.unlink()
+    return done.returncode == 0
+
+
 def profile(*arguments, isa=None):
     return json.loads(tool("ort-profile", *arguments, "--json", isa=isa))
 
@@ -65,6 +75,7 @@ def kernels(isa):
             "flop_cycle": flops / (least * 1e6) / report["ghz"], "gb_s": ratio * n["gb_per_s"],
             "bytes_cycle": ratio * n["gb_per_s"] / report["ghz"],
             "of_peak": ratio * n["of_peak"] if n["of_peak"] else None,
+            "inputs": n["inputs"], "out": n["outputs"][0]["shape"], "ghz": report["ghz"],
             "shapes": " ".join("x".join(map(str, v["shape"])) for v in n["inputs"] if "shape" in v),
             "bytes": kernel["op_type"] == "QLinearConv" and "depthwise" not in kernel["what"],
             "matrix": kernel["op_type"] in ("MatMul", "Gemm", "Conv", "MatMulInteger") and "done_macs" not in n
@@ -139,17 +150,36 @@ def copy_rate(moved):
     return 2 * (half - 64) / (least(half) - least(64)) / 1e9
 
 
+# Instructions on vectors for 16 channels of an output pixel, by (taps of a row, stride): products (and sums, where those
+# are instructions of their own), words of several taps, codes. Units: how many a cycle. Loads and stores are free here.
+# lib/kernel/avx2/bytes_window.inc, lib/kernel/vnni/bytes_window.inc, lib/kernel/avxvnni/bytes_avxvnni.c.
+WINDOWS_AVX2 = (3, {(3, 1): 2 * 12 + 3 + 8.5, (3, 2): 2 * 12 + 9 + 8.5, (5, 1): 2 * 30 + 4.5 + 8.5,
+                    (5, 2): 2 * 30 + 12 + 8.5})
+WINDOWS_VNNI = (2, {(3, 1): 3 + 2 + 4.5, (3, 2): 3 + 5 + 4.5, (5, 1): 10 + 3 + 4.5, (5, 2): 10 + 10.5 + 4.5})
+WINDOWS_AVXVNNI = (3, {(3, 1): 6 + 8 + 8.5, (3, 2): 6 + 16 + 8.5, (5, 1): 20 + 8 + 8.5, (5, 2): 20 + 16 + 8.5})
+WINDOWS = {"avx2": WINDOWS_AVX2, "avxvnni": WINDOWS_AVXVNNI, "avx512": WINDOWS_AVX2, "vnni": WINDOWS_VNNI, "amx": WINDOWS_VNNI}
+
+
+def windows_ms(row, isa):
+    """What a depthwise window's instructions bound it to."""
+    (n, channels, height, width), out = row["inputs"][0]["shape"], row["out"]
+    taps = next(v["shape"][3] for v in row["inputs"][1:] if len(v.get("shape", ())) == 4)
+    units, instructions = WINDOWS[isa]
+    pixels = n * -(-channels // 16) * out[2] * out[3]
+    return pixels * instructions[taps, round(height / out[2])] / units / row["ghz"] / 1e6
+
+
 def depthwise_table(*tiers):
-    print("\n| depthwise of bytes | tier | moved, KB | GB/s | a copy of as many, GB/s | of it |"
-          "\n| --- | --- | --: | --: | --: | --: |")
+    print("\n| depthwise of bytes | tier | moved, KB | GB/s | a copy of as many, GB/s | of it | its instructions, GB/s | "
+          "of them |\n| --- | --- | --: | --: | --: | --: | --: | --: |")
     for report, rows in tiers:
         for (what, op), row in rows.items():
             if op != "QLinearConv" or "depthwise" not in what:
                 continue
             moved = row["gb_s"] * row["ms"] * 1e6
-            copied = copy_rate(moved)
+            copied, bound = copy_rate(moved), windows_ms(row, report["isa"])
             print(f"| {what} | {report['isa']} | {moved / 1e3:.0f} | {row['gb_s']:.1f} | {copied:.1f} | "
-                  f"{row['gb_s'] / copied:.0%} |", flush=True)
+                  f"{row['gb_s'] / copied:.0%} | {moved / bound / 1e6:.1f} | {bound / row['ms']:.0%} |", flush=True)
     print(f"\nA copy reads and writes {copy_rate(16 << 10):.0f} GB/s of 16 KiB, {copy_rate(512 << 10):.0f} of 512 KiB.")
 
 
@@ -315,7 +345,7 @@ BT = 18                  # six vectors of a tile's input, times Bt
 SUM = 8 + 1.25           # eight codes of a residual: both widened, to float, two fused sums, the clamp, rounded; packed
 AT = 13                  # six vectors of sums, times At
 INPUT_TILE = 4 * BT + 6 * BT + 4 * 6     # 16 channels: four new columns, six rows, 24 vectors widened
-OUTPUT_TILE = 6 * AT + 4 * AT + 16 * 4   # eight channels: columns, rows; 16 sums times 1/9 (two), shifted, their bias
+OUTPUT_TILE = 6 * AT + 4 * AT + 16 + 1   # eight channels: columns, rows; 16 sums times 1/576, a bias of all
 
 
 def vector_ms(node, peak):
@@ -387,11 +417,8 @@ def main():
     print(f"Cycles are times at that clock ({noted})." if noted else "Cycles of networks are counted.")
     wider = best[0]["isa"] != "avx2"
     kernel_table(base, None)
-    tiers = [base]
-    if best[0]["isa"] == "amx":  # each tier is judged by the peak of its own instruction
-        tiers.append(kernels("vnni"))
-    if wider:
-        tiers.append(best)
+    others = [kernels(isa) for isa in TIERS if isa not in ("avx2", best[0]["isa"]) and has(isa)]
+    tiers = [base, *others] + ([best] if wider else [])  # each is judged by the peak of its own instruction
     for tier in tiers[1:]:
         kernel_table(tier, base)
     depthwise_table(*tiers)
