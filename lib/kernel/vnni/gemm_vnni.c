@@ -48,13 +48,9 @@ static inline vi nbits_add(vi part, vi codes, vi bytes, int bits)
 #include "kernel/nbits_fixed.inc"
 #include "kernel/nbits_row.inc"
 
-#define W16_DOT(x, w, sum) _mm512_dpwssd_epi32(sum, x, w)
-#include "kernel/window16.inc"
-
 void ort_gemm_plug_vnni(ort_gemm_kernels *table)
 {
     table->i16 = i16_run;
     plug_bytes(table);
     table->nbits = nbits_by_row;
-    table->window16 = window16;
 }
