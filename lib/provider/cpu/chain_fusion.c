@@ -8,69 +8,35 @@
 
 #include "base/error.h"
 #include "graph/uses.h"
-#include "op/shared/chain.h"
 #include "pass/facts/facts.h"
 #include "pass/pass.h"
 #include "provider/cpu/chain_steps.h"
 
 typedef struct chain {
-    ort_node *nodes[ORT_CHAIN_STEPS];
-    int count;
+    ort_chain_steps steps;
     ort_id inputs[ORT_CHAIN_INPUTS];
     int input_count;
-    int64_t program[2 * ORT_CHAIN_STEPS];
-    float params[2 * ORT_CHAIN_STEPS];
 } chain;
 
-static bool is_float(const ort_type *type)
+/* An ort_chain_operand_fn. Behind its first step a chain has only `value`, which is no input. */
+static int operand(const ort_graph *graph, void *arg, ort_id value, ort_id other)
 {
-    return type->dtype == ORT_DTYPE_FLOAT && ort_type_rank(type) >= 0;
-}
-
-/* The chain's number of a value it reads; -1 when there is no room. */
-static int input_index(chain *c, ort_id id)
-{
+    chain *c = arg;
+    (void)graph;
+    if (other == value && c->steps.count > 0)
+        return -1;
     for (int i = 0; i < c->input_count; i++)
-        if (c->inputs[i] == id)
+        if (c->inputs[i] == other)
             return i;
     if (c->input_count == ORT_CHAIN_INPUTS)
         return -1;
-    c->inputs[c->input_count] = id;
+    c->inputs[c->input_count] = other;
     return c->input_count++;
 }
 
-/* Append `node`, which reads `value`. False when it isn't elementwise or changes the shape. */
 static bool append(const ort_graph *graph, chain *c, ort_node *node, ort_id value)
 {
-    ort_unary id = ORT_UNARY_COUNT;
-    float a = 0, b = 0;
-    int64_t code, input = 0;
-    if (c->count == ORT_CHAIN_STEPS || node->output_count != 1 || !node->op ||
-        node->outputs[0] == ORT_ID_NONE || !is_float(ort_fact_type(graph, node->outputs[0])) ||
-        !ort_facts_same_shape(ort_fact_type(graph, value), ort_fact_type(graph, node->outputs[0])))
-        return false;
-    int binary = ort_chain_binary(node);
-    if (binary >= 0) {
-        bool right = node->inputs[0] != value;
-        ort_id other = node->inputs[right ? 0 : 1];
-        const ort_type *type = ort_fact_type(graph, other);
-        if (!is_float(type) || (other == value && c->count > 0))
-            return false;
-        input = input_index(c, other);
-        code = binary + (right ? ORT_CHAIN_RIGHT : ORT_CHAIN_LEFT);
-        if (input < 0)
-            return false;
-    } else if (node->inputs[0] == value && ort_chain_unary(graph, node, &id, &a, &b)) {
-        code = (int64_t)id;
-    } else {
-        return false;
-    }
-    c->program[2 * c->count] = code;
-    c->program[2 * c->count + 1] = input;
-    c->params[2 * c->count] = a;
-    c->params[2 * c->count + 1] = b;
-    c->nodes[c->count++] = node;
-    return true;
+    return ort_chain_append(graph, &c->steps, node, value, operand, c);
 }
 
 /* A chain that starts at `node`: with the operand that has the shape of the result. */
@@ -78,7 +44,8 @@ static bool start(const ort_graph *graph, chain *c, ort_node *node)
 {
     for (int k = 0; k < node->input_count && k < 2; k++) {
         memset(c, 0, sizeof *c);
-        if (node->inputs[k] == ORT_ID_NONE || !is_float(ort_fact_type(graph, node->inputs[k])))
+        if (node->inputs[k] == ORT_ID_NONE ||
+            !ort_chain_is_float(ort_fact_type(graph, node->inputs[k])))
             continue;
         c->inputs[c->input_count++] = node->inputs[k];
         if (append(graph, c, node, node->inputs[k]))
@@ -89,18 +56,17 @@ static bool start(const ort_graph *graph, chain *c, ort_node *node)
 
 static ort_status replace(ort_pass_context *p, chain *c, ort_error *err)
 {
-    ort_node *last = c->nodes[c->count - 1];
-    ort_node merged = *c->nodes[0];
-    for (int i = 1; i < c->count; i++)
-        merged.origin = ort_edit_origin(p->graph, &merged, c->nodes[i]);
-    ort_attr set[2] = {ort_attr_ints("program", c->program, 2 * c->count),
-                       {.name = "params", .type = ORT_ATTR_FLOATS, .floats = c->params,
-                        .count = (size_t)(2 * c->count)}};
+    ort_node *last = c->steps.nodes[c->steps.count - 1];
+    ort_node merged = *c->steps.nodes[0];
+    for (int i = 1; i < c->steps.count; i++)
+        merged.origin = ort_edit_origin(p->graph, &merged, c->steps.nodes[i]);
+    ort_attr set[2];
+    ort_chain_attrs(&c->steps, set);
     ort_node_spec spec = {.domain = ORT_INTERNAL, .op_type = "ElementwiseChain",
                           .inputs = c->inputs, .input_count = c->input_count, .set = set,
                           .set_count = 2, .origin = merged.origin};
-    for (int i = c->count - 2; i >= 0; i--)
-        ort_graph_remove_node(p->graph, c->nodes[i]);
+    for (int i = c->steps.count - 2; i >= 0; i--)
+        ort_graph_remove_node(p->graph, c->steps.nodes[i]);
     return ort_edit_replace(p->graph, last, NULL, &spec, err);
 }
 
@@ -110,10 +76,10 @@ static bool find(const ort_graph *graph, chain *c, ort_node *node)
     if (!node->op || !start(graph, c, node))
         return false;
     for (;;) {
-        ort_id value = c->nodes[c->count - 1]->outputs[0];
+        ort_id value = c->steps.nodes[c->steps.count - 1]->outputs[0];
         ort_node *next = ort_edit_only_reader(graph, value);
         if (!next || !append(graph, c, next, value))
-            return c->count > 1;
+            return c->steps.count > 1;
     }
 }
 
@@ -131,7 +97,7 @@ static const char *why_alone(const ort_graph *graph, const ort_node *node)
             continue;
         if (!ort_edit_only_reader(graph, value))
             return "its result is read elsewhere than by what would follow";
-        if (!is_float(ort_fact_type(graph, next->outputs[0])))
+        if (!ort_chain_is_float(ort_fact_type(graph, next->outputs[0])))
             return "what would follow isn't float";
         return start(graph, &c, next) &&
                        !ort_facts_same_shape(ort_fact_type(graph, value),
@@ -147,9 +113,11 @@ static ort_status apply(ort_pass_context *p, int *changes, ort_error *err)
     chain c;
     ORT_EACH_NODE(p->graph, node)
     {
-        c.count = 0;
+        c.steps.count = 0;
         if (!find(p->graph, &c, node)) {
-            const char *why = p->near_misses && c.count == 1 ? why_alone(p->graph, node) : NULL;
+            const char *why = NULL;
+            if (p->near_misses && c.steps.count == 1)
+                why = why_alone(p->graph, node);
             if (why)
                 ort_pass_note(p, node, "%s", why);
             continue;

@@ -9,32 +9,24 @@
  * serves. The numbers are those of the operators. Level 3: nothing of this is saved.
  */
 #include "base/error.h"
-#include "op/shared/chain.h"
 #include "pass/facts/facts.h"
 #include "pass/numbers/quant_pair.h"
 #include "provider/cpu/chain_steps.h"
 
 typedef struct code_chain {
-    ort_node *nodes[ORT_CHAIN_STEPS + 1]; /* the last quantizes */
-    int count;
+    ort_chain_steps steps;
+    ort_node *last; /* quantizes */
     ort_id inputs[ORT_CHAIN_INPUTS];
     ort_id read[ORT_CHAIN_INPUTS]; /* the numbers that stood there */
     float scales[ORT_CHAIN_INPUTS];
     int64_t zeros[ORT_CHAIN_INPUTS];
     int input_count;
-    int64_t program[2 * ORT_CHAIN_STEPS];
-    float params[2 * ORT_CHAIN_STEPS];
     ort_quant out;
 } code_chain;
 
 static bool is_coded(const ort_quant *q)
 {
     return ort_quant_is_plain(q) && (ort_quant_is_byte(q->dtype) || ort_quant_is_wide(q->dtype));
-}
-
-static bool is_float(const ort_type *type)
-{
-    return type->kind == ORT_TYPE_TENSOR && type->dtype == ORT_DTYPE_FLOAT && type->rank >= 0;
 }
 
 /* The codes of these numbers, or NULL. */
@@ -61,94 +53,62 @@ static int add_input(const ort_graph *graph, code_chain *c, ort_id id)
     return c->input_count++;
 }
 
-/* May this value be an operand beside `value`: as large, or repeated along its last axes? */
-static bool is_operand(const ort_graph *graph, ort_id value, ort_id other)
+/* An ort_chain_operand_fn: what is as large as `value`, or repeated along its last axes. */
+static int operand(const ort_graph *graph, void *arg, ort_id value, ort_id other)
 {
     const ort_type *x = ort_fact_type(graph, other), *y = ort_fact_type(graph, value);
     int ones = 0;
-    if (!is_float(x) || other == value || x->rank > y->rank)
-        return false;
+    if (other == value || x->rank > y->rank)
+        return -1;
     while (ones < x->rank && ort_dim_is(x->dim[ones], 1))
         ones++;
     for (int d = ones; d < x->rank; d++)
         if (!ort_dim_equal(x->dim[d], y->dim[y->rank - x->rank + d]))
-            return false;
-    return true;
-}
-
-/* Append `node`, which reads `value`. */
-static bool append(const ort_graph *graph, code_chain *c, ort_node *node, ort_id value)
-{
-    ort_unary id = ORT_UNARY_COUNT;
-    float a = 0, b = 0;
-    int64_t code, input = 0;
-    if (c->count == ORT_CHAIN_STEPS || node->output_count != 1 || !node->op ||
-        node->outputs[0] == ORT_ID_NONE || !is_float(ort_fact_type(graph, node->outputs[0])) ||
-        !ort_facts_same_shape(ort_fact_type(graph, value), ort_fact_type(graph, node->outputs[0])))
-        return false;
-    const int binary = ort_chain_binary(node);
-    if (binary >= 0) {
-        const bool right = node->inputs[0] != value;
-        const ort_id other = node->inputs[right ? 0 : 1];
-        if (!is_operand(graph, value, other) || (input = add_input(graph, c, other)) < 0)
-            return false;
-        code = binary + (right ? ORT_CHAIN_RIGHT : ORT_CHAIN_LEFT);
-    } else if (node->inputs[0] == value && ort_chain_unary(graph, node, &id, &a, &b)) {
-        code = (int64_t)id;
-    } else {
-        return false;
-    }
-    c->program[2 * c->count] = code;
-    c->program[2 * c->count + 1] = input;
-    c->params[2 * c->count] = a;
-    c->params[2 * c->count + 1] = b;
-    c->nodes[c->count++] = node;
-    return true;
+            return -1;
+    return add_input(graph, arg, other);
 }
 
 /* The chain from the numbers of these codes on, whose first operator is `node`. */
 static bool find(const ort_graph *graph, code_chain *c, ort_id value, ort_node *node)
 {
-    *c = (code_chain){.count = 0};
-    if (!is_float(ort_fact_type(graph, value)))
+    *c = (code_chain){.input_count = 0};
+    if (!ort_chain_is_float(ort_fact_type(graph, value)))
         return false;
     (void)add_input(graph, c, value);
-    while (node && append(graph, c, node, value)) {
+    while (node && ort_chain_append(graph, &c->steps, node, value, operand, c)) {
         value = node->outputs[0];
         node = ort_edit_only_reader(graph, value);
     }
     if (!ort_quant_read(graph, node, "QuantizeLinear", &c->out) || !is_coded(&c->out) ||
         node->inputs[0] != value)
         return false;
-    c->nodes[c->count] = node;
+    c->last = node;
     return true;
 }
 
 static ort_status replace(ort_graph *graph, code_chain *c, ort_error *err)
 {
-    const ort_id out = c->nodes[c->count]->outputs[0];
-    ort_node merged = *c->nodes[0];
-    const ort_attr floats = {.type = ORT_ATTR_FLOATS};
-    ort_attr params = floats, scales = floats;
-    params.name = "params";
-    params.floats = c->params;
-    params.count = (size_t)(2 * c->count);
-    scales.name = "scales";
-    scales.floats = c->scales;
-    scales.count = (size_t)c->input_count;
+    const ort_id out = c->last->outputs[0];
+    ort_node merged = *c->steps.nodes[0];
+    ort_attr steps[2];
+    ort_chain_attrs(&c->steps, steps);
     const ort_attr set[] = {
-        ort_attr_ints("program", c->program, 2 * c->count), params, scales,
+        steps[0], steps[1],
+        {.name = "scales", .type = ORT_ATTR_FLOATS, .floats = c->scales,
+         .count = (size_t)c->input_count},
         ort_attr_ints("zeros", c->zeros, c->input_count), ort_attr_int("to", c->out.dtype),
         ort_attr_float("y_scale", ort_quant_scale(&c->out)),
         ort_attr_int("y_zero", ort_quant_zero(&c->out))};
-    for (int i = 1; i <= c->count; i++)
-        merged.origin = ort_edit_origin(graph, &merged, c->nodes[i]);
+    for (int i = 1; i < c->steps.count; i++)
+        merged.origin = ort_edit_origin(graph, &merged, c->steps.nodes[i]);
+    merged.origin = ort_edit_origin(graph, &merged, c->last);
     ort_node_spec spec = {.domain = ORT_INTERNAL, .op_type = "CodeChain", .name = merged.name,
                           .inputs = c->inputs, .input_count = c->input_count, .outputs = &out,
                           .output_count = 1, .set = set, .set_count = sizeof set / sizeof *set,
                           .origin = merged.origin};
-    for (int i = c->count; i >= 0; i--)
-        ort_graph_remove_node(graph, c->nodes[i]);
+    ort_graph_remove_node(graph, c->last);
+    for (int i = c->steps.count - 1; i >= 0; i--)
+        ort_graph_remove_node(graph, c->steps.nodes[i]);
     ORT_TRY(ort_edit_add_node(graph, &spec, NULL, err));
     for (int i = 0; i < c->input_count; i++)
         if (c->inputs[i] != c->read[i])
