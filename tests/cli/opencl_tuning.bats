@@ -87,7 +87,8 @@ ignored() {
 }
 
 @test "rates of the file decide on placement, the same in each session" {
-    fake
+    fake # what it measured depends on what else ran
+    plant '.rates |= with_entries(.value = if .key == "launch" or .key == "copy" then 1e-6 else 1e12 end)'
     [ "$(placed)" -eq 12 ]
     plant '.rates.launch = 1 | .rates.copy = 1'
     [ "$(placed)" -eq 0 ]

@@ -356,6 +356,43 @@ static void chains(test_state *test)
     CHECK_SPELLINGS(rows);
 }
 
+/* Attention whose products read codes: a block of rows at a time, through Softmax. */
+static void attention(test_state *test)
+{
+#define HEADS "w:2,3,16,72; v:2,3,72,20; " U8 P("p", "0.0039", "u8", "0") \
+    P("v", "0.02", "u8", "9") CODED("x", "x") CODED("w", "y") CODED("v", "v") \
+    "a = (MatMul xd wd); "
+#define OPS "QuantizeLinear QuantizeLinear QuantizeLinear CodeAttention"
+    static const spelling rows[] = {
+        {"scores alone", "x:2,3,140,16; " HEADS "p = (Softmax a); " CODED("p", "p")
+         "r = (MatMul pd vd); " RESULT("r", "z"), OPS " DequantizeLinear", 0.03},
+        {"a scale and a mask, floats behind",
+         "x:2,3,140,16; m:2,1,140,72; " HEADS "s = (Div a 4); t = (Add s m); p = (Softmax t); "
+         CODED("p", "p") "y = (MatMul pd vd); y", OPS, 0.01},
+        {"a mask of keys, and bounds", "x:2,3,1,16; m:1,1,1,72; " HEADS
+         "s = (Mul 0.25 a); t = (Add m s); c = (Clip t -3 3); p = (Softmax c); " CODED("p", "p")
+         "r = (MatMul pd vd); " RESULT("r", "z"), OPS " DequantizeLinear", 0.03},
+        {"signed codes, a column that is subtracted from",
+         "x:40,16; w:16,9; v:9,33; m:40,1; " S8 P("p", "0.0078", "i8", "-128")
+         CODED("x", "x") CODED("w", "y") CODED("v", "y") "a = (MatMul xd wd); s = (Sub m a); "
+         "p = (Softmax s); " CODED("p", "p") "r = (MatMul pd vd); " RESULT("r", "z"),
+         OPS " DequantizeLinear", 0.03},
+        {"scores that others read, too", "x:2,3,8,16; " HEADS "p = (Softmax a); " CODED("p", "p")
+         "m = (MatMul pd vd); n = (ReduceSum a keepdims=1); r = (Add m n); " RESULT("r", "z"),
+         "QuantizeLinear QuantizeLinear QuantizeLinear MatMulIntegerToFloat Softmax QuantizeLinear "
+         "ReduceSum MatMulIntegerToFloat Add QuantizeLinear DequantizeLinear", 0.03},
+        {"heads that keys have in common", "x:2,3,8,16; w:16,72; v:2,3,72,20; " U8
+         P("p", "0.0039", "u8", "0") CODED("x", "x") CODED("w", "y") CODED("v", "x")
+         "a = (MatMul xd wd); p = (Softmax a); " CODED("p", "p") "r = (MatMul pd vd); "
+         RESULT("r", "z"),
+         "QuantizeLinear QuantizeLinear QuantizeLinear MatMulIntegerToFloat Softmax QuantizeLinear "
+         "QLinearMatMul DequantizeLinear", 0.03},
+    };
+    CHECK_SPELLINGS(rows);
+#undef HEADS
+#undef OPS
+}
+
 /* Products as their writers put them. */
 static void products(test_state *test)
 {
@@ -641,6 +678,7 @@ int main(void)
     RUN(test, wide_convolutions);
     RUN(test, wide_windows);
     RUN(test, chains);
+    RUN(test, attention);
     RUN(test, products);
     RUN(test, exporters);
     RUN(test, unrolled);

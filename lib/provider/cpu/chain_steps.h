@@ -4,8 +4,8 @@
 #ifndef ORT_PROVIDER_CPU_CHAIN_STEPS_H
 #define ORT_PROVIDER_CPU_CHAIN_STEPS_H
 
-#include "op/shared/chain.h"
 #include "op/op.h"
+#include "op/shared/chain.h"
 
 /* The ort_binary of a node of two operands, or -1. */
 int ort_chain_binary(const ort_node *node);

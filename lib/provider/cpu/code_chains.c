@@ -89,7 +89,7 @@ static bool find(const ort_graph *graph, code_chain *c, ort_id value, ort_node *
 static ort_status replace(ort_graph *graph, code_chain *c, ort_error *err)
 {
     const ort_id out = c->last->outputs[0];
-    ort_node merged = *c->steps.nodes[0];
+    ort_node merged = c->steps.count > 0 ? *c->steps.nodes[0] : *c->last;
     ort_attr steps[2];
     ort_chain_attrs(&c->steps, steps);
     const ort_attr set[] = {
@@ -101,7 +101,8 @@ static ort_status replace(ort_graph *graph, code_chain *c, ort_error *err)
         ort_attr_int("y_zero", ort_quant_zero(&c->out))};
     for (int i = 1; i < c->steps.count; i++)
         merged.origin = ort_edit_origin(graph, &merged, c->steps.nodes[i]);
-    merged.origin = ort_edit_origin(graph, &merged, c->last);
+    if (c->steps.count > 0)
+        merged.origin = ort_edit_origin(graph, &merged, c->last);
     ort_node_spec spec = {.domain = ORT_INTERNAL, .op_type = "CodeChain", .name = merged.name,
                           .inputs = c->inputs, .input_count = c->input_count, .outputs = &out,
                           .output_count = 1, .set = set, .set_count = sizeof set / sizeof *set,
