@@ -196,6 +196,10 @@ $(OBJ)/lib/kernel/%.o: OPT_FLAGS = $(if $(findstring -fsanitize,$(CFLAGS)),,-O3)
 $(OBJ)/lib/kernel/scalar/blocked_%.o $(OBJ)/lib/kernel/scalar/bytes_%.o: \
 	OPT_FLAGS = $(if $(findstring -fsanitize,$(CFLAGS)),,-O2 -ftree-vectorize) -fno-trapping-math
 
+# What runs once for a model, or in reports, is small instead: -O2 inlines it for nothing in every tool.
+$(OBJ)/lib/gradient/%.o $(OBJ)/lib/opset/%.o $(OBJ)/lib/emit/%.o: \
+	OPT_FLAGS = $(if $(findstring -O2,$(CFLAGS)),-Os)
+
 $(OBJ)/%.o: %.c | build/gen/onnx.pb-c.h
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
