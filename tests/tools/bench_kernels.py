@@ -162,7 +162,8 @@ WINDOWS = {"avx2": WINDOWS_AVX2, "avxvnni": WINDOWS_AVXVNNI, "avx512": WINDOWS_A
 
 def windows_ms(row, isa):
     """What a depthwise window's instructions bound it to."""
-    (n, channels, height, width), out = row["inputs"][0]["shape"], row["out"]
+    x, out = row["inputs"][0]["shape"], row["out"]
+    n, channels, height = x[0], x[1] * (x[4] if len(x) > 4 else 1), x[2]  # in blocks of channels, or not
     taps = next(v["shape"][3] for v in row["inputs"][1:] if len(v.get("shape", ())) == 4)
     units, instructions = WINDOWS[isa]
     pixels = n * -(-channels // 16) * out[2] * out[3]
