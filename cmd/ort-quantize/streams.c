@@ -21,11 +21,11 @@ int check_streams(const quantizing *q)
     if (count_dashes(&q->files) + count_dashes(&o->inputs) + count_dashes(&o->ranges) +
             (size_t)beside > 1)
         return tool_usage(beside > 0 || o->ranges.count > 0
-                              ? "the model, samples and files of options can't several come from "
-                                "stdin: one of them does"
+                              ? "only one of the model, samples and files of options comes "
+                                "from stdin"
                               : "the model and the samples can't both come from stdin");
     if (is_dash(o->output) + is_dash(o->assignment) + is_dash(o->plot) > 1)
-        return tool_usage("the model, --assignment and --plot can't several go to stdout");
+        return tool_usage("only one of the model, --assignment and --plot goes to stdout");
     if (o->settings.json && takes_stdout(o))
         return tool_usage("%s and the JSON report can't both go to stdout",
                           is_dash(o->output) ? "the model"
