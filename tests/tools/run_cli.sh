@@ -19,6 +19,11 @@ echo "$out"
 p=$(echo "$out" | grep -c '^ok ')
 s=$(echo "$out" | grep -c '^ok .*# skip')
 f=$(echo "$out" | grep -c '^not ok ')
+planned=$(echo "$out" | sed -n 's/^1\.\.\([0-9]*\)$/\1/p' | awk '{ n += $1 } END { print n + 0 }')
+if [ "$planned" -eq 0 ] || [ "$planned" -ne $((p + f)) ]; then # a file that isn't there, or that stopped
+    echo "not ok $((p + f)) of $planned tests ran"
+    f=$((f + 1)) status=1
+fi
 if [ "${CI:-}" = true ] && [ "$s" -gt 0 ]; then # in CI what is missing must be installed
     echo "$out" | grep '^ok .*# skip' | sed 's/^ok/not ok/'
     echo "$((p - s)) passed, $((f + s)) failed, 0 skipped"
