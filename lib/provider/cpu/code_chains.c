@@ -29,7 +29,7 @@ static bool is_coded(const ort_quant *q)
     return ort_quant_is_plain(q) && (ort_quant_is_byte(q->dtype) || ort_quant_is_wide(q->dtype));
 }
 
-/* The codes of these numbers, or NULL. */
+/* Are these numbers dequantized codes? *q tells which. */
 static bool codes_of(const ort_graph *graph, ort_id id, ort_quant *q)
 {
     return ort_quant_read(graph, ort_edit_producer(graph, id), "DequantizeLinear", q) &&

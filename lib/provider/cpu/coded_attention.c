@@ -1,7 +1,7 @@
 /* coded_attention.c - attention whose products a file quantizes runs a block of rows at a time
  * (op/quant/code_attention.c):
  *
- *     MatMulIntegerToFloat, Add | Mul | Where's result added | .., Softmax, QuantizeLinear,
+ *     MatMulIntegerToFloat, Mul | Add | .., Softmax, QuantizeLinear,
  *     QLinearMatMul | MatMulIntegerToFloat                                     CodeAttention
  *
  * Each value has one reader. Scales are those of whole tensors; queries, keys and values have the
@@ -15,8 +15,7 @@
 #include "pass/numbers/quant_pair.h"
 #include "provider/cpu/chain_steps.h"
 
-enum { PRODUCT_A, PRODUCT_B, PRODUCT_INPUTS = 6,
-       FIRST_OPERAND = 15, /* of the operator's inputs */
+enum { FIRST_OPERAND = 15, /* of the operator's inputs */
        INPUTS = FIRST_OPERAND + ORT_CHAIN_INPUTS };
 
 /* The inputs of a product that its operators have in common. */
