@@ -219,7 +219,10 @@ def results_of(model, values):
     if model.opset_import[0].version > 18:  # that opset is younger than onnxruntime's kernels
         feeds = {i.name: v for i, v in zip(model.graph.input, values)}
         return onnx.reference.ReferenceEvaluator(model).run(None, feeds)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    if values[0].dtype == np.uint8:  # else sums of two products of bytes saturate where there is no VNNI
+        options.add_session_config_entry("session.x64quantprecision", "1")
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return session.run(None, {i.name: v for i, v in zip(session.get_inputs(), values)})
 
 
@@ -593,6 +596,24 @@ def recurrent_case(out, name, op, gates, steps=12, batch=3, depth=19, hidden=37,
     write(out / name, meta, model, values, outputs)
 
 
+def terms_case(out, name, op, terms, apart, inputs, outputs, **attributes):
+    """A sum of so many terms, all the same and such that each addition of one to the sum of the others rounds downwards:
+    one sum errs by much more than sums of `apart` terms that are added up. The bound is theirs."""
+    term = np.float32(1 + 0.45 * terms * rounding.U)
+    x, w = np.ones(inputs[0], np.float32), np.full(inputs[1], term)
+    model, values = make_model(name, "", op, [x, "|", w], 1, **attributes)
+    exact = float(term) * terms
+    bound = rounding.U * exact * (1 + min(apart, terms) + -(-terms // apart))
+    meta = dict(op=op, domain="ai.onnx", kind="node", folder="", rtol=0.0, atol=bound)
+    write(out / name, meta, model, values, [np.full(outputs, exact, np.float32)])
+
+
+# Of one channel: rows for which an item has room, and for which it has none; of many; a product.
+TERMS = [("conv_terms_row", "Conv", 1024, 16, ([1, 2, 3, 1060], [2, 1, 1, 1024]), [1, 2, 3, 37], dict(group=2)),
+         ("conv_terms_line", "Conv", 1024, 16, ([1, 1, 4500], [3, 1, 1024]), [1, 3, 109], dict(strides=[32])),
+         ("conv_terms_deep", "Conv", 4500, 128, ([1, 500, 5, 11], [9, 500, 3, 3]), [1, 9, 3, 9], {}),
+         ("gemm_terms", "Gemm", 4096, 128, ([5, 4096], [4096, 37]), [5, 37], {})]
+
 RECURRENT = [("lstm_bound", "LSTM", 4), ("lstm_both_bound", "LSTM", 4, 7, 2, 5, 33, 2), ("gru_bound", "GRU", 3),
              ("gru_linear_bound", "GRU", 3, 9, 2, 6, 33, 2, True), ("rnn_bound", "RNN", 1),
              ("rnn_both_bound", "RNN", 1, 8, 1, 300, 130, 2)]
@@ -611,11 +632,13 @@ def main():
         make_case(out, *case)
     for case in RECURRENT:
         recurrent_case(out, *case)
+    for name, op, terms, apart, inputs, outputs, attributes in TERMS:
+        terms_case(out, name, op, terms, apart, inputs, outputs, **attributes)
     chain_model(out)
     joined_model(out)
     siblings_model(out)
     print(f"make_provider_cases: {fixed} tests with constants, {kept} and {borrowed} as they are, "
-          f"{len(cases + RECURRENT) + 3} cases in {out}")
+          f"{len(cases + RECURRENT + TERMS) + 3} cases in {out}")
 
 
 if __name__ == "__main__":
