@@ -105,7 +105,7 @@ def main():
         print(f"| {channels} channels, {side} x {side} | {ms:.3f} | {gflops:.1f} | {share}"
               f"{judge(f'{channels} channels', met)} |")
     library, times = SCRATCH / "kernel_times.so", SCRATCH / "kernel_times"
-    subprocess.run(["cc", "-O2", "-shared", "-fPIC", HERE / "bench/opencl/kernel_times.c", "-o", library, "-lOpenCL"],
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", HERE / "bench/opencl/kernel_times.c", "-o", library, "-l:libOpenCL.so.1"],
                    check=True)
     print("\n| model | run ms | kernels ms | over | kernels | us each |\n| --- | --: | --: | --: | --: | --: |")
     for path in sys.argv[3:]:

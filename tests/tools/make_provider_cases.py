@@ -533,6 +533,12 @@ def mean_cases():
               one(zero, kind), one(0.011), one(zero + 5, kind)], {}) for kind, zero in ((U8, 119), (I8, -7))]
 
 
+def rows_cases():
+    """More rows than an item makes: several items have as many each, and the last one a rest."""
+    return [("conv_rows", "", "Conv", [fresh(1, 3, 9, 41), "|", fresh(290, 3, 3, 3), fresh(290)], dict(pads=[1, 1, 1, 1])),
+            ("gemm_rows", "", "Gemm", [fresh(290, 133), "|", fresh(133, 300)], {})]
+
+
 def result_kind(op, inputs, attributes):
     if op == "Cast":
         return attributes["to"]
@@ -627,7 +633,8 @@ def main():
     fixed = sum(fix(source, out) for source in sources)
     kept = sum(keep(source, out) for source in sources) + keep_some(sources, out)
     borrowed = sum(borrow(source, out) for source in sorted(CONTRIB.iterdir()) if (source / "meta.json").exists())
-    cases = CASES + MORE + BYTES + attention_cases() + KEYS + [*typed_cases(), *moved_cases(), *long_cases(), *mean_cases()]
+    cases = CASES + MORE + BYTES + attention_cases() + KEYS + [*typed_cases(), *moved_cases(), *long_cases(), *mean_cases(),
+                                                *rows_cases()]
     for case in cases:
         make_case(out, *case)
     for case in RECURRENT:

@@ -78,7 +78,9 @@ typedef struct ort_cl_choice {
     int rows; /* that an item makes, whole tiles in registers; 0: the usual number */
 } ort_cl_choice;
 
-#define ORT_CL_MOST_ROWS 128 /* that an item makes: MOST_ROWS of common.cl */
+/* That an item makes: MOST_ROWS of common.cl. Whole tiles of 4, 6 and 8 rows, and no less than the
+ * 128 rows that many layers have. */
+#define ORT_CL_MOST_ROWS 144
 
 typedef struct ort_cl_tuned { /* a shape, and what was fastest for it */
     char shape[ORT_CL_SHAPE];

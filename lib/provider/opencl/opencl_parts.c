@@ -82,7 +82,10 @@ int64_t ort_cl_rows_of_item(const ort_cl_step *s, int64_t rows, int64_t others)
     int64_t enough = 4 * (d->units ? (int64_t)d->units : 1), count = ORT_CL_MOST_ROWS / tile * tile;
     while (count > 2 * tile && (rows + count - 1) / count * others < enough)
         count = (count / 2 + tile - 1) / tile * tile;
-    return count;
+    if (rows < 1)
+        return count;
+    int64_t items = (rows + count - 1) / count, each = (rows + items - 1) / items;
+    return (each + tile - 1) / tile * tile; /* as many each, that no item makes a rest alone */
 }
 
 enum { SUBS = 2 }; /* common.cl */

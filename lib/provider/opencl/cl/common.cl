@@ -108,7 +108,7 @@ static V kept_all(V x)
 #define STRIP (2 * LANES)
 #define SUBS 2
 #define DEEP 128
-#define MOST_ROWS 128 /* that an item makes */
+#define MOST_ROWS 144 /* that an item makes */
 
 /* Where sums of more products than DEEP wait: in the result itself, or, where that has 16 bits, in
  * local memory, as rows of a panel's width. Left operands of 16 bits are widened before. */
