@@ -335,7 +335,7 @@ $(OBJ)/tests/%: $(OBJ)/tests/%.o $(OBJ)/libort.a
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(WRAP_FLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
 
 # The benchmark is several files, and starts as the tools do.
-$(OBJ)/tests/bench/bench: LIBS = $(TOOL_LIBS)
+$(OBJ)/tests/bench/bench: LIBS = $(PACKED) -Wl,--gc-sections $(TOOL_LIBS)
 $(OBJ)/tests/bench/bench: $(patsubst %.c,$(OBJ)/%.o,$(filter-out tests/bench/bench.c, \
   $(wildcard tests/bench/*.c)))
 
