@@ -4,8 +4,8 @@
  * packing weights otherwise. But free memory in blocks of that size is what a virtual machine
  * reports to its host, which takes it away (Documentation/mm/free_page_reporting.rst): there huge
  * pages are the cold ones. One of those takes 5 to 7 ms (a warm one 0.2, its 4 KB pages 0.9), a
- * session of 100 MB half a second. So they are touched one after another, and the first slow one
- * ends it for this process.
+ * session of 100 MB half a second. So they are touched one after another, and the first that takes
+ * a thread's own time for long ends it for this process.
  */
 #ifndef ORT_BASE_HUGE_H
 #define ORT_BASE_HUGE_H
