@@ -34,6 +34,15 @@ static int64_t weight_dim(const ort_graph *graph, const ort_node *conv, int axis
     return w->fact.type.dim[axis].size;
 }
 
+/* The convolution whose maps come here through pools and the like; NULL: none. */
+static const ort_node *conv_before(const ort_graph *graph, const ort_node *node)
+{
+    do
+        node = producer_of(graph, node->inputs[0]);
+    while (node && !strcmp(node->domain, NCHWC) && !is_ours(node, "Conv") && node->input_count);
+    return node && is_ours(node, "Conv") ? node : NULL;
+}
+
 /* What one node tells: 8, 16 or 0. */
 static int64_t block_told(const ort_graph *graph, const ort_node *node)
 {
@@ -46,8 +55,8 @@ static int64_t block_told(const ort_graph *graph, const ort_node *node)
         return channels >= 8 && channels < 16 ? 16 : 0; /* too few for a block: plain input */
     }
     if (is_ours(node, "ReorderOutput")) {
-        const ort_node *before = producer_of(graph, node->inputs[0]);
-        int64_t maps = before && is_ours(before, "Conv") ? weight_dim(graph, before, 0) : 0;
+        const ort_node *before = conv_before(graph, node);
+        int64_t maps = before ? weight_dim(graph, before, 0) : 0;
         int64_t channels = ort_node_int(node, "channels", maps);
         return channels >= 0 && maps - channels >= 8 ? 16 : 0;
     }
