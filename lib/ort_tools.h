@@ -441,7 +441,7 @@ const ort_quantize_note *ort_quantize_notes_get(const ort_quantize_notes *notes,
  * The file is the same on every machine. */
 typedef struct ort_dynamic_options {
     size_t size;
-    ort_dtype weights;       /* INT8, UINT8 */
+    ort_dtype weights;       /* UINT8, which no processor saturates in onnxruntime, or INT8 */
     bool symmetric_weights;  /* their zero points are the middle of the codes; of convolutions, LSTM
                               * and Attention they always are */
     bool per_tensor;         /* one scale a weight, not one an output channel */
@@ -461,8 +461,8 @@ typedef struct ort_dynamic_options {
     void *share_arg;
 } ort_dynamic_options;
 #define ORT_DYNAMIC_OPTIONS_INIT \
-    {sizeof(ort_dynamic_options), ORT_DTYPE_INT8, false, false, false, false, false, false, false, \
-     false, NULL, NULL, NULL, NULL, NULL, NULL}
+    {sizeof(ort_dynamic_options), ORT_DTYPE_UINT8, false, false, false, false, false, false, \
+     false, false, NULL, NULL, NULL, NULL, NULL, NULL}
 ORT_INIT_(ort_dynamic_options, ORT_DYNAMIC_OPTIONS_INIT)
 
 /* The model is borrowed for the call; the result, which the caller frees, shares the weights that

@@ -96,8 +96,8 @@ static void dynamic_options(quantizing *q, choice *c, ort_dynamic_options *optio
 {
     const quantize_options *o = &q->options;
     ort_dynamic_options_init(options);
-    if (o->weight_type && !strcmp(o->weight_type, "uint8"))
-        options->weights = ORT_DTYPE_UINT8;
+    if (o->weight_type && !strcmp(o->weight_type, "int8"))
+        options->weights = ORT_DTYPE_INT8;
     options->symmetric_weights = o->symmetric_weights;
     options->per_tensor = o->per_tensor;
     options->plain_weights = o->plain_weights;

@@ -189,7 +189,9 @@ static void products(test_state *test)
     CHECK(count_in(m.model->graph, "MatMulInteger") == 3);
     CHECK(count_in(m.model->graph, "DynamicQuantizeLinear") == 2); /* x and a, once each */
     CHECK(count_weights(m.model, ORT_DTYPE_FLOAT, 96 * 64) == 0);
-    CHECK(count_weights(m.model, ORT_DTYPE_INT8, 96 * 80) == 1);
+    for (size_t k = 0; k < ort_quantize_notes_count(m.notes); k++)
+        CHECK(ort_quantize_notes_get(m.notes, k)->saturating == 0);
+    CHECK(count_weights(m.model, ORT_DTYPE_UINT8, 96 * 80) == 1);
     CHECK(count_in(m.model->graph, "Transpose") == 0);
     release(&m);
 }
@@ -301,7 +303,7 @@ static void tied(test_state *test)
         CHECK(make(&m, build_tied, &options, 30));
         CHECK_TEXT(note_of(&m, "y"), "MatMulInteger");
         CHECK_TEXT(note_of(&m, "x"), "Gather of codes");
-        CHECK(count_weights(m.model, ORT_DTYPE_INT8, 300 * 64) == 1);
+        CHECK(count_weights(m.model, ORT_DTYPE_UINT8, 300 * 64) == 1);
         CHECK(count_weights(m.model, ORT_DTYPE_FLOAT, 300 * 64) == 0);
         release(&m);
     }
@@ -335,6 +337,45 @@ static void convolutions(test_state *test)
     options.small = options.per_tensor = true;
     CHECK(make(&m, build_convs, &options, 30));
     CHECK(count_in(m.model->graph, "Conv") == 0);
+    release(&m);
+}
+
+/* Filters over patches before products that have most of the weights, or less than half. */
+static void build_stem(net *n, int width)
+{
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, 8, 8, 8));
+    add_weights(n, "w", 4, DIMS(64, 8, 4, 4));
+    add_weights(n, "v", 2, DIMS(4, width));
+    add_weights(n, "u", 2, DIMS(width, 1024));
+    net_node(n, "Conv", "x w", "c");
+    set_ints(n, net_node(n, "MaxPool", "c", "p"), "kernel_shape", DIMS(2, 2), 2);
+    net_node(n, "MatMul", "p v", "h");
+    net_node(n, "MatMul", "h u", "y");
+    net_output(n, "y");
+}
+
+static void build_light_stem(net *n)
+{
+    build_stem(n, 160);
+}
+
+static void build_heavy_stem(net *n)
+{
+    build_stem(n, 5);
+}
+
+static void stems(test_state *test)
+{
+    made m;
+    CHECK(make(&m, build_light_stem, NULL, 30));
+    CHECK(strstr(note_of(&m, "c"), "ranges from samples; its weight lies in the file as codes"));
+    CHECK(count_in(m.model->graph, "Conv") == 1);
+    CHECK(count_weights(m.model, ORT_DTYPE_UINT8, 64 * 8 * 16) == 1);
+    CHECK(count_weights(m.model, ORT_DTYPE_FLOAT, 64 * 8 * 16) == 0);
+    release(&m);
+    CHECK(make(&m, build_heavy_stem, NULL, 30));
+    CHECK(!strstr(note_of(&m, "c"), "its weight lies"));
+    CHECK(count_weights(m.model, ORT_DTYPE_FLOAT, 64 * 8 * 16) == 1);
     release(&m);
 }
 
@@ -432,7 +473,7 @@ static void bodies(test_state *test)
     CHECK_TEXT(note_of(&m, "picked/t"), "MatMulInteger");
     CHECK_TEXT(note_of(&m, "picked/e"), "MatMulInteger");
     CHECK(count_in(m.model->graph, "MatMulInteger") == 3);
-    CHECK(count_weights(m.model, ORT_DTYPE_INT8, 96 * 96) == 1);
+    CHECK(count_weights(m.model, ORT_DTYPE_UINT8, 96 * 96) == 1);
     CHECK(count_weights(m.model, ORT_DTYPE_FLOAT, 96 * 96) == 0);
     release(&m);
 }
@@ -472,7 +513,9 @@ static void heads(test_state *test)
     char *text = NULL;
     made m;
     CHECK(make(&m, build_small_head, NULL, 30));
-    CHECK(strstr(note_of(&m, "s"), "what its codes cost would be the result's"));
+    CHECK(strstr(note_of(&m, "s"), "what its codes cost would be the result's; its weight lies"));
+    CHECK(count_weights(m.model, ORT_DTYPE_UINT8, 320 * 16) == 1);
+    CHECK(count_weights(m.model, ORT_DTYPE_FLOAT, 320 * 16) == 0);
     CHECK_TEXT(note_of(&m, "h"), "MatMulInteger");
     CHECK(!ort_model_quantize_dynamic(m.n.env, m.model, NULL, &twice, NULL, NULL));
     CHECK(!ort_model_diff(m.model, twice, &equal, &text, NULL) && equal);
@@ -515,6 +558,7 @@ int main(void)
     RUN(&test, threads);
     RUN(&test, tied);
     RUN(&test, convolutions);
+    RUN(&test, stems);
     RUN(&test, layers);
     RUN(&test, attention);
     RUN(&test, scores);

@@ -1,15 +1,10 @@
-/* dynamic_last.c - small products that make the model's results stay float. What their codes cost
- * reaches the results as it is, where the errors of those before are spread by the layers behind
- * them; and a head of a classifier multiplies one row where these multiply many.
+/* dynamic_last.c - small products that make the model's results multiply floats. What their codes
+ * cost reaches the results as it is, where the errors of those before are spread by the layers
+ * behind them; and a head of a classifier multiplies one row where these multiply many.
  */
 #include "quantize/dynamic/dynamic_parts.h"
 
 enum { MOST_PARTS = 20 }; /* one of so many numbers of the model's weights is in them, at most */
-
-static double numbers_of(const ort_dynamic_weight *w)
-{
-    return (double)w->outer * (double)w->channels * (double)w->inner;
-}
 
 static double count_in(const ort_graph *graph, ort_id id)
 {
@@ -65,24 +60,17 @@ static bool makes_result(const ort_dynamic *d, const ort_dynamic_unit *u)
     return false;
 }
 
-ort_status ort_dynamic_keep_last(ort_dynamic *d, ort_error *err)
+void ort_dynamic_keep_last(ort_dynamic *d)
 {
     double room = all_numbers(d->model->graph) / MOST_PARTS;
-    size_t left = 0;
-    for (size_t k = 0; k < d->units.count; k++) {
-        const ort_dynamic_unit *u = &d->units.data[k];
-        const bool product = u->weight_count == 1 && !ort_edit_is_any(u->node, "Gather");
-        const double own = product ? numbers_of(&d->weights.data[u->weights[0]]) : 0;
-        if (!product || d->options->small || own > room || !makes_result(d, u) ||
-            !reads_own(d, u)) {
-            d->units.data[left++] = *u;
+    for (size_t k = 0; k < d->units.count && !d->options->small; k++) {
+        ort_dynamic_unit *u = &d->units.data[k];
+        const bool product = !u->stored && u->weight_count == 1 &&
+                             !ort_edit_is_any(u->node, "Gather");
+        const double own = product ? ort_dynamic_numbers(&d->weights.data[u->weights[0]]) : 0;
+        if (!product || own > room || !makes_result(d, u) || !reads_own(d, u))
             continue;
-        }
         room -= own;
-        if (!ort_quantize_notes_stays(d->notes, u->note, "it is small, and what its codes cost "
-                                                         "would be the result's"))
-            return ort_error_memory(err, sizeof *u);
+        u->stored = "it is small, and what its codes cost would be the result's";
     }
-    d->units.count = left;
-    return ORT_OK;
 }

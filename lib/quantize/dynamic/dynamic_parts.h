@@ -19,15 +19,21 @@ typedef struct ort_dynamic_weight {
     ort_graph *graph; /* where it lies, around the bodies that read it */
     ort_id id;
     int64_t outer, channels, inner;
+    int axis;         /* the first that counts channels */
     bool symmetric;   /* whatever the options say */
     int plain, turned; /* how many nodes read it as it lies, or turned */
-    bool written;
+    bool written, restored; /* codes are there; they were made float again */
     ort_id codes, codes_turned;
     ort_id scales, zeros;   /* vectors of `channels`, or scalars when there is one of a matrix */
     float *scale;
     int *zero;
     double pairs; /* the share of sums of two products that may leave 16 bits */
 } ort_dynamic_weight;
+
+static inline double ort_dynamic_numbers(const ort_dynamic_weight *w)
+{
+    return (double)w->outer * (double)w->channels * (double)w->inner;
+}
 
 /* A value as bytes, by its range in the run; one node for all its readers. */
 typedef struct ort_dynamic_bytes {
@@ -44,6 +50,7 @@ typedef struct ort_dynamic_unit {
     int weight_count;
     size_t weights[ORT_DYNAMIC_TABLES]; /* of ort_dynamic.weights */
     bool turned;                        /* the product reads its weight turned */
+    const char *stored; /* why it reads codes made float again; NULL: it goes */
 } ort_dynamic_unit;
 
 typedef struct ort_dynamic {
@@ -69,8 +76,11 @@ struct ort_dynamic_row {
 
 extern const ort_dynamic_row ort_dynamic_products[], ort_dynamic_layers[];
 
-/* Units that make the model's results and are small leave the list (dynamic_last.c). */
-ort_status ort_dynamic_keep_last(ort_dynamic *d, ort_error *err);
+/* Units that make the model's results and are small are stored as codes alone (dynamic_last.c). */
+void ort_dynamic_keep_last(ort_dynamic *d);
+/* Weights that lie in the file as codes and are made float again behind them (dynamic_stored.c). */
+ort_status ort_dynamic_settle_stored(ort_dynamic *d, ort_error *err);
+ort_status ort_dynamic_write_stored(ort_dynamic *d, const ort_dynamic_unit *u, ort_error *err);
 
 /* ---- constants (dynamic_weight.c) */
 

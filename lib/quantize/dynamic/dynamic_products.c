@@ -78,7 +78,7 @@ static const char *read_matrix(ort_dynamic *d, ort_dynamic_unit *u)
     const int axis = turned ? rank - 2 : rank - 1;
     /* onnxruntime takes a stack of matrices with one zero point, or none: not one a column. */
     const bool stack = rank > 2;
-    return d->options->per_tensor || (stack && d->options->weights == ORT_DTYPE_UINT8)
+    return d->options->per_tensor
                ? ort_dynamic_take(d, u, 1, 0, 0, turned, false)
                : ort_dynamic_take(d, u, 1, axis, axis + 1, turned, stack);
 }
@@ -177,13 +177,19 @@ static const char *read_conv(ort_dynamic *d, ort_dynamic_unit *u)
     const char *why = read_types(u->graph, u->node);
     if (why)
         return why;
-    if (!d->options->convs)
-        return "convolutions lose less, and run faster, with ranges from samples";
+    const char *stays = d->options->convs ? NULL : "convolutions lose less, and run faster, with "
+                                                   "ranges from samples";
     const ort_tensor *w = ort_dynamic_constant(u->graph, u->node->inputs[1], &owner, &own, &behind);
     if (!w || behind)
-        return "its weight is computed";
+        return stays ? stays : "its weight is computed";
     if (w->shape.rank < 3)
-        return "its weight is no filter";
+        return stays ? stays : "its weight is no filter";
+    if (stays && (ort_tensor_count(w) < SMALL_FILTERS || ort_node_int(u->node, "group", 1) > 1))
+        return stays;
+    if (stays) {
+        u->stored = stays;
+        return ort_dynamic_take(d, u, 1, 0, 1, false, true);
+    }
     const int64_t channels = w->shape.dim[1];
     if (!d->options->small) {
         if (ort_node_int(u->node, "group", 1) > 1)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "quantize/balance.h"
 #include "quantize/dynamic/dynamic_parts.h"
 #include "quantize/shares.h"
 #include "quantize/strips.h"
@@ -60,7 +61,8 @@ static size_t find(const ort_dynamic *d, const ort_dynamic_weight *w)
 const char *ort_dynamic_take(ort_dynamic *d, ort_dynamic_unit *u, int slot, int first, int last,
                              bool turned, bool symmetric)
 {
-    ort_dynamic_weight w = {.outer = 1, .channels = 1, .inner = 1, .symmetric = symmetric};
+    ort_dynamic_weight w = {
+        .outer = 1, .channels = 1, .inner = 1, .axis = first, .symmetric = symmetric};
     bool behind;
     if (!ort_dynamic_constant(u->graph, u->node->inputs[slot], &w.graph, &w.id, &behind))
         return "its weight isn't a float constant";
@@ -101,7 +103,9 @@ typedef struct coding {
     ort_dynamic_weight *w;
     uint8_t *to;
     int64_t rows, columns; /* to: turned, matrices of so many; 0: as the weight lies */
+    int64_t plane;         /* numbers of a filter plane; 1 of a matrix */
     int64_t *pairs;        /* [channels] */
+    bool failed;           /* set by any thread: no memory */
 } coding;
 
 static int64_t place_of(const coding *c, int64_t at)
@@ -118,9 +122,27 @@ static bool saturates(int a, int b)
     return 255 * (a + b) > INT16_MAX || 255 * (a + b) < INT16_MIN;
 }
 
+/* Codes of a line, each the nearest or, unless they are to be plain, balanced. False: no memory. */
+static bool code_line(const coding *c, const ort_codes_range *codes, ort_grid grid,
+                      const float *line, int64_t n, int *code)
+{
+    for (int64_t i = 0; i < n; i++)
+        code[i] = ort_grid_code(codes, grid, line[i]);
+    if (c->d->options->plain_weights)
+        return true;
+    const ort_balance_room room = {malloc((size_t)n * sizeof *room.error),
+                                   malloc((size_t)n * sizeof *room.heap)};
+    const bool done = room.error && room.heap;
+    if (done)
+        ort_balance_line(codes, grid, line, n, c->plane, code, &room);
+    free(room.error);
+    free(room.heap);
+    return done;
+}
+
 static void code_channel(void *arg, int64_t k, const float *line, int thread)
 {
-    const coding *c = arg;
+    coding *c = arg;
     ort_dynamic_weight *w = c->w;
     const ort_codes_range *codes = w->symmetric ? &c->d->symmetric : &c->d->codes;
     const int64_t n = w->outer * w->inner;
@@ -134,15 +156,28 @@ static void code_channel(void *arg, int64_t k, const float *line, int thread)
                                                  : ort_grid_fit(codes, line, n, 1, NULL);
     w->scale[k] = grid.scale;
     w->zero[k] = grid.zero_point;
-    int before = 0;
-    for (int64_t i = 0; i < n; i++) {
-        int code = ort_grid_code(codes, grid, line[i]);
-        int64_t at = (i / w->inner * w->channels + k) * w->inner + i % w->inner;
-        c->to[place_of(c, at)] = (uint8_t)code;
-        if (i % 2)
-            c->pairs[k] += saturates(before, code);
-        before = code;
+    int *code = malloc((size_t)n * sizeof *code);
+    if (!code || !code_line(c, codes, grid, line, n, code)) {
+        __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
+        free(code);
+        return;
     }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = (i / w->inner * w->channels + k) * w->inner + i % w->inner;
+        c->to[place_of(c, at)] = (uint8_t)code[i];
+        if (i % 2)
+            c->pairs[k] += saturates(code[i - 1], code[i]);
+    }
+    free(code);
+}
+
+/* As the weight lies, not as its codes will. */
+static int64_t plane_of(const ort_dynamic_weight *w, const ort_tensor *from)
+{
+    int64_t plane = 1;
+    for (int i = 2; i < from->shape.rank && w->axis == 0; i++)
+        plane *= from->shape.dim[i];
+    return plane;
 }
 
 static ort_status code_weight(const ort_dynamic *d, ort_dynamic_weight *w, const ort_tensor *from,
@@ -152,7 +187,7 @@ static ort_status code_weight(const ort_dynamic *d, ort_dynamic_weight *w, const
     const int64_t n = w->outer * w->inner;
     const ort_channels channels = {w->outer, w->channels, w->inner};
     ort_arena *arena = &d->model->arena;
-    coding c = {.d = d, .w = w, .to = codes->data};
+    coding c = {.d = d, .w = w, .to = codes->data, .plane = plane_of(w, from)};
     if (!w->plain) { /* of the shape that it has now, swapped */
         c.rows = shape->dim[shape->rank - 1];
         c.columns = shape->dim[shape->rank - 2];
@@ -164,6 +199,8 @@ static ort_status code_weight(const ort_dynamic *d, ort_dynamic_weight *w, const
                             ? ort_lines_each(d->model, from, &channels, d->pool, code_channel, &c,
                                              err)
                             : ort_error_memory(err, (size_t)w->channels * sizeof *c.pairs);
+    if (c.failed)
+        status = ort_error_memory(err, (size_t)n * sizeof(int));
     double pairs = 0;
     for (int64_t k = 0; status == ORT_OK && k < w->channels; k++)
         pairs += (double)c.pairs[k];
@@ -225,9 +262,7 @@ static ort_status write_weight(ort_dynamic *d, ort_dynamic_weight *w, ort_error 
 
 static double count_of(const ort_dynamic_weight *w)
 {
-    return w->plain + w->turned
-               ? (double)w->outer * (double)w->channels * (double)w->inner
-               : 0;
+    return w->plain + w->turned ? ort_dynamic_numbers(w) : 0;
 }
 
 static ort_status write_all(ort_dynamic *d, ort_error *err)
@@ -252,7 +287,8 @@ ort_status ort_dynamic_write_weights(ort_dynamic *d, ort_error *err)
     for (size_t k = 0; k < d->units.count; k++)
         for (int i = 0; i < d->units.data[k].weight_count; i++) {
             ort_dynamic_weight *w = &d->weights.data[d->units.data[k].weights[i]];
-            ++*(d->units.data[k].turned ? &w->turned : &w->plain);
+            const bool turned = d->units.data[k].turned && !d->units.data[k].stored;
+            ++*(turned ? &w->turned : &w->plain);
         }
     return write_all(d, err);
 }

@@ -90,6 +90,10 @@ static ort_status write_units(ort_dynamic *d, ort_error *err)
     for (size_t k = 0; k < d->units.count; k++) {
         const ort_dynamic_unit *u = &d->units.data[k];
         double pairs = 0;
+        if (u->stored) {
+            ORT_TRY(ort_dynamic_write_stored(d, u, err));
+            continue;
+        }
         for (int i = 0; i < u->weight_count; i++)
             pairs = d->weights.data[u->weights[i]].pairs > pairs
                         ? d->weights.data[u->weights[i]].pairs
@@ -167,7 +171,7 @@ static ort_status stamp(ort_dynamic *d, ort_error *err)
     const struct {
         bool on;
         const char *name;
-    } words[] = {{o->weights == ORT_DTYPE_UINT8, "--weight-type uint8"},
+    } words[] = {{o->weights == ORT_DTYPE_INT8, "--weight-type int8"},
                  {o->symmetric_weights, "--symmetric-weights"},
                  {o->per_tensor, "--per-tensor"}, {o->plain_weights, "--plain-weights"},
                  {o->reduce_range, "--reduce-range"}, {o->computed, "--computed-products"},
@@ -192,7 +196,8 @@ static ort_status quantize(ort_dynamic *d, const ort_registry *registry, ort_err
     ORT_TRY(raise_opset(d, registry, err));
     ORT_TRY(ort_graph_infer(d->model->graph, registry, NULL, err));
     ORT_TRY(read_graph(d, d->model->graph, err));
-    ORT_TRY(ort_dynamic_keep_last(d, err));
+    ort_dynamic_keep_last(d);
+    ORT_TRY(ort_dynamic_settle_stored(d, err));
     if (d->units.count == 0)
         return ORT_OK;
     ORT_TRY(ort_dynamic_write_weights(d, err));

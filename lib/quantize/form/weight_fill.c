@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "op/edit.h"
+#include "quantize/balance.h"
 #include "quantize/code_types.h"
-#include "quantize/form/balance.h"
 #include "quantize/strips.h"
 
 typedef struct coding {

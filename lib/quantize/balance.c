@@ -1,5 +1,5 @@
 /* balance.c - codes that go the other way, the cheapest first. */
-#include "quantize/form/balance.h"
+#include "quantize/balance.h"
 
 #include <math.h>
 
