@@ -308,8 +308,10 @@ static void build_gate(net *n, int form)
     net_output(n, "z");
 }
 
+/* The blocked layout takes the convolution or leaves it, by the tier's vectors. */
 static void gates(test_state *test)
 {
+    const char *const rows[] = {"blocked_layout", NULL};
     for (int form = 0; form < 6; form++) {
         net n;
         ort_error err = {0};
@@ -317,17 +319,20 @@ static void gates(test_state *test)
         n.model->opsets.data[0].version = form < 3 ? 17 : 13;
         build_gate(&n, form % 3);
         ort_session *plain = at_level(&n, 0, NULL, &err), *portable = at_level(&n, 2, NULL, &err);
-        ort_session *full = at_level(&n, 3, NULL, &err);
+        ort_session *full = at_level(&n, 3, NULL, &err), *fused = at_level(&n, 3, rows, &err);
         CHECK_TEXT(err.message, "");
         CHECK(count_ops(portable, "QuickGelu") == (form % 3 == 0));
         CHECK(count_ops(portable, "HardSwish") == (form % 3 != 0));
-        CHECK(count_ops(full, "FusedConv") == 1 && count_ops(full, NULL) == 1);
+        CHECK(count_ops(fused, "FusedConv") == 1 && count_ops(fused, NULL) == 1);
+        CHECK(count_ops(full, "Mul") + count_ops(full, "Sigmoid") + count_ops(full, "Clip") == 0);
         ort_value *x = net_floats(4, DIMS(1, 3, 6, 6), -2, 0.05f);
-        CHECK(same_results(plain, portable, x) && same_results(plain, full, x));
+        CHECK(same_results(plain, portable, x) && same_results(plain, full, x) &&
+              same_results(plain, fused, x));
         ort_value_free(x);
         ort_session_free(plain);
         ort_session_free(portable);
         ort_session_free(full);
+        ort_session_free(fused);
         net_free(&n);
     }
 }

@@ -381,8 +381,8 @@ static void stems(test_state *test)
 
 static void build_lstm(net *n)
 {
-    net_input(n, "x", ORT_DTYPE_FLOAT, 3, DIMS(7, 2, 24));
-    add_weights(n, "w", 3, DIMS(2, 4 * 20, 24));
+    net_input(n, "x", ORT_DTYPE_FLOAT, 3, DIMS(7, 2, 120));
+    add_weights(n, "w", 3, DIMS(2, 4 * 20, 120));
     add_weights(n, "r", 3, DIMS(2, 4 * 20, 20));
     add_weights(n, "b", 2, DIMS(2, 8 * 20));
     ort_node *node = net_node(n, "LSTM", "x w r b", "y");
@@ -405,6 +405,63 @@ static void layers(test_state *test)
         CHECK(ort_model_opset(m.model, "com.microsoft") == 1);
         release(&m);
     }
+}
+
+static void build_table(net *n)
+{
+    net_input(n, "i", ORT_DTYPE_INT64, 1, DIMS(5));
+    add_weights(n, "t", 2, DIMS(300, 40));
+    net_node(n, "Gather", "t i", "g");
+    net_output(n, "g");
+}
+
+static const ort_tensor *constant(const ort_model *model, const char *name)
+{
+    const ort_id id = ort_graph_find_value(model->graph, name);
+    return id == ORT_ID_NONE ? NULL : model->graph->values.data[id]->fact.value;
+}
+
+/* Numbers of a weight whose codes aren't the nearest: lines of n numbers, of matrices of so many
+ * lines, which the codes have as columns; 1: as the weight has them. At an end of the codes they
+ * may be clipped, unless `whole`. -1: there are no such codes. */
+static int64_t far_codes(const made *m, const char *name, int64_t lines, int64_t n, bool whole)
+{
+    static const char *const parts[] = {"quantized", "scale", "zero_point"};
+    const ort_tensor *from = constant(m->n.model, name), *part[3];
+    for (int i = 0; i < 3; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s_%s", name, parts[i]);
+        part[i] = constant(m->model, text);
+    }
+    if (!from || !part[0] || !part[1] || part[0]->dtype != ORT_DTYPE_UINT8)
+        return -1;
+    int64_t far = 0;
+    for (int64_t i = 0; i < ort_tensor_count(from); i++) {
+        const int64_t line = i / n, in = i % n;
+        const int64_t at = line / lines * lines * n + in * lines + line % lines;
+        const int code = ((const uint8_t *)part[0]->data)[at];
+        const bool each = part[2] && ort_tensor_count(part[2]) > 1;
+        const int zero = part[2] ? ((const uint8_t *)part[2]->data)[each ? line : 0] : 0;
+        const double number = ((const float *)from->data)[i];
+        const double off = number / ((const float *)part[1]->data)[line] + zero - code;
+        far += fabs(off) > 0.5001 && (whole || (code > 0 && code < 255));
+    }
+    return far;
+}
+
+/* What rows are looked up of, and what a recurrence multiplies by. */
+static void nearest(test_state *test)
+{
+    made m;
+    ort_dynamic_options options = ORT_DYNAMIC_OPTIONS_INIT;
+    options.small = true;
+    CHECK(make(&m, build_table, &options, 30));
+    CHECK(far_codes(&m, "t", 1, 40, false) == 0);
+    release(&m);
+    CHECK(make(&m, build_lstm, &options, 30));
+    CHECK(far_codes(&m, "w", 80, 120, true) == 0);
+    CHECK(far_codes(&m, "r", 80, 20, true) == 0);
+    release(&m);
 }
 
 static void build_attention(net *n)
@@ -560,6 +617,7 @@ int main(void)
     RUN(&test, convolutions);
     RUN(&test, stems);
     RUN(&test, layers);
+    RUN(&test, nearest);
     RUN(&test, attention);
     RUN(&test, scores);
     RUN(&test, bodies);

@@ -34,7 +34,10 @@ static const char *read_lstm(ort_dynamic *d, ort_dynamic_unit *u)
         return "too small to gain";
     const int last = d->options->per_tensor ? 1 : 2;
     const char *why = ort_dynamic_take(d, u, 1, 0, last, true, true);
-    return why ? why : ort_dynamic_take(d, u, 2, 0, last, true, true);
+    if (!why)
+        why = ort_dynamic_take(d, u, 2, 0, last, true, true);
+    ort_dynamic_want_nearest(d, u, true);
+    return why;
 }
 
 static ort_status write_lstm(ort_dynamic *d, const ort_dynamic_unit *u, ort_error *err)
@@ -143,7 +146,10 @@ static const char *read_gather(ort_dynamic *d, ort_dynamic_unit *u)
         return "it doesn't look up rows";
     if (ort_tensor_count(t) < SMALL_TABLE && !d->options->small)
         return "too small to gain";
-    return ort_dynamic_take(d, u, 0, 0, d->options->per_tensor ? 0 : 1, false, false);
+    const int last = d->options->per_tensor ? 0 : 1;
+    const char *why = ort_dynamic_take(d, u, 0, 0, last, false, false);
+    ort_dynamic_want_nearest(d, u, false);
+    return why;
 }
 
 /* Rows of a table of one number a row, behind so many dims; of scales or zero points. */

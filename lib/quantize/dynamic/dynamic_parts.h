@@ -21,6 +21,8 @@ typedef struct ort_dynamic_weight {
     int64_t outer, channels, inner;
     int axis;         /* the first that counts channels */
     bool symmetric;   /* whatever the options say */
+    bool nearest;     /* each code for itself: nothing adds it up with values of one sign */
+    bool whole;       /* codes span all numbers, none of which is clipped */
     int plain, turned; /* how many nodes read it as it lies, or turned */
     bool written, restored; /* codes are there; they were made float again */
     ort_id codes, codes_turned;
@@ -92,6 +94,10 @@ const ort_tensor *ort_dynamic_constant(const ort_graph *graph, ort_id id, ort_gr
  * as it lies; last <= first: one scale. Why it can't, or NULL. */
 const char *ort_dynamic_take(ort_dynamic *d, ort_dynamic_unit *u, int slot, int first, int last,
                              bool turned, bool symmetric);
+/* A reader of the weights that `u` took wants each code the nearest: roundings that cancel in sums
+ * are larger for nothing where rows are looked up, or multiplied by states of both signs. `whole`:
+ * of the range of all numbers; a recurrence multiplies by what was clipped in each step. */
+void ort_dynamic_want_nearest(ort_dynamic *d, const ort_dynamic_unit *u, bool whole);
 /* The codes of a weight in the graph of the unit, and a scale or zero point as a constant of this
  * shape (NULL: the vector that all share). zero: ORT_ID_NONE where all are 0 and may be absent. */
 typedef struct ort_dynamic_codes {

@@ -87,6 +87,14 @@ const char *ort_dynamic_take(ort_dynamic *d, ort_dynamic_unit *u, int slot, int 
     return NULL;
 }
 
+void ort_dynamic_want_nearest(ort_dynamic *d, const ort_dynamic_unit *u, bool whole)
+{
+    for (int k = 0; k < u->weight_count; k++) {
+        d->weights.data[u->weights[k]].nearest = true;
+        d->weights.data[u->weights[k]].whole |= whole;
+    }
+}
+
 /* ---- quantizing */
 
 ort_status ort_dynamic_constant_of(ort_graph *graph, const char *stem, const char *what,
@@ -122,13 +130,13 @@ static bool saturates(int a, int b)
     return 255 * (a + b) > INT16_MAX || 255 * (a + b) < INT16_MIN;
 }
 
-/* Codes of a line, each the nearest or, unless they are to be plain, balanced. False: no memory. */
+/* Codes of a line, each the nearest or, unless they are to be so, balanced. False: no memory. */
 static bool code_line(const coding *c, const ort_codes_range *codes, ort_grid grid,
                       const float *line, int64_t n, int *code)
 {
     for (int64_t i = 0; i < n; i++)
         code[i] = ort_grid_code(codes, grid, line[i]);
-    if (c->d->options->plain_weights)
+    if (c->d->options->plain_weights || c->w->nearest)
         return true;
     const ort_balance_room room = {malloc((size_t)n * sizeof *room.error),
                                    malloc((size_t)n * sizeof *room.heap)};
@@ -152,8 +160,9 @@ static void code_channel(void *arg, int64_t k, const float *line, int thread)
         least = line[i] < least ? line[i] : least;
         most = line[i] > most ? line[i] : most;
     }
-    ort_grid grid = c->d->options->plain_weights ? ort_grid_of(codes, least, most)
-                                                 : ort_grid_fit(codes, line, n, 1, NULL);
+    ort_grid grid = c->d->options->plain_weights || w->whole
+                        ? ort_grid_of(codes, least, most)
+                        : ort_grid_fit(codes, line, n, 1, NULL);
     w->scale[k] = grid.scale;
     w->zero[k] = grid.zero_point;
     int *code = malloc((size_t)n * sizeof *code);
