@@ -635,16 +635,16 @@ static void part_rows(conv_job *j)
 ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
 {
     const ort_blocked_state *s = call->state;
-    const blocked_plan *p = call->plan_state;
-    const ort_tensor *z = ort_call_in(call, 3);
-    conv_job j = {call, s, p, p->cut, 1, ort_call_in(call, 0)->data, z ? z->data : NULL,
-                  ort_call_out(call, 0)->data, NULL};
-    if (p->out.n * p->out.plane == 0)
+    const ort_tensor *z = ort_call_in(call, 3), *y = ort_call_out(call, 0);
+    if (ort_tensor_count(y) == 0)
         return ORT_OK;
-    if (s->winograd)
+    if (s->winograd) /* these two have plans of their own */
         return ort_winograd_run(call, err);
     if (s->tiled)
         return ort_conv_tiled_run(call, err);
+    const blocked_plan *p = call->plan_state;
+    conv_job j = {call, s, p, p->cut, 1, ort_call_in(call, 0)->data, z ? z->data : NULL, y->data,
+                  NULL};
     j.written = ort_written_begin(call);
     part_rows(&j);
     if (s->depthwise)
