@@ -111,11 +111,12 @@ static void mark_sources(const ort_graph *graph, uint8_t *wanted, const uint8_t 
     }
 }
 
+/* Nodes that the expansion itself adds give values beyond those that it began with. */
 static bool is_between(const expansion *e, const ort_node *node)
 {
     for (int i = 0; i < node->output_count && !node->removed; i++) {
         ort_id id = node->outputs[i];
-        if (id != ORT_ID_NONE && e->wanted[id] && !e->bound[id])
+        if (id != ORT_ID_NONE && id < e->value_count && e->wanted[id] && !e->bound[id])
             return true;
     }
     return false;

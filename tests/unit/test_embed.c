@@ -143,10 +143,11 @@ static void sessions_say_what_models_say(test_state *test)
 static char *read_file(const char *path, size_t *count)
 {
     FILE *stream = fopen(path, "rb");
-    char *bytes = stream && !fseek(stream, 0, SEEK_END) ? malloc((size_t)ftell(stream) + 1) : NULL;
+    const long size = stream && !fseek(stream, 0, SEEK_END) ? ftell(stream) : -1;
+    char *bytes = size >= 0 ? malloc((size_t)size + 1) : NULL;
     if (bytes) {
         rewind(stream);
-        *count = fread(bytes, 1, SIZE_MAX >> 1, stream);
+        *count = fread(bytes, 1, (size_t)size, stream);
     }
     if (stream)
         fclose(stream);
