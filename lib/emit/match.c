@@ -416,6 +416,18 @@ static ort_id read_outside(const ort_graph *graph, ort_match *m)
     return outside;
 }
 
+/* An operand that goes itself: a value that was found in the place of a node and in that of an
+ * operand, as the result of a Conv that is added to itself; or ORT_ID_NONE. */
+static ort_id read_inside(const ort_graph *graph, const ort_match *m)
+{
+    for (size_t i = 0; i < m->text->names.count; i++) {
+        const ort_bound *b = &m->bound[i];
+        if (b->value != ORT_ID_NONE && !b->node && goes(m, ort_edit_producer(graph, b->value)))
+            return b->value;
+    }
+    return ORT_ID_NONE;
+}
+
 static void begin(ort_match *m, const ort_text *text, ort_graph *graph)
 {
     assert(text->names.count <= ORT_MATCH_NAMES);
@@ -448,6 +460,8 @@ bool ort_text_match(const ort_text *text, ort_graph *graph, ort_node *node, bool
             if (!root_fits(&x, &text->terms.data[s->term], node))
                 break;
             ort_id outside = read_outside(graph, match);
+            if (outside == ORT_ID_NONE)
+                outside = read_inside(graph, match);
             if (outside == ORT_ID_NONE ||
                 forgives(&x, "'%s' has another reader", value_name(&x, outside)))
                 return true;
