@@ -16,6 +16,7 @@ import argparse
 import logging
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 import tempfile
@@ -308,7 +309,7 @@ def scales_of(model):
 def cuts_sums():
     """Without VNNI onnxruntime cuts sums of bytes by int8 at 16 bits, and sums in its LSTM of any bytes."""
     cpu = pathlib.Path("/proc/cpuinfo")
-    return cpu.exists() and "vnni" not in cpu.read_text()
+    return platform.machine() == "x86_64" and cpu.exists() and "vnni" not in cpu.read_text()
 
 
 # Inputs of products: the weight, and its zero point.

@@ -60,9 +60,9 @@ def wide_nets():
     return {f.__name__: f for f in (wide, wide_gemm, ragged, wide_table, wide_tied, fused_attention)}
 
 
-def dynamic_modes(full):
+def dynamic_modes():
     for weights in ("int8", "uint8"):
-        for extra in DYNAMIC if full or weights == "uint8" else DYNAMIC[:1]:
+        for extra in DYNAMIC:
             yield ["dynamic", "--weight-type", weights, "--small", *extra], 255
     yield ["dynamic", "--small", "--convolutions", "--computed-products"], 255
 
@@ -98,7 +98,7 @@ def save_net(name, build, folder):
 
 def check_net(args, name, build, folder, report):
     n, path = save_net(name, build, folder)
-    for command, levels in [*dynamic_modes(args.full), *weights_modes(args.full)]:
+    for command, levels in [*dynamic_modes(), *weights_modes(args.full)]:
         what = " ".join([name, *command])
         made = folder / "q.onnx"
         made.unlink(missing_ok=True)

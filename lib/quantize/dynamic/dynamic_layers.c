@@ -36,7 +36,8 @@ static const char *read_lstm(ort_dynamic *d, ort_dynamic_unit *u)
     const char *why = ort_dynamic_take(d, u, 1, 0, last, true, true);
     if (!why)
         why = ort_dynamic_take(d, u, 2, 0, last, true, true);
-    ort_dynamic_want_nearest(d, u, true);
+    if (!why)
+        ort_dynamic_want_nearest(d, u, true);
     return why;
 }
 
@@ -148,7 +149,8 @@ static const char *read_gather(ort_dynamic *d, ort_dynamic_unit *u)
         return "too small to gain";
     const int last = d->options->per_tensor ? 0 : 1;
     const char *why = ort_dynamic_take(d, u, 0, 0, last, false, false);
-    ort_dynamic_want_nearest(d, u, false);
+    if (!why)
+        ort_dynamic_want_nearest(d, u, false);
     return why;
 }
 
