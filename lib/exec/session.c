@@ -548,14 +548,6 @@ static ort_status new_session(const ort_session_parts *b, ort_model *pristine,
     return ORT_OK;
 }
 
-/* A copy from before defaults are assumed. Runs may read the defaults: they are aligned at once. */
-static ort_status keep_pristine(ort_model *model, ort_model **pristine, ort_error *err)
-{
-    if (model->as_stored)
-        ORT_TRY(ort_graph_align_weights(model->graph, err));
-    return ort_model_clone(model, pristine, err);
-}
-
 ort_status ort_exec_session_make(const ort_session_parts *parts, ort_session **session,
                                  ort_error *err)
 {
@@ -567,7 +559,7 @@ ort_status ort_exec_session_make(const ort_session_parts *parts, ort_session **s
     b.options = b.options ? b.options : &defaults;
     /* A pack's is read from its origin. */
     if ((assumes_defaults && !b.packing) || may_fall_back(&b)) {
-        ort_status status = keep_pristine(b.model, &pristine, err);
+        ort_status status = ort_model_clone(b.model, &pristine, err);
         if (status != ORT_OK) {
             ort_model_free(b.model);
             return status;
@@ -599,6 +591,8 @@ static ort_status make_general(ort_session *s, ort_error *err)
     ort_status status = s->pristine ? ORT_OK
                                     : ort_model_import(&s->origin, s->env->registry, &s->pristine,
                                                        err);
+    if (status == ORT_OK && s->pristine->as_stored) /* its runs read defaults as they lie */
+        status = ort_graph_align_weights(s->pristine->graph, err);
     if (status == ORT_OK)
         status = ort_model_clone(s->pristine, &b.model, err);
     if (status == ORT_OK)

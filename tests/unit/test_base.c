@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/findings.h"
 #include "base/hashmap.h"
+#include "base/huge.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/num.h"
@@ -64,6 +65,23 @@ static void arena_huge_pages(test_state *test)
         p[0][(100 << 20) - 1] = 1;
     CHECK(ort_arena_alloc(&arena, SIZE_MAX - 8) == NULL);
     ort_arena_release(&arena);
+}
+
+/* What is expensive is left alone beyond the least; contents stay. */
+static void cheap_pages(test_state *test)
+{
+    enum { BYTES = 9 << 20, LEAST = 3 << 20, PIECE = 2 << 20 };
+    unsigned char *p = aligned_alloc(PIECE, 10 << 20);
+    CHECK(p != NULL);
+    if (!p)
+        return;
+    p[0] = 7, p[BYTES - 1] = 9;
+    CHECK(ort_pages_touch_cheap(p, BYTES, 0, UINT64_MAX) == BYTES);
+    CHECK(ort_pages_touch_cheap(p, BYTES, LEAST, 0) == 2 * PIECE); /* none takes no time */
+    CHECK(ort_pages_touch_cheap(p, 100, LEAST, 0) == 100);
+    CHECK(ort_pages_touch_cheap(p, 0, LEAST, 0) == 0);
+    CHECK(p[0] == 7 && p[BYTES - 1] == 9);
+    free(p);
 }
 
 /* Beside each other in long runs, zeroed, and kept whole by what the arena hands out between. */
@@ -658,6 +676,7 @@ int main(void)
     RUN(&test, arena_slab);
     RUN(&test, arena_alignment);
     RUN(&test, arena_huge_pages);
+    RUN(&test, cheap_pages);
     RUN(&test, vec_growth);
     RUN(&test, hashmap_order_and_lookup);
     RUN(&test, hash_depends_on_every_byte);
