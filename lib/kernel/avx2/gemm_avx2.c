@@ -51,6 +51,37 @@ static inline void store_bytes(uint8_t *p, int64_t n, vi v)
         p[i] = bytes[i];
 }
 
+/* As nbits_fix.inc has it. Bits of floats without their signs are in the order of their values, and
+ * those of NaN the largest. */
+#define NBITS_OWN_FIX
+static inline float nbits_most(const float *a, int64_t count, vf *odd)
+{
+    const vi all = _mm256_set1_epi32(INT32_MAX);
+    vi most = _mm256_setzero_si256();
+    (void)odd;
+    for (int64_t i = 0; i < count; i += VF_LANES)
+        most = _mm256_max_epi32(_mm256_and_si256(vi_load((const void *)(a + i)), all), most);
+    __m128i m = _mm_max_epi32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
+    m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
+    m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1));
+    return _mm_cvtss_f32(_mm_castsi128_ps(m));
+}
+/* 16 bytes at a time, which are within -127 and 127. */
+static inline int32_t nbits_digits1(const float *a, int64_t count, float times, int32_t *out)
+{
+    const vf by = vf_set1(times);
+    vi sum = vi_zero();
+    for (int64_t i = 0; i < count; i += 2 * VF_LANES) {
+        const vi words = _mm256_packs_epi32(vi_from_vf(vf_mul(vf_load(a + i), by)),
+                                            vi_from_vf(vf_mul(vf_load(a + i + VF_LANES), by)));
+        const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words),
+                                              _mm256_extracti128_si256(words, 1));
+        _mm_storeu_si128((__m128i *)(void *)(out + i / 4), _mm_shuffle_epi32(bytes, 0xd8));
+        sum = vi_dot_i16(words, _mm256_set1_epi16(1), sum);
+    }
+    return vi_sum(sum);
+}
+
 /* Of each four lanes their third bytes, their second and their first: VF_LANES * 3 bytes. */
 static inline void store_digits3(int32_t *out, vi v)
 {
@@ -78,8 +109,11 @@ static void stride_copy(int64_t n, const float *in, int64_t stride, float *out)
 
 #define GEMM_ROWS 6
 #include "kernel/gemm.inc"
+#include "kernel/avx2/nbits_bytes.inc"
 
 void ort_gemm_plug_avx2(ort_gemm_kernels *table)
 {
     plug_table(table);
+    table->nbits = nbits_by_bytes;
+    table->nbits_widen = nbits_widen_fours;
 }

@@ -21,7 +21,9 @@
 
 enum { TASK_BYTES = 64 << 10, /* of packed weights */
        FIX_BYTES = 16 << 10,  /* of A */
-       CUT_ROWS = 16,         /* of A, that are worth a copy */
+       CUT_ROWS = 16,         /* of A, that are worth a copy, */
+       FAR_STEP = 512,        /* floats from one to the next, */
+       NEAR_ROWS = 8,         /* where tiles have no more */
        TASK_WORK = 4 << 20,   /* multiply-adds of many rows */
        ROW_PAIRS = 2,         /* of groups that kernels of one row take at a time */
        PAIRS_ROWS = 12,       /* of three bytes, that pay where bytes are multiplied by pairs */
@@ -235,7 +237,8 @@ static ort_status nbits_shape(ort_shaping *s, ort_error *err)
         ORT_TRY(take(&total, state->n, &p->bias, err));
     if (state->packed.words)
         ORT_TRY(plan_rows(state, s, p, &total, err));
-    p->cut = !p->fixes && !p->tiles && p->m >= CUT_ROWS && state->k > s->k->gemm.kc;
+    p->cut = !p->fixes && !p->tiles && p->m >= CUT_ROWS && state->k > s->k->gemm.kc &&
+             (s->k->gemm.mr > NEAR_ROWS || state->k % FAR_STEP == 0);
     if (p->cut)
         ORT_TRY(take(&total, p->m * state->k, &p->pieces, err));
     int64_t columns = panel_columns(s->k) + s->k->gemm.nr;
