@@ -36,6 +36,7 @@
 #                   between Q and DQ in float
 #   make quantize-matrix  operators x types x forms, quantized by ort-quantize, here and in onnxruntime
 #   make quantize-bytes  the same files of ort-quantize for every tier and number of threads
+#   make quantize-digests  the table of their digests, which tests on other processors compare with
 #   make quantize-sizes  what the files of ort-quantize take of the float ones, against limits
 #   make quantize-failures  the known ways in which int8 fails, planted, and what avoids each
 #   make fuzz-ops   random cases of every operator beside onnxruntime, formulas, the reference evaluator
@@ -649,6 +650,11 @@ $(OBJ)/planted/ort-quantize: $(OBJ)/tests/planted/own_tier.o $(patsubst %.c,$(OB
 .PHONY: quantize-bytes
 quantize-bytes: all $(OBJ)/planted/ort-quantize
 	@build/venv/bin/python tests/tools/check_same_bytes.py --planted $(OBJ)/planted/ort-quantize build/bin models
+
+# The digests of such files, for other processors to compare theirs with: after a change that is meant to choose other codes.
+.PHONY: quantize-digests
+quantize-digests: all
+	@build/venv/bin/python tests/tools/check_quantize_digests.py --renew tests/tools/quantize_digests.json build/bin models
 
 .PHONY: spellings
 spellings: all

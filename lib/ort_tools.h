@@ -311,6 +311,7 @@ typedef struct ort_quantize_options {
     bool per_tensor;                /* one scale a weight, not one an output channel */
     bool plain_weights;             /* grids of weights span their range, whatever the error */
     bool reduce_range;              /* 7 bits of 8: for processors whose sums saturate */
+    bool full_range;                /* weights of int8 side by side may be so large that these do */
     ort_observer observer;
     double percentile;              /* of ORT_OBSERVE_PERCENTILE */
     int threads;                    /* of calibration; 0: as an environment's */
@@ -335,8 +336,8 @@ typedef struct ort_quantize_options {
 } ort_quantize_options;
 #define ORT_QUANTIZE_OPTIONS_INIT \
     {sizeof(ort_quantize_options), ORT_DTYPE_UINT8, ORT_DTYPE_INT8, false, false, false, false, \
-     false, ORT_OBSERVE_MSE, 99.999, 0, NULL, NULL, NULL, false, false, false, false, false,    \
-     false, NULL, false, 0, NULL, NULL}
+     false, false, ORT_OBSERVE_MSE, 99.999, 0, NULL, NULL, NULL, false, false, false, false,    \
+     false, false, NULL, false, 0, NULL, NULL}
 ORT_INIT_(ort_quantize_options, ORT_QUANTIZE_OPTIONS_INIT)
 
 /* The model is borrowed for the call; it is not changed. */

@@ -52,12 +52,42 @@ static int sum_axis(json_object *node, int rank)
     return rank - 2;
 }
 
-/* Share of the pairs beside each other on that axis that don't fit. */
-static double share_beyond(const ort_value *weight, int axis)
+typedef struct pair_count {
+    int64_t pairs, beyond;
+} pair_count;
+
+static void count_pair(pair_count *count, int8_t a, int8_t b)
+{
+    count->pairs++;
+    count->beyond += abs(a + b) > 128;
+}
+
+/* Filters of an odd number of channels are added up tap by tap where these follow each other: pairs
+ * that lie in two taps. */
+static void count_turned(const ort_value *weight, pair_count *count)
 {
     const int64_t *dims = ort_value_dims(weight);
     const int8_t *w = ort_value_data((ort_value *)weight);
-    int64_t outer = 1, inner = 1, pairs = 0, beyond = 0;
+    int64_t taps = 1;
+    for (int i = 2; i < ort_value_rank(weight); i++)
+        taps *= dims[i];
+    const int64_t n = dims[1] * taps;
+    for (int64_t k = 0; k < dims[0] * n; k++) {
+        const int64_t at = k % n, next = at + 1;
+        const int8_t *filter = w + (k - at);
+        if (at % 2 == 0 && next < n && at / dims[1] != next / dims[1])
+            count_pair(count, filter[at % dims[1] * taps + at / dims[1]],
+                       filter[next % dims[1] * taps + next / dims[1]]);
+    }
+}
+
+/* Share of the pairs beside each other on that axis that don't fit. */
+static double share_beyond(const ort_value *weight, int axis, bool turns)
+{
+    const int64_t *dims = ort_value_dims(weight);
+    const int8_t *w = ort_value_data((ort_value *)weight);
+    int64_t outer = 1, inner = 1;
+    pair_count count = {0, 0};
     for (int i = 0; i < axis; i++)
         outer *= dims[i];
     for (int i = axis + 1; i < ort_value_rank(weight); i++)
@@ -66,10 +96,11 @@ static double share_beyond(const ort_value *weight, int axis)
         for (int64_t k = 0; k + 1 < dims[axis]; k += 2)
             for (int64_t i = 0; i < inner; i++) {
                 const int8_t *at = w + (o * dims[axis] + k) * inner + i;
-                pairs++;
-                beyond += abs(at[0] + at[inner]) > 128;
+                count_pair(&count, at[0], at[inner]);
             }
-    return pairs > 0 ? (double)beyond / (double)pairs : 0;
+    if (turns && dims[axis] % 2)
+        count_turned(weight, &count);
+    return count.pairs > 0 ? (double)count.beyond / (double)count.pairs : 0;
 }
 
 /* Name of the int8 weight that a node multiplies uint8 codes by; NULL for other nodes. */
@@ -88,6 +119,14 @@ static const char *paired_weight(const evaluation *e, json_object *node)
     return x && w && takes(x, 0, "uint8") && takes(w, 0, "int8") ? input_of(w, 0) : NULL;
 }
 
+/* Its products are added one by one. */
+static bool is_depthwise(json_object *node, const ort_value *weight)
+{
+    json_object *group = member(member(node, "attributes"), "group");
+    return group && json_object_get_int64(group) == ort_value_dims(weight)[0] &&
+           ort_value_dims(weight)[1] == 1;
+}
+
 double saturation_share(const evaluation *e, json_object *node)
 {
     ort_value *weight = NULL;
@@ -98,7 +137,8 @@ double saturation_share(const evaluation *e, json_object *node)
         return 0;
     int rank = ort_value_rank(weight), axis = sum_axis(node, rank);
     if (rank >= 2 && axis >= 0 && ort_value_dtype(weight) == ORT_DTYPE_INT8)
-        share = share_beyond(weight, axis);
+        share = share_beyond(weight, axis, strstr(text_of(node, "op_type"), "Conv") != NULL &&
+                                               !is_depthwise(node, weight));
     ort_value_free(weight);
     return share;
 }

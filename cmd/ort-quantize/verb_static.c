@@ -32,6 +32,7 @@ static void quantizer_options(quantizing *q, const chosen *c, ort_quantize_optio
     options->per_tensor = o->per_tensor;
     options->plain_weights = o->plain_weights;
     options->reduce_range = o->reduce_range;
+    options->full_range = o->full_range;
     options->observer = observer_named(o->observer, options->observer);
     if (o->percentile > 0)
         options->percentile = o->percentile;

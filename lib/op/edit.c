@@ -187,6 +187,8 @@ ort_status ort_edit_new_constant(ort_graph *graph, const char *name, ort_dtype d
     *tensor = (ort_tensor){.dtype = dtype, .shape = *shape};
     size_t bytes = ort_tensor_bytes(tensor);
     tensor->data = ort_model_room(graph->model, bytes, err, &status);
+    if (tensor->data && bytes > 0 && ort_dtype_get(dtype)->bits < 8)
+        ((uint8_t *)tensor->data)[bytes - 1] = 0; /* which numbers may not fill */
     *id = tensor->data ? ort_graph_add_constant(graph, name, tensor) : ORT_ID_NONE;
     return *id == ORT_ID_NONE && status == ORT_OK ? ort_error_memory(err, bytes) : status;
 }

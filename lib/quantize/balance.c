@@ -6,10 +6,20 @@
 /* One channel, gathered. */
 typedef struct channel {
     const ort_codes_range *codes;
+    const ort_pairs *pairs;
     float *error;  /* in steps: what the code stands for less the number */
     int *code;
     int64_t *heap; /* of those that may go the other way */
 } channel;
+
+static bool fits_in_pairs(const channel *c, int64_t i, int to)
+{
+    int64_t other[2];
+    for (int k = c->pairs ? ort_pairs_of(c->pairs, i, other) : 0; k-- > 0;)
+        if (!ort_pair_fits(to, c->code[other[k]]))
+            return false;
+    return true;
+}
 
 /* An error e becomes e + way: it must have been of the other sign, and a code must be there. What
  * was clipped, or went before, stays. */
@@ -18,7 +28,7 @@ static bool may_go(const channel *c, int64_t i, int way)
     float e = c->error[i];
     int to = c->code[i] + way;
     return e * (float)way < 0 && fabsf(e) <= 0.5f && to >= c->codes->least &&
-           to <= c->codes->most;
+           to <= c->codes->most && fits_in_pairs(c, i, to);
 }
 
 /* Does i cost less than k? The one whose error is larger; of equal ones the first. */
@@ -56,19 +66,23 @@ static void balance(const channel *c, int64_t from, int64_t to)
             c->heap[n++] = i;
     for (int64_t at = n / 2 - 1; at >= 0; at--)
         sift(c, n, at);
-    for (; wanted > 0 && n > 0; wanted--) {
+    while (wanted > 0 && n > 0) {
         int64_t i = c->heap[0];
-        c->code[i] += way;
-        c->error[i] += (float)way;
+        if (fits_in_pairs(c, i, c->code[i] + way)) {
+            c->code[i] += way;
+            c->error[i] += (float)way;
+            wanted--;
+        }
         c->heap[0] = c->heap[--n];
         sift(c, n, 0);
     }
 }
 
 void ort_balance_line(const ort_codes_range *codes, ort_grid grid, const float *numbers, int64_t n,
-                      int64_t plane, int *code, const ort_balance_room *room)
+                      int64_t plane, const ort_pairs *pairs, int *code,
+                      const ort_balance_room *room)
 {
-    const channel c = {codes, room->error, code, room->heap};
+    const channel c = {codes, pairs, room->error, code, room->heap};
     const double scale = (double)grid.scale;
     for (int64_t i = 0; i < n; i++) {
         double error = code[i] - grid.zero_point - (double)numbers[i] / scale;

@@ -10,7 +10,7 @@
 #ifndef ORT_QUANTIZE_BALANCE_H
 #define ORT_QUANTIZE_BALANCE_H
 
-#include "quantize/code_grid.h"
+#include "quantize/pairs.h"
 
 typedef struct ort_balance_room { /* [numbers of a channel] each */
     float *error;
@@ -18,8 +18,9 @@ typedef struct ort_balance_room { /* [numbers of a channel] each */
 } ort_balance_room;
 
 /* code[n]: of the numbers of a channel, rounded to the nearest; changed. plane: numbers of a filter
- * plane, which lie together; 1: there are none. */
+ * plane, which lie together; 1: there are none. What fits in pairs (or NULL) does so after it. */
 void ort_balance_line(const ort_codes_range *codes, ort_grid grid, const float *numbers, int64_t n,
-                      int64_t plane, int *code, const ort_balance_room *room);
+                      int64_t plane, const ort_pairs *pairs, int *code,
+                      const ort_balance_room *room);
 
 #endif

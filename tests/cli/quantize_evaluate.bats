@@ -95,7 +95,7 @@ assert d["products"]["integer_steps"] == 0 and all("makes codes" in n["why"] for
         ort-quantize evaluate "$FX/chain.onnx" "$FX/chain.onnx" -i "$FX/x.npy" --labels "$FX/x.npy"
 }
 
-@test "sums that processors without VNNI may saturate are told, and --reduce-range avoids them" {
+@test "sums that processors without VNNI may saturate are told, and avoided by default" {
     python3 -c "
 import sys
 sys.path.insert(0, '$ROOT/tests/tools')
@@ -105,11 +105,15 @@ open('large.onnx', 'wb').write(model([node('MatMul', ['x', 'w'], ['out'])], [val
                                      [value_info('out', [2, 3])], [w]))"
     run --separate-stderr ort-quantize static large.onnx --random 1 --json
     [ "$status" -eq 0 ]
+    json 'assert d["may_saturate_elsewhere"] == [], d'
+    run --separate-stderr ort-quantize static large.onnx --random 1 --json --full-range
+    [ "$status" -eq 0 ]
     json '
 rows = d["may_saturate_elsewhere"]
 assert len(rows) == 1 and 0.5 < rows[0]["share_of_pairs"] <= 1, rows'
-    works ort-quantize static large.onnx --random 1
+    works ort-quantize static large.onnx --random 1 --full-range
     has "1 products have sums that processors without VNNI may saturate" "--reduce-range"
+    fails 2 "full-range" ort-quantize static large.onnx --random 1 --full-range --reduce-range
     run --separate-stderr ort-quantize static large.onnx --random 1 --json --reduce-range
     json 'assert d["may_saturate_elsewhere"] == [], d'
 }

@@ -29,6 +29,8 @@ load helper
         --weight-type float8e4m3fn --asymmetric-weights
     fails 2 "a reduced range is one of" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
         --weight-type int4 --activation-type uint16 --reduce-range
+    fails 2 "a full range is one of int8" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
+        --weight-type uint8 --full-range
 }
 
 @test "what is excluded stays float, and names that meet nothing are refused" {

@@ -10,7 +10,7 @@
 #include "levels.h"
 #include "test.h"
 
-enum { SAMPLES = 6 };
+enum { SAMPLES = 24 };
 
 static void add_weights(net *n, const char *name, int rank, const int64_t *dims)
 {
@@ -188,19 +188,22 @@ static ort_value *result(const net *n, ort_model *model, ort_value *x)
     return y;
 }
 
-/* 10 log10 of signal over noise, of a sample that calibration didn't see. */
+/* 10 log10 of signal over noise, of samples that calibration didn't see: one says little. */
 static double sqnr(const net *n, ort_model *model)
 {
-    ort_value *x = sample(n, 99), *a = result(n, n->model, x), *b = result(n, model, x);
+    enum { FIRST = 99, JUDGES = 16 };
     double signal = 0, noise = 1e-30;
-    for (int64_t i = 0; a && b && i < ort_value_count(a); i++) {
-        double v = ort_value_get_double(a, i), d = v - ort_value_get_double(b, i);
-        signal += v * v;
-        noise += d * d;
+    for (int k = 0; k < JUDGES; k++) {
+        ort_value *x = sample(n, FIRST + k), *a = result(n, n->model, x), *b = result(n, model, x);
+        for (int64_t i = 0; a && b && i < ort_value_count(a); i++) {
+            double v = ort_value_get_double(a, i), d = v - ort_value_get_double(b, i);
+            signal += v * v;
+            noise += d * d;
+        }
+        ort_value_free(x);
+        ort_value_free(a);
+        ort_value_free(b);
     }
-    ort_value_free(x);
-    ort_value_free(a);
-    ort_value_free(b);
     return 10 * log10(signal / noise);
 }
 
@@ -326,6 +329,71 @@ static void forms(test_state *test)
         }
 }
 
+/* Neighbours of one filter in which two weights of one sign are more than 128: in twos of channels
+ * at a tap, and in twos of taps one behind the other with all channels of each. */
+static int beyond(const int8_t *w, int64_t channels, int64_t taps, int64_t step)
+{
+    int found = 0;
+    for (int64_t t = 0; t < taps; t++)
+        for (int64_t c = 0; c + 1 < channels; c += 2)
+            found += abs(w[(c * taps + t) * step] + w[((c + 1) * taps + t) * step]) > 128;
+    for (int64_t k = 0; k + 1 < channels * taps; k += 2) {
+        int sum = 0;
+        for (int64_t i = k; i < k + 2; i++)
+            sum += w[(i % channels * taps + i / channels) * step];
+        found += abs(sum) > 128;
+    }
+    return found;
+}
+
+static int beyond_in(const ort_model *m)
+{
+    static const struct {
+        const char *name;
+        int64_t filters, channels, taps;
+    } weights[] = {{"w0_codes", 16, 3, 9}, {"w1_codes", 16, 16, 9}, {"wg_codes", 10, 16, 1}};
+    int found = 0, seen = 0;
+    for (size_t i = 0; i < m->graph->values.count; i++)
+        for (size_t k = 0; k < sizeof weights / sizeof *weights; k++) {
+            const ort_graph_value *v = m->graph->values.data[i];
+            const int64_t filters = weights[k].filters, n = weights[k].channels * weights[k].taps;
+            const bool matrix = weights[k].taps == 1;
+            if (!v->fact.value || !v->name || strcmp(v->name, weights[k].name))
+                continue;
+            seen++;
+            for (int64_t f = 0; f < filters; f++)
+                found += beyond((const int8_t *)v->fact.value->data + (matrix ? f : f * n),
+                                weights[k].channels, weights[k].taps, matrix ? filters : 1);
+        }
+    return seen == 3 ? found : -1;
+}
+
+/* By default no sum of two products leaves 16 bits, whatever the input and however codes are
+ * chosen. */
+static void pairs(test_state *test)
+{
+    static const struct {
+        bool full_range, per_tensor, plain, effort;
+    } kinds[] = {{false}, {true, .plain = true}, {.per_tensor = true}, {.plain = true},
+                 {.effort = true}, {.per_tensor = true, .effort = true}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        net n;
+        ort_quantize_options options = ORT_QUANTIZE_OPTIONS_INIT;
+        options.full_range = kinds[i].full_range;
+        options.per_tensor = kinds[i].per_tensor;
+        options.plain_weights = kinds[i].plain;
+        options.adaptive_rounding = kinds[i].effort;
+        ort_model *m = made_of(&n, build_residual, &options, 24);
+        CHECK(m);
+        if (m && kinds[i].full_range)
+            CHECK(beyond_in(m) > 0);
+        else if (m)
+            CHECK(beyond_in(m) == 0);
+        ort_model_free(m);
+        net_free(&n);
+    }
+}
+
 /* How many dB the options bring over others. */
 static bool gains(builder *build, const ort_quantize_options *options,
                   const ort_quantize_options *others, double least, double most)
@@ -401,13 +469,17 @@ static void progress(test_state *test)
 static void effort(test_state *test)
 {
     ort_quantize_options options = ORT_QUANTIZE_OPTIONS_INIT, others;
-    options.observer = ORT_OBSERVE_MSE; /* of both, for one sample judges */
+    options.observer = ORT_OBSERVE_MSE; /* of both */
     others = options;
     options.correct_biases = true;
     options.adaptive_rounding = true;
-    CHECK(gains(build_residual, &options, &others, 0.5, 20));
+    CHECK(gains(build_residual, &options, &others, 0, 20));
     CHECK(gains(build_attention, &options, &others, -0.1, 20));
     CHECK(gains(build_depthwise, &options, &others, -0.1, 20));
+    options.weights = others.weights = ORT_DTYPE_INT4; /* whose roundings are most of the error */
+    CHECK(gains(build_residual, &options, &others, 0.5, 20));
+    options.per_tensor = others.per_tensor = true; /* a zero point fills half of a byte */
+    CHECK(gains(build_residual, &options, &others, 0.5, 20));
 }
 
 int main(void)
@@ -417,6 +489,7 @@ int main(void)
     RUN(&test, attention);
     RUN(&test, hard_swish);
     RUN(&test, forms);
+    RUN(&test, pairs);
     RUN(&test, depthwise);
     RUN(&test, outlier);
     RUN(&test, effort);

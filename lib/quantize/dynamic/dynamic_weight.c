@@ -142,7 +142,7 @@ static bool code_line(const coding *c, const ort_codes_range *codes, ort_grid gr
                                    malloc((size_t)n * sizeof *room.heap)};
     const bool done = room.error && room.heap;
     if (done)
-        ort_balance_line(codes, grid, line, n, c->plane, code, &room);
+        ort_balance_line(codes, grid, line, n, c->plane, NULL, code, &room);
     free(room.error);
     free(room.heap);
     return done;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "quantize/code_grid.h"
+#include "quantize/pairs.h"
 
 enum { PASSES = 12, VECTOR = 16 };
 
@@ -18,6 +18,7 @@ static const double damping = 0.01;
 typedef struct adapting {
     ort_layer *layer;
     int least, most; /* codes */
+    ort_pairs pairs;
     float *scratch;  /* [threads][2][width] */
 } adapting;
 
@@ -51,6 +52,31 @@ static void move(float *slope, const float *line, float by, int64_t width)
             slope[k + j] += by * line[k + j];
 }
 
+static ort_pairs pairs_of(const ort_layer *l)
+{
+    const bool depthwise = l->windows && l->groups > 1 && l->filters == 1 && l->channels == 1;
+    ort_pairs pairs = {depthwise || l->codes.dtype != ORT_DTYPE_INT8 ? 0 : l->length, 1};
+    if (l->windows && pairs.channels > 0) {
+        pairs.channels = l->channels;
+        pairs.plane = l->kernel[0] * l->kernel[1];
+    }
+    return pairs;
+}
+
+static int code_at(const ort_layer *l, int64_t filter, int64_t k)
+{
+    return (int)ort_tensor_get_f64(&l->codes, filter + k * l->number_step);
+}
+
+static bool fits_in_pairs(const adapting *a, int64_t filter, int64_t k, int code)
+{
+    int64_t other[2];
+    for (int i = ort_pairs_of(&a->pairs, k, other); i-- > 0;)
+        if (!ort_pair_fits(code, code_at(a->layer, filter, other[i])))
+            return false;
+    return true;
+}
+
 static void adapt_filter(void *arg, size_t task, int thread)
 {
     const adapting *a = arg;
@@ -64,7 +90,7 @@ static void adapt_filter(void *arg, size_t task, int thread)
     for (int64_t k = 0; k < l->width; k++)
         error[k] = slope[k] = 0;
     for (int64_t k = 0; k < l->length; k++) {
-        float code = (float)ort_tensor_get_f64(&l->codes, at + k * l->number_step);
+        float code = (float)code_at(l, at, k);
         error[k] = (code - zero) * scale - l->weight[at + k * l->number_step];
         move(slope, h + k * l->width, error[k], l->width);
     }
@@ -72,13 +98,12 @@ static void adapt_filter(void *arg, size_t task, int thread)
         moved = 0;
         for (int64_t k = 0; k < l->length; k++) {
             float by = slope[k] > 0 ? -scale : scale, own = h[k * l->width + k];
-            int64_t i = at + k * l->number_step;
-            int code = (int)ort_tensor_get_f64(&l->codes, i) + (by > 0 ? 1 : -1);
+            int code = code_at(l, at, k) + (by > 0 ? 1 : -1);
             float gain = by * (2 * slope[k] + by * own);
             if (!(gain < 0) || code < a->least || code > a->most ||
-                fabsf(error[k] + by) > 1.5f * scale)
+                fabsf(error[k] + by) > 1.5f * scale || !fits_in_pairs(a, at, k, code))
                 continue;
-            ort_tensor_set_f64(&l->codes, i, code);
+            ort_tensor_set_f64(&l->codes, at + k * l->number_step, code);
             error[k] += by;
             move(slope, h + k * l->width, by, l->width);
             moved = 1;
@@ -86,13 +111,14 @@ static void adapt_filter(void *arg, size_t task, int thread)
     }
 }
 
-ort_status ort_adapt_rounding(ort_layer *l, bool centered, ort_pool *pool, ort_error *err)
+ort_status ort_adapt_rounding(ort_layer *l, bool centered, bool full_range, ort_pool *pool,
+                              ort_error *err)
 {
     ort_codes_range range;
     const int threads = pool ? ort_pool_threads(pool) : 1;
     if (l->rows < ROWS_EACH * l->length || !ort_codes_range_of(l->codes.dtype, true, false, &range))
         return ORT_OK;
-    adapting a = {l, range.least, range.most,
+    adapting a = {l, range.least, range.most, full_range ? (ort_pairs){0, 1} : pairs_of(l),
                   malloc((size_t)(threads * 2 * l->width) * sizeof(float))};
     if (!a.scratch)
         return ort_error_memory(err, (size_t)(threads * 2 * l->width) * sizeof(float));

@@ -11,7 +11,9 @@
 
 #include "quantize/effort/layer.h"
 
-/* Of a layer that has read rows, enough of them; `centered`: its bias will be corrected. */
-ort_status ort_adapt_rounding(ort_layer *layer, bool centered, ort_pool *pool, ort_error *err);
+/* Of a layer that has read rows, enough of them; `centered`: its bias will be corrected;
+ * full_range: codes of int8 needn't fit in pairs. */
+ort_status ort_adapt_rounding(ort_layer *layer, bool centered, bool full_range, ort_pool *pool,
+                              ort_error *err);
 
 #endif

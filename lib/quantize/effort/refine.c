@@ -82,7 +82,8 @@ static ort_status refine_group(pass *p, ort_error *err)
         ort_layer *l = &p->layers[i];
         const bool bias_is_ours = ort_bias_takes(l->graph, l->node, l->bias) &&
                                   !ort_bias_takes(r->floats->graph, was_of(r, l), l->bias);
-        status = ort_adapt_rounding(l, r->correct && bias_is_ours, r->env->pool, err);
+        status = ort_adapt_rounding(l, r->correct && bias_is_ours, r->full_range, r->env->pool,
+                                    err);
         ort_shares_add(r->shares, 1);
     }
     for (size_t i = 0; i < p->count; i++)

@@ -14,6 +14,7 @@ typedef struct ort_refining {
     const ort_model *floats;        /* the model that was quantized; nodes keep their numbers */
     const ort_kept_samples *samples;
     bool round, correct; /* adaptive rounding, bias correction */
+    bool full_range;     /* products in pairs needn't fit 16 bits */
     ort_shares *shares;
 } ort_refining;
 

@@ -3,6 +3,7 @@
 #define ORT_QUANTIZE_QDQ_PARTS_H
 
 #include "quantize/form/qdq.h"
+#include "quantize/pairs.h"
 
 /* A value in one form. Lists by value: `next` is an index into the writer's pairs, -1 ends one. */
 typedef struct ort_qdq_pair {
@@ -20,6 +21,7 @@ typedef struct ort_qdq_weight {
     bool fit;
     int axis;             /* of the stored tensor; -1: one scale */
     int sums;             /* of what products add up: along it channels have sums of their own */
+    ort_pairs pairs;      /* of its products; no channels: none that processors cut */
     int64_t channels;
     double *least_scales; /* [channels]: what biases need */
     const float *scales;  /* [channels], once written */

@@ -118,6 +118,37 @@ static bool is_float8(const ort_qdq_writer *w, int form)
     return ort_codes_are_floats(w->options->plan->forms.data[form].codes.dtype);
 }
 
+/* Bytes by int8 without a zero point, unless they may be cut. */
+static bool is_paired(const ort_qdq_writer *w, const product *p)
+{
+    const int form = ort_code_plan_form(w->options->plan, p->node, 0);
+    const ort_dtype of = w->options->plan->forms.data[form].codes.dtype;
+    return p->form.in_pairs && (of == ORT_DTYPE_UINT8 || of == ORT_DTYPE_INT8);
+}
+
+/* Which of a product's numbers are added in twos: nobody adds those of depthwise filters so. */
+static ort_pairs pairs_of(const ort_qdq_writer *w, const product *p, const ort_tensor *t)
+{
+    const int rank = t->shape.rank, axis = p->weight.axis;
+    ort_pairs pairs = {.plane = 1};
+    if (!is_paired(w, p) || rank < 2 || (p->weight.transpose && rank != 2))
+        return pairs;
+    if (!strstr(p->node->op_type, "Conv")) { /* a stack of matrices lies in one line */
+        pairs.channels = t->shape.dim[axis < 0 ? rank - 2 : 1 - axis];
+        pairs.plane = axis < 0 ? t->shape.dim[rank - 1] : 1;
+        return pairs;
+    }
+    const bool turned = ort_edit_is(p->node, ONNX, "ConvTranspose");
+    const int64_t group = ort_node_int(p->node, "group", 1);
+    for (int i = axis < 0 ? 1 : 2; i < rank; i++)
+        pairs.plane *= t->shape.dim[i];
+    pairs.channels = turned ? t->shape.dim[0] / group : t->shape.dim[1];
+    const int64_t filters = turned ? t->shape.dim[1] : t->shape.dim[0] / group;
+    if (group > 1 && pairs.channels == 1 && filters == 1)
+        pairs.channels = 0;
+    return pairs;
+}
+
 static bool read_product(ort_qdq_writer *w, ort_node *node, product *p)
 {
     const ort_graph *graph = w->graph;
@@ -148,7 +179,11 @@ static double scale_for_bias(float bias, double input_scale)
 static ort_status note_product(ort_qdq_writer *w, const product *p, ort_error *err)
 {
     ort_qdq_weight *weight;
+    const ort_tensor *t = w->graph->values.data[p->weight.id]->fact.value;
+    const ort_pairs pairs = pairs_of(w, p, t);
     ORT_TRY(note_weight(w, p->weight.id, &p->form, p->axis, p->weight.axis, &weight, err));
+    if (pairs.channels > 0)
+        weight->pairs = pairs;
     for (int64_t i = 0; p->bias && i < ort_tensor_count(p->bias); i++) {
         double *least = &weight->least_scales[p->axis < 0 ? 0 : i];
         float bias; /* aligned for no type */

@@ -11,6 +11,7 @@
 #include "op/edit.h"
 #include "quantize/balance.h"
 #include "quantize/code_types.h"
+#include "quantize/pairs.h"
 #include "quantize/strips.h"
 
 typedef struct coding {
@@ -18,6 +19,7 @@ typedef struct coding {
     ort_channels of;  /* channels whose sums are balanced */
     int64_t plane;    /* numbers of a filter plane */
     ort_grid *grids;  /* [channels of scales] */
+    float *wider;     /* [of.count]: scales that their pairs need of one grid, or NULL */
     bool balances;
     ort_tensor to;
     bool failed;      /* set by any task: no memory */
@@ -30,7 +32,8 @@ static bool fits(const ort_qdq_weight *weight)
     return weight->fit && !ort_codes_are_floats(weight->codes.dtype);
 }
 
-static void find_grid(const coding *q, int64_t k, const float *line, int64_t n)
+/* line: where products add numbers in pairs it holds them as they lie. */
+static void find_grid(const coding *q, int64_t k, const float *line, int64_t n, bool pairs)
 {
     const ort_qdq_weight *weight = q->weight;
     float least = 0, most = 0;
@@ -40,6 +43,8 @@ static void find_grid(const coding *q, int64_t k, const float *line, int64_t n)
     }
     ort_grid grid = fits(weight) ? ort_grid_fit(&weight->codes, line, n, 1, NULL)
                                  : ort_grid_of(&weight->codes, least, most);
+    if (pairs)
+        grid = ort_pairs_widen(&weight->codes, &weight->pairs, line, n, grid);
     if ((double)grid.scale < weight->least_scales[k])
         grid.scale = (float)weight->least_scales[k];
     q->grids[k] = grid;
@@ -61,16 +66,18 @@ static void close_room(room *r)
 }
 
 /* False: no memory. */
-static bool open_room(coding *q, bool balances, room *r, const float *line, int64_t n)
+static bool open_room(coding *q, bool balances, bool codes, room *r, const float *line, int64_t n)
 {
     const size_t count = (size_t)n + 1;
     *r = (room){.finite = malloc(count * sizeof *r->finite)};
-    if (balances) {
+    if (codes)
         r->code = malloc(count * sizeof *r->code);
+    if (balances) {
         r->balance.error = malloc(count * sizeof *r->balance.error);
         r->balance.heap = malloc(count * sizeof *r->balance.heap);
     }
-    if (!r->finite || (balances && (!r->code || !r->balance.error || !r->balance.heap))) {
+    if (!r->finite || (codes && !r->code) ||
+        (balances && (!r->balance.error || !r->balance.heap))) {
         __atomic_store_n(&q->failed, true, __ATOMIC_RELAXED);
         close_room(r);
         return false;
@@ -85,11 +92,26 @@ static void grid_task(void *arg, int64_t k, const float *line, int thread)
 {
     coding *q = arg;
     const int64_t n = ort_tensor_count(&q->to);
+    const bool pairs = q->weight->sums < 0 && q->weight->pairs.channels > 0;
     room r;
     (void)thread;
-    if (!open_room(q, false, &r, line, n))
+    if (!open_room(q, false, false, &r, line, n))
         return;
-    find_grid(q, k, r.finite, n);
+    find_grid(q, k, r.finite, n, pairs);
+    close_room(&r);
+}
+
+/* Lines of a weight with one grid: each writes what it needs of it. */
+static void widen_task(void *arg, int64_t k, const float *line, int thread)
+{
+    coding *q = arg;
+    const int64_t n = q->of.outer * q->of.inner;
+    room r;
+    (void)thread;
+    if (!open_room(q, false, false, &r, line, n))
+        return;
+    const ort_qdq_weight *weight = q->weight;
+    q->wider[k] = ort_pairs_widen(&weight->codes, &weight->pairs, r.finite, n, q->grids[0]).scale;
     close_room(&r);
 }
 
@@ -114,24 +136,27 @@ static void put_codes(coding *q, int64_t k, const int *code, int64_t n)
 static void code_task(void *arg, int64_t k, const float *line, int thread)
 {
     coding *q = arg;
-    const bool each = q->weight->axis >= 0;
+    const bool each = q->weight->axis >= 0, pairs = q->weight->pairs.channels > 0;
     const int64_t n = q->of.outer * q->of.inner;
     const ort_codes_range *codes = &q->weight->codes;
     room r;
     (void)thread;
-    if (!open_room(q, q->balances, &r, line, n))
+    if (!open_room(q, q->balances, q->balances || pairs, &r, line, n))
         return;
     if (each)
-        find_grid(q, k, r.finite, n);
+        find_grid(q, k, r.finite, n, pairs);
     const ort_grid grid = q->grids[each ? k : 0];
-    for (int64_t i = 0; i < n && !q->balances; i++)
+    for (int64_t i = 0; i < n && !r.code; i++)
         ort_qdq_put(&q->to, place_of(q, k, i), codes, grid, r.finite[i]);
-    for (int64_t i = 0; i < n && q->balances; i++)
+    for (int64_t i = 0; i < n && r.code; i++)
         r.code[i] = ort_grid_code(codes, grid, r.finite[i]);
-    if (q->balances) {
-        ort_balance_line(codes, grid, line, n, q->plane, r.code, &r.balance);
+    if (pairs)
+        ort_pairs_lower(&q->weight->pairs, grid, r.finite, n, r.code);
+    if (q->balances)
+        ort_balance_line(codes, grid, line, n, q->plane, pairs ? &q->weight->pairs : NULL, r.code,
+                         &r.balance);
+    if (r.code)
         put_codes(q, k, r.code, n);
-    }
     close_room(&r);
 }
 
@@ -149,6 +174,11 @@ static ort_status code(const ort_qdq_writer *w, coding *q, const ort_tensor *fro
     ort_pool *pool = w->options->pool;
     if (q->weight->axis < 0)
         ORT_TRY(ort_lines_each(model, from, &one, NULL, grid_task, q, err));
+    if (!q->failed && q->wider) {
+        ORT_TRY(ort_lines_each(model, from, &q->of, pool, widen_task, q, err));
+        for (int64_t k = 0; k < q->of.count; k++)
+            q->grids[0].scale = fmaxf(q->grids[0].scale, q->wider[k]);
+    }
     if (!q->failed)
         ORT_TRY(ort_lines_each(model, from, &q->of, is_shared(q) ? pool : NULL, code_task, q,
                                err));
@@ -201,7 +231,11 @@ ort_status ort_weight_fill(ort_qdq_writer *w, ort_qdq_weight *weight, ort_error 
     coding q = {.weight = weight, .plane = plane_of(from), .balances = fits(weight)};
     q.of = ort_channels_of(from, weight->axis >= 0 ? weight->axis : weight->sums);
     q.grids = calloc((size_t)weight->channels + 1, sizeof *q.grids);
-    ort_status status = name && q.grids ? ORT_OK : ort_error_memory(err, sizeof *q.grids);
+    const bool pairs_lines = weight->axis < 0 && weight->sums >= 0 && weight->pairs.channels > 0;
+    if (pairs_lines)
+        q.wider = calloc((size_t)q.of.count + 1, sizeof *q.wider);
+    ort_status status = name && q.grids && (q.wider || !pairs_lines)
+                            ? ORT_OK : ort_error_memory(err, sizeof *q.grids);
     if (status == ORT_OK)
         status = ort_edit_new_constant(w->graph, name, weight->codes.dtype, &from->shape, &q.to,
                                        &weight->code_id, err);
@@ -211,6 +245,7 @@ ort_status ort_weight_fill(ort_qdq_writer *w, ort_qdq_weight *weight, ort_error 
         status = keep_grids(w, weight, &q, err);
     if (status == ORT_OK)
         ort_model_forget(w->graph->model, q.to.data, ort_tensor_bytes(&q.to));
+    free(q.wider);
     free(q.grids);
     return status;
 }

@@ -49,6 +49,9 @@ ort_status ort_code_plan_check(const ort_quantize_options *o, ort_error *err)
     if (o->reduce_range && !is_byte(o->activations) && !is_byte(o->weights))
         return ort_error_set(err, ORT_ERROR_USAGE, "a reduced range is one of int8 or uint8: other "
                              "types have no sums that saturate");
+    if (o->full_range && o->weights != ORT_DTYPE_INT8)
+        return ort_error_set(err, ORT_ERROR_USAGE, "a full range is one of int8 weights: those of "
+                             "other types have it always");
     return ORT_OK;
 }
 
@@ -132,6 +135,7 @@ ort_status ort_code_plan_make(ort_code_plan *plan, const ort_graph *graph,
     plan->graph = graph;
     plan->base = spec_of(options);
     plan->fit = !options->plain_weights;
+    plan->full_range = options->full_range;
     plan->node_count = nodes;
     plan->value_count = values;
     plan->nodes = calloc(nodes + 1, sizeof *plan->nodes);
@@ -318,5 +322,7 @@ ort_weight_form ort_code_plan_weights(const ort_code_plan *plan, const ort_node 
     return (ort_weight_form){.codes = range_of(s.weights, s.symmetric_weights > 0,
                                                s.reduce_range > 0),
                              .per_tensor = !s.per_channel,
-                             .fit = plan->fit};
+                             .fit = plan->fit,
+                             .in_pairs = s.weights == ORT_DTYPE_INT8 && s.symmetric_weights > 0 &&
+                                         s.reduce_range <= 0 && !plan->full_range};
 }

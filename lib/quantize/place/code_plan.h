@@ -24,12 +24,13 @@ typedef struct ort_code_form {
 typedef struct ort_weight_form {
     ort_codes_range codes;
     bool per_tensor, fit;
+    bool in_pairs; /* sums of two products with bytes are to fit 16 bits */
 } ort_weight_form;
 
 typedef struct ort_code_plan {
     const ort_graph *graph;
     ort_code_spec base;            /* of the options */
-    bool fit;
+    bool fit, full_range;
     ort_code_spec *nodes, *values; /* by id: what rules say of them */
     size_t node_count, value_count;
     size_t *first;                 /* by node: where its inputs lie in `reads` */

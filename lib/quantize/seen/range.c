@@ -164,6 +164,20 @@ static ort_range error_range(const bins *b, const ort_codes_range *codes, double
 
 /* ---- divergence */
 
+/* The natural logarithm of a positive number, by operations that every machine and C library round
+ * alike: x = m 2^e with m within a root of 2 of 1, and ln m = 2 artanh((m - 1) / (m + 1)). */
+static double steady_log(double x)
+{
+    int e;
+    double m = frexp(x, &e), sum = 0;
+    if (m < 0.70710678118654752)
+        m *= 2, e--;
+    const double t = (m - 1) / (m + 1), square = t * t;
+    for (int k = 21; k > 0; k -= 2)
+        sum = sum * square + 1.0 / k;
+    return 2 * t * sum + e * 0.69314718055994531;
+}
+
 /* Of the bins [first, end), with all beyond moved to its ends, from the same bins when each group
  * of them that becomes one code is spread evenly over those that hold numbers. */
 static double divergence(const bins *b, int first, int end, int codes)
@@ -185,7 +199,7 @@ static double divergence(const bins *b, int first, int end, int codes)
         for (int k = from; k < to; k++) {
             double p = (double)b->n[k] + (k == first ? below : 0) + (k == end - 1 ? above : 0);
             double q = b->n[k] > 0 ? total / held / inside : none;
-            sum += p > 0 ? p / all * log(p / all / q) : 0;
+            sum += p > 0 ? p / all * steady_log(p / all / q) : 0;
         }
     }
     return inside > 0 ? sum : INFINITY;

@@ -358,7 +358,7 @@ static ort_status settle_ranges(ort_quantizer *q, ort_error *err)
 static ort_status refine(ort_quantizer *q, ort_model *model, ort_error *err)
 {
     const ort_refining r = {q->env, q->model, &q->kept, q->options.adaptive_rounding,
-                            q->options.correct_biases, &q->shares};
+                            q->options.correct_biases, q->options.full_range, &q->shares};
     if (!r.round && !r.correct)
         return ORT_OK;
     if (q->kept.count == 0)
