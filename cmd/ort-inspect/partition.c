@@ -69,11 +69,19 @@ static void put_partition(json_object *r, FILE *stream)
     put_sum(r, stream);
 }
 
+/* What a provider doesn't say of its device is left out. */
+static void put_if_told(json_object *d, const char *before, const char *key, FILE *stream)
+{
+    if (*text_of(d, key))
+        fprintf(stream, "%s%s", before, text_of(d, key));
+}
+
 static void put_device(json_object *d, int number, FILE *stream)
 {
-    fprintf(stream, "  %d  %s (%s), %s, driver %s, %s", number, text_of(d, "name"),
-            text_of(d, "kind"), text_of(d, "platform"), text_of(d, "driver"),
-            text_of(d, "version"));
+    fprintf(stream, "  %d  %s (%s)", number, text_of(d, "name"), text_of(d, "kind"));
+    put_if_told(d, ", ", "platform", stream);
+    put_if_told(d, ", driver ", "driver", stream);
+    put_if_told(d, ", ", "version", stream);
     if (number_of(d, "memory_bytes") > 0)
         fprintf(stream, ", %s", text_bytes(number_of(d, "memory_bytes")));
     if (number_of(d, "units") > 0)

@@ -43,6 +43,7 @@ same_as_cpu() {
     [[ $output == *"provider 'example' doesn't run 7 nodes"* ]]
     works ort-inspect --providers --provider example,cpu
     has "example: a provider to begin another with" "the example's loops (cpu)"
+    grep -qx "  0  the example's loops (cpu)" <<<"$output" # what a device doesn't say is left out
     works ort-inspect --supports --provider example,cpu --grep Tanh
     has example
     works ort-inspect --partition --provider example:cost=off,cpu "$FX/scaled.onnx"
