@@ -74,6 +74,17 @@ static inline vf vf_fma_in(vf a, vf b, vf c)
     return c;
 }
 #define VF_FMA_IN(a, b, c) vf_fma_in(a, b, c)
+/* p[index * times + at] in all lanes, of constants times (1 or 2) and at: one instruction, where
+ * gcc would spend others on addresses, which count when another thread shares the processor. */
+#define VF_SET1_AT(p, index, times, at)                                                            \
+    ({                                                                                             \
+        vf v_;                                                                                     \
+        __asm__("vbroadcastss %c3(%1,%2,%c4), %0"                                                  \
+                : "=x"(v_)                                                                         \
+                : "r"(p), "r"(index), "i"(4 * (at)), "i"(4 * (times)),                             \
+                  "m"(*(const float(*)[])(p)));                                                    \
+        v_;                                                                                        \
+    })
 static inline vf vf_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); } /* c - a * b */
 static inline vf vf_fms(vf a, vf b, vf c) { return _mm256_fmsub_ps(a, b, c); }   /* a * b - c */
 static inline vf vf_max(vf a, vf b) { return _mm256_max_ps(a, b); }
