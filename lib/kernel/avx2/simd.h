@@ -82,7 +82,7 @@ static inline vf vf_fma_in(vf a, vf b, vf c)
         __asm__("vbroadcastss %c3(%1,%2,%c4), %0"                                                  \
                 : "=x"(v_)                                                                         \
                 : "r"(p), "r"(index), "i"(4 * (at)), "i"(4 * (times)),                             \
-                  "m"(*(const float(*)[1 << 16])(p)));                                                    \
+                  "m"(*(const float(*)[1 << 16])(p)));                                             \
         v_;                                                                                        \
     })
 static inline vf vf_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); } /* c - a * b */
