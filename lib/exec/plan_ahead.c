@@ -16,8 +16,8 @@
 
 /* Of the arena this much is touched whatever it costs. More, up to TOUCHED_BYTES, only where pages
  * of 2 MB are at hand, which take 0.2 to 0.3 ms each: in pages of 4 KB, 0.6 to 1.4 ms for 2 MB, the
- * memory of large planes would take most of what a session does (a net that enlarges pictures was
- * ready after 35 ms, 31 of them for 24 MB), and a session may never run. */
+ * memory of large planes would take most of what a session does (17 of 19 ms of a net that enlarges
+ * pictures), and a session may never run. */
 #define LEAST_BYTES ((size_t)4 << 20)
 #define TOUCHED_BYTES ((size_t)64 << 20)
 #define PIECE_NS 450000

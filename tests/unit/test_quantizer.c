@@ -473,7 +473,7 @@ static void effort(test_state *test)
     others = options;
     options.correct_biases = true;
     options.adaptive_rounding = true;
-    CHECK(gains(build_residual, &options, &others, 0, 20));
+    CHECK(gains(build_residual, &options, &others, 0.1, 20));
     CHECK(gains(build_attention, &options, &others, -0.1, 20));
     CHECK(gains(build_depthwise, &options, &others, -0.1, 20));
     options.weights = others.weights = ORT_DTYPE_INT4; /* whose roundings are most of the error */
