@@ -300,6 +300,34 @@ static void exact(test_state *test)
     }
 }
 
+/* Rows of three bytes whose elements are all as large as can be, by weights all as far from the
+ * middle: what a run sums to comes next to the end of 32 bits. */
+static void farthest(test_state *test)
+{
+    const ort_kernel_tier *tier;
+    for (int t = 0; (tier = ort_kernel_tier_at(t)); t++) {
+        const ort_kernels *k = ort_kernels_get(tier->name);
+        for (int i = 0; k && i < 16; i++) {
+            const int bits = i & 4 ? 2 : 4, middle = 1 << (bits - 1);
+            const float a = i & 1 ? -1.0f : 1.0f, exact = (i & 2 ? -a : a) * (float)middle;
+            ort_nbits w;
+            fill(&p, sizes[i & 8 ? 0 : 3], bits, MIDDLE, false);
+            for (int64_t b = 0; b < p.n * p.blocks; b++)
+                p.scale[b] = i & 2 ? 1.0f : -1.0f; /* by codes of 0 */
+            for (int64_t r = 0; r < ROWS; r++)
+                for (int64_t at = 0; at < p.k; at++)
+                    p.a[r][at] = a;
+            memset(p.q, 0, sizeof p.q);
+            memset(p.bias, 0, sizeof p.bias);
+            CHECK(pack(&k->gemm, &p, 3, &m, &w));
+            k->gemm.nbits(0, p.n, &w);
+            for (int64_t r = 0; r < ROWS; r++)
+                for (int64_t j = 0; j < p.n; j++)
+                    CHECK(fabsf(p.y[r][j] / ((float)p.k * exact) - 1) <= 1e-6f);
+        }
+    }
+}
+
 /* Rows of one more and one less than tiles have, and of many tiles; blocks of each length that a
  * run has, and tails of columns and of k. */
 static const int64_t many_rows[] = {9, 15, 16, 17, 31, 32, 33, 48, 64, ROWS_MAX};
@@ -481,6 +509,7 @@ int main(void)
     RUN(&test, error_bounds);
     RUN(&test, cuts);
     RUN(&test, exact);
+    RUN(&test, farthest);
     RUN(&test, many);
     RUN(&test, rounded);
     RUN(&test, refused);

@@ -9,6 +9,7 @@
 #define NBITS_ROWS1 3
 #define NBITS_ROWS3 1
 #define NBITS_PARTS 8
+#define NBITS_OWN_ROW "kernel/avx2/nbits_one.inc"
 static inline vi nbits_begin(vi p, int bits)
 {
     return bits == 8 ? p : vi_zero();
