@@ -1,4 +1,6 @@
-/* nbits.c - com.microsoft MatMulNBits: A[m][K] times a weight of 2 to 8 bits in blocks along K.
+/* nbits.c - com.microsoft MatMulNBits: A[m][K] times a weight of 2 to 8 bits in blocks along K; and
+ * several of them that read the same rows, which are put in fixed point once
+ * (provider/cpu/shared_rows.c).
  *
  * B is [N][blocks][bytes of block * bits] as the model stores it. Constants are packed into groups
  * of columns (ort_nbits), of 2, 4 or 8 bits; what is between goes into the next of them. Rows of A
@@ -19,7 +21,8 @@
 #include "op/shared/halves.h"
 #include "op/shared/matrix.h"
 
-enum { TASK_BYTES = 64 << 10, /* of packed weights */
+enum { PARTS = 3, /* products that share their rows, at most */
+       TASK_BYTES = 64 << 10, /* of packed weights */
        FIX_BYTES = 16 << 10,  /* of A */
        CUT_ROWS = 16,         /* of A, that are worth a copy, */
        FAR_STEP = 512,        /* floats from one to the next, */
@@ -41,6 +44,7 @@ typedef struct nbits_plan {
     bool fixes;        /* rows of A are put in fixed point, */
     bool rounds;       /* or rounded for the kernel of many rows; */
     bool tiles;        /* or split for tiles of floats */
+    bool again;        /* in the fixed point of the first part */
     int64_t fixed_row; /* words of a row of A in fixed point */
     size_t a, y, scale, zero, bias, sums, fixed, fits, units, pieces, split;
     bool cut;          /* rows of A are cut into pieces */
@@ -95,22 +99,25 @@ static ort_status check_sizes(const ort_nbits_state *s, const ort_tensor *b,
     return ORT_OK;
 }
 
-static ort_status floats_of_constant(ort_prep *p, int input, int64_t count,
+static ort_status floats_of_constant(ort_prep *p, int slot, int64_t count,
                                      const ort_nbits_state *s, const float **out, ort_error *err)
 {
+    const int input = s->at + slot;
     const ort_tensor *t = ort_prep_constant(p, input);
     if (!t)
         return ORT_OK;
-    if (t->dtype == ORT_DTYPE_FLOAT && input != 3) {
+    if (t->dtype == ORT_DTYPE_FLOAT && slot != ORT_NBITS_ZERO) {
         *out = t->data;
         return ORT_OK;
     }
     bool fill;
-    const char *kind = input == 2 ? "scales" : input == 3 ? "zeros" : "bias";
+    const char *kind = slot == ORT_NBITS_SCALES ? "scales"
+                       : slot == ORT_NBITS_ZERO ? "zeros"
+                                                : "bias";
     float *to = ort_prep_pack(p, kind, 1u << input, (size_t)count * sizeof(float), &fill);
     if (!to)
         return ort_error_memory(err, (size_t)count * sizeof(float));
-    if (fill && input == 3)
+    if (fill && slot == ORT_NBITS_ZERO)
         ort_nbits_unpack_zeros(s, t, to);
     else if (fill)
         ort_tensor_to_f32(t, 0, count, to);
@@ -119,31 +126,39 @@ static ort_status floats_of_constant(ort_prep *p, int input, int64_t count,
     return ORT_OK;
 }
 
-static ort_status nbits_prepare(ort_prep *p, ort_error *err)
+static ort_status prepare_part(ort_prep *p, ort_nbits_state *s, ort_error *err)
 {
-    ort_nbits_state *s = p->state;
     if (s->bits < 2 || s->bits > 8)
         return ort_prep_fail(p, err, "attribute bits is %lld, needs 2 to 8", (long long)s->bits);
     if (s->block < 16 || s->block > (1 << 20) || (s->block & (s->block - 1)))
         return ort_prep_fail(p, err, "attribute block_size is %lld, needs a power of two from 16 "
                              "on", (long long)s->block);
-    s->reordered = ort_prep_dtype(p, 4) != ORT_DTYPE_UNDEFINED;
+    s->reordered = ort_prep_dtype(p, s->at + ORT_NBITS_GROUP) != ORT_DTYPE_UNDEFINED;
     if (s->prepacked)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
                              "weight_prepacked is another program's private layout of the weight");
     s->blocks = (s->k + s->block - 1) / s->block;
-    s->zero_is_middle = ort_prep_dtype(p, 3) == ORT_DTYPE_UNDEFINED;
+    s->zero_is_middle = ort_prep_dtype(p, s->at + ORT_NBITS_ZERO) == ORT_DTYPE_UNDEFINED;
     ort_dtype a = ort_prep_dtype(p, 0);
     if (a != ORT_DTYPE_FLOAT && a != ORT_DTYPE_FLOAT16 && a != ORT_DTYPE_BFLOAT16)
         return ort_prep_unsupported_dtype(p, 0, err);
-    ORT_TRY(check_sizes(s, ort_prep_constant(p, 1), ort_prep_constant(p, 2),
-                        ort_prep_constant(p, 3), ort_prep_constant(p, 5), err));
-    ORT_TRY(floats_of_constant(p, 5, s->n, s, &s->bias, err));
+    ORT_TRY(check_sizes(s, ort_prep_constant(p, s->at + ORT_NBITS_B),
+                        ort_prep_constant(p, s->at + ORT_NBITS_SCALES),
+                        ort_prep_constant(p, s->at + ORT_NBITS_ZERO),
+                        ort_prep_constant(p, s->at + ORT_NBITS_BIAS), err));
+    ORT_TRY(floats_of_constant(p, ORT_NBITS_BIAS, s->n, s, &s->bias, err));
     ORT_TRY(ort_nbits_pack(p, s, err));
     if (s->packed.words)
         return ORT_OK;
-    ORT_TRY(floats_of_constant(p, 2, s->n * s->blocks, s, &s->scale, err));
-    return floats_of_constant(p, 3, s->n * s->blocks, s, &s->zero, err);
+    ORT_TRY(floats_of_constant(p, ORT_NBITS_SCALES, s->n * s->blocks, s, &s->scale, err));
+    return floats_of_constant(p, ORT_NBITS_ZERO, s->n * s->blocks, s, &s->zero, err);
+}
+
+static ort_status nbits_prepare(ort_prep *p, ort_error *err)
+{
+    ort_nbits_state *s = p->state;
+    s->at = 1;
+    return prepare_part(p, s, err);
 }
 
 /* ---- shape */
@@ -187,8 +202,9 @@ static bool rounds(const ort_nbits_state *s, const ort_kernels *k, int64_t m)
            s->scales_round && !w->zero && w->run_words * 32 / w->bits >= SHORT_RUN;
 }
 
-static ort_status plan_rows(const ort_nbits_state *state, ort_shaping *s, nbits_plan *p,
-                            size_t *total, ort_error *err)
+/* first: the plan of the first part, or NULL. */
+static ort_status plan_rows(const ort_nbits_state *state, ort_shaping *s, const nbits_plan *first,
+                            nbits_plan *p, size_t *total, ort_error *err)
 {
     const ort_nbits *w = &state->packed;
     const int64_t runs = w->row_words / w->run_words;
@@ -204,50 +220,81 @@ static ort_status plan_rows(const ort_nbits_state *state, ort_shaping *s, nbits_
     p->fixed_row = w->digits * (w->row_words * 8 / w->bits + runs);
     if (p->rounds)
         p->fixed_row = 16 * (w->row_words / w->bits | 1);
+    if (first && first->fixes && first->rounds == p->rounds && first->fixed_row == p->fixed_row) {
+        p->again = true;
+        p->sums = first->sums;
+        p->units = first->units;
+        p->fixed = first->fixed;
+        p->fits = first->fits;
+        return ORT_OK;
+    }
     ORT_TRY(take(total, p->rounds ? 0 : p->m * runs, &p->sums, err));
     ORT_TRY(take(total, p->rounds ? 0 : p->m * runs, &p->units, err));
     ORT_TRY(take(total, p->m * p->fixed_row, &p->fixed, err));
     return take(total, p->m, &p->fits, err);
 }
 
-static ort_status nbits_shape(ort_shaping *s, ort_error *err)
+static const ort_tensor *shaping_in(const ort_shaping *s, int input)
 {
-    const ort_nbits_state *state = s->state;
+    return input < s->in_count ? s->in[input] : NULL;
+}
+
+static ort_status shape_part(const ort_nbits_state *state, ort_shaping *s, const nbits_plan *first,
+                             nbits_plan *p, size_t *total, ort_error *err)
+{
     const ort_tensor *a = s->in[0];
-    nbits_plan *p = ort_arena_alloc(s->arena, sizeof *p);
-    size_t total = 0;
-    if (!p)
-        return ort_error_memory(err, sizeof *p);
-    s->plan_state = p;
-    ORT_TRY(check_sizes(state, s->in[1], s->in[2], s->in_count > 3 ? s->in[3] : NULL,
-                        s->in_count > 5 ? s->in[5] : NULL, err));
+    ORT_TRY(check_sizes(state, shaping_in(s, state->at + ORT_NBITS_B),
+                        shaping_in(s, state->at + ORT_NBITS_SCALES),
+                        shaping_in(s, state->at + ORT_NBITS_ZERO),
+                        shaping_in(s, state->at + ORT_NBITS_BIAS), err));
     if (a->shape.rank < 1 || a->shape.dim[a->shape.rank - 1] != state->k)
         return ort_error_set(err, ORT_ERROR_MODEL, "A needs %lld columns", (long long)state->k);
     p->m = ort_shape_count_range(&a->shape, 0, a->shape.rank - 1);
     if (a->dtype != ORT_DTYPE_FLOAT) {
-        ORT_TRY(take(&total, p->m * state->k, &p->a, err));
-        ORT_TRY(take(&total, p->m * state->n, &p->y, err));
+        ORT_TRY(take(total, p->m * state->k, &p->a, err));
+        ORT_TRY(take(total, p->m * state->n, &p->y, err));
     }
     int64_t count = state->n * state->blocks;
     if (!state->scale && !state->packed.words)
-        ORT_TRY(take(&total, count, &p->scale, err));
+        ORT_TRY(take(total, count, &p->scale, err));
     if (!state->zero && !state->zero_is_middle && !state->packed.words)
-        ORT_TRY(take(&total, count, &p->zero, err));
+        ORT_TRY(take(total, count, &p->zero, err));
     if (!state->bias)
-        ORT_TRY(take(&total, state->n, &p->bias, err));
+        ORT_TRY(take(total, state->n, &p->bias, err));
     if (state->packed.words)
-        ORT_TRY(plan_rows(state, s, p, &total, err));
+        ORT_TRY(plan_rows(state, s, first, p, total, err));
     p->cut = !p->fixes && !p->tiles && p->m >= CUT_ROWS && state->k > s->k->gemm.kc &&
              (s->k->gemm.mr > NEAR_ROWS || state->k % FAR_STEP == 0);
     if (p->cut)
-        ORT_TRY(take(&total, p->m * state->k, &p->pieces, err));
+        ORT_TRY(take(total, p->m * state->k, &p->pieces, err));
     int64_t columns = panel_columns(s->k) + s->k->gemm.nr;
-    s->thread_bytes = (size_t)(columns * s->k->gemm.kc) * sizeof(float);
+    size_t scratch = (size_t)(columns * s->k->gemm.kc) * sizeof(float);
     if (p->tiles)
-        s->thread_bytes = ort_nbits_tiles_scratch(s->k);
-    s->workspace_bytes = total;
+        scratch = ort_nbits_tiles_scratch(s->k);
+    if (s->thread_bytes < scratch)
+        s->thread_bytes = scratch;
+    s->workspace_bytes = *total;
     return ORT_OK;
 }
+
+static ort_status shape_parts(const ort_nbits_state *part, int parts, ort_shaping *s,
+                              ort_error *err)
+{
+    nbits_plan *p = ort_arena_alloc(s->arena, (size_t)parts * sizeof *p);
+    size_t total = 0;
+    if (!p)
+        return ort_error_memory(err, (size_t)parts * sizeof *p);
+    s->plan_state = p;
+    for (int i = 0; i < parts; i++)
+        ORT_TRY(shape_part(part + i, s, i ? p : NULL, p + i, &total, err));
+    return ORT_OK;
+}
+
+static ort_status nbits_shape(ort_shaping *s, ort_error *err)
+{
+    return shape_parts(s->state, 1, s, err);
+}
+
 
 /* ---- run */
 
@@ -289,8 +336,9 @@ static void task_fix(void *arg, int64_t first, int64_t end, int thread)
     }
 }
 
-/* Rows of A in fixed point; false when floats pay more, or one of them doesn't go into it. */
-static bool fix_rows(nbits_job *j)
+/* Rows of A in fixed point; false when floats pay more, or one of them doesn't go into it. there:
+ * were the first part's rows put there? */
+static bool fix_rows(nbits_job *j, bool *there)
 {
     const ort_nbits_state *s = j->s;
     ort_nbits *w = &j->w;
@@ -301,7 +349,9 @@ static bool fix_rows(nbits_job *j)
     w->units = at(j->call, j->p->units);
     w->fixed = (const int32_t *)(const void *)at(j->call, j->p->fixed);
     w->fixed_row = j->p->fixed_row;
-    ort_call_range(j->call, w->rows, ort_max_i64(FIX_BYTES / (4 * s->k), 1), task_fix, j);
+    if (!j->p->again || !*there)
+        ort_call_range(j->call, w->rows, ort_max_i64(FIX_BYTES / (4 * s->k), 1), task_fix, j);
+    *there = true;
     for (int64_t row = 0; row < w->rows; row++)
         if (!fits_of(j)[row])
             return false;
@@ -407,8 +457,9 @@ static void task_panels(void *arg, int64_t first, int64_t end, int thread)
 static void fill_parameters(nbits_job *j, const ort_call *call)
 {
     const ort_nbits_state *s = j->s;
-    const ort_tensor *scale = ort_call_in(call, 2), *zero = ort_call_in(call, 3);
-    const ort_tensor *bias = ort_call_in(call, 5);
+    const ort_tensor *scale = ort_call_in(call, s->at + ORT_NBITS_SCALES);
+    const ort_tensor *zero = ort_call_in(call, s->at + ORT_NBITS_ZERO);
+    const ort_tensor *bias = ort_call_in(call, s->at + ORT_NBITS_BIAS);
     j->scale = s->scale;
     j->zero = s->zero;
     j->bias = s->bias;
@@ -431,7 +482,7 @@ static void fill_parameters(nbits_job *j, const ort_call *call)
 static ort_status check_groups(nbits_job *j, ort_error *err)
 {
     const ort_nbits_state *s = j->s;
-    const ort_tensor *groups = s->reordered ? ort_call_in(j->call, 4) : NULL;
+    const ort_tensor *groups = s->reordered ? ort_call_in(j->call, s->at + ORT_NBITS_GROUP) : NULL;
     j->group = groups ? groups->data : NULL;
     if (groups && ort_tensor_count(groups) < s->k)
         return ort_call_fail(j->call, err, "g_idx has %lld elements, needs %lld",
@@ -443,16 +494,14 @@ static ort_status check_groups(nbits_job *j, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status nbits_run(ort_call *call, ort_error *err)
+static ort_status run_part(ort_call *call, const ort_nbits_state *s, const nbits_plan *p,
+                           ort_tensor *y, bool *there, ort_error *err)
 {
-    const ort_nbits_state *s = call->state;
-    const nbits_plan *p = call->plan_state;
     const ort_tensor *a = ort_call_in(call, 0);
-    ort_tensor *y = ort_call_out(call, 0);
     if (!y || ort_tensor_count(y) == 0)
         return ORT_OK;
-    nbits_job j = {.call = call, .s = s, .p = p, .b = ort_call_in(call, 1)->data, .a = a->data,
-                   .y = y->data, .w = s->packed};
+    nbits_job j = {.call = call, .s = s, .p = p, .b = ort_call_in(call, s->at + ORT_NBITS_B)->data,
+                   .a = a->data, .y = y->data, .w = s->packed};
     bool half = a->dtype != ORT_DTYPE_FLOAT;
     ORT_TRY(check_groups(&j, err));
     fill_parameters(&j, call);
@@ -464,7 +513,7 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
         j.y = at(call, p->y);
     }
     j.w.y = j.y;
-    if (fix_rows(&j)) {
+    if (fix_rows(&j, there)) {
         ort_call_range(call, s->n, columns_of_task(&j), task_product, &j);
     } else if (p->tiles) {
         ort_nbits_product product = {.m = p->m, .k = s->k, .a = j.a, .w = &j.w,
@@ -480,6 +529,76 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
+static ort_status nbits_run(ort_call *call, ort_error *err)
+{
+    bool there = false;
+    return run_part(call, call->state, call->plan_state, ort_call_out(call, 0), &there, err);
+}
+
+/* ---- products that share their rows */
+
+typedef struct shared_state {
+    int64_t k, block, bits, accuracy;
+    int parts;
+    ort_nbits_state part[PARTS];
+} shared_state;
+
+static const ort_bind shared_bind[] = {
+    ORT_BIND_AS(shared_state, k, "K", ORT_WITHIN(1, INT32_MAX)), ORT_BIND(shared_state, bits),
+    ORT_BIND_AS(shared_state, block, "block_size"),
+    ORT_BIND_AS(shared_state, accuracy, "accuracy_level"), {0}};
+
+static void shared_cost(const ort_infer *x, ort_cost *cost)
+{
+    cost->macs = 0;
+    for (int i = 0; i < x->out_count; i++) {
+        const ort_type *y = &x->out[i].type;
+        double macs = (double)ort_node_attr_int(x->node, "K");
+        for (int d = 0; d < y->rank; d++)
+            macs *= ort_dim_known(y->dim[d]) ? (double)y->dim[d].size : 0;
+        cost->macs += y->rank > 0 ? macs : 0;
+    }
+    cost->of_bytes = ort_node_attr_int(x->node, "accuracy_level") == 4;
+}
+
+static ort_status shared_prepare(ort_prep *p, ort_error *err)
+{
+    shared_state *s = p->state;
+    for (s->parts = 0; s->parts < p->out_count && s->parts < PARTS; s->parts++) {
+        const int at = 1 + s->parts * ORT_NBITS_INPUTS;
+        const ort_tensor *b = ort_prep_constant(p, at + ORT_NBITS_B);
+        if (!b || b->shape.rank < 1)
+            return ort_prep_fail(p, err, "weight %d isn't constant", s->parts);
+        ort_nbits_state *part = s->part + s->parts;
+        *part = (ort_nbits_state){.at = at, .k = s->k, .n = b->shape.dim[0], .block = s->block,
+                                  .bits = s->bits, .accuracy = s->accuracy};
+        ORT_TRY(prepare_part(p, part, err));
+    }
+    return ORT_OK;
+}
+
+static ort_status shared_shape(ort_shaping *s, ort_error *err)
+{
+    const shared_state *state = s->state;
+    return shape_parts(state->part, state->parts, s, err);
+}
+
+static ort_status shared_run(ort_call *call, ort_error *err)
+{
+    const shared_state *s = call->state;
+    const nbits_plan *plan = call->plan_state;
+    bool there = false;
+    for (int i = 0; i < s->parts; i++)
+        ORT_TRY(run_part(call, s->part + i, plan + i, ort_call_out(call, i), &there, err));
+    return ORT_OK;
+}
+
+static const ort_op_impl shared_impl = {
+    .state = sizeof(shared_state), .bind = shared_bind,
+    .rule = "[A..,_] [L,_,_] - - - - [M,_,_] - - - - [N,_,_] -> [A..,L] [A..,M] [A..,N]",
+    .prepare = shared_prepare, .shape = shared_shape, .run = shared_run, .cost = shared_cost,
+};
+
 static const ort_op_impl nbits_impl = {
     .state = sizeof(ort_nbits_state), .bind = nbits_bind, .rule = "[A..,_] -> [A..,N]",
     .infer = nbits_infer, .prepare = nbits_prepare, .shape = nbits_shape, .run = nbits_run,
@@ -491,5 +610,12 @@ const ort_op ort_ops_nbits[] = {
      "A:T1,B:T2,scales:T1,zero_points?:T3,g_idx?:T4,bias?:T1 -> Y:T1",
      "T1:f32,f16,bf16 T2:u8 T3:u8,f16,f32,bf16 T4:i32",
      "K:i! N:i! accuracy_level:i=0 bits:i=4 block_size:i! weight_prepacked:i=0", 0, &nbits_impl},
+    {ORT_INTERNAL, "MatMulNBitsShared", 1,
+     "A:f32,B:u8,scales:f32,zero_points?:T1,g_idx?:i32,bias?:f32,B2:u8,scales2:f32,"
+     "zero_points2?:T2,g_idx2?:i32,bias2?:f32,B3?:u8,scales3?:f32,zero_points3?:T3,g_idx3?:i32,"
+     "bias3?:f32 -> "
+     "Y:f32,Y2:f32,Y3?:f32",
+     "T1:u8,f32 T2:u8,f32 T3:u8,f32",
+     "K:i! accuracy_level:i=0 bits:i=4 block_size:i!", 0, &shared_impl},
     {0},
 };

@@ -5,7 +5,12 @@
 
 #include "op/op.h"
 
+/* Inputs of a weight, from its first one on. */
+enum { ORT_NBITS_B, ORT_NBITS_SCALES, ORT_NBITS_ZERO, ORT_NBITS_GROUP, ORT_NBITS_BIAS,
+       ORT_NBITS_INPUTS };
+
 typedef struct ort_nbits_state {
+    int at; /* the input of its B; scales, zero_points, g_idx and bias follow */
     int64_t k, n, block, bits, blocks;
     int64_t accuracy; /* accuracy_level: 4 allows fixed point of one byte */
     bool prepacked;

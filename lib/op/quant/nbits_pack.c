@@ -74,11 +74,12 @@ static int32_t form_of_scales(const ort_kernels *k, const float *scale, size_t c
 }
 
 /* Kept with what is packed, for a pack file has no scales. */
-static ort_status find_form(ort_prep *p, const float *scale, int64_t count, int32_t *form,
-                            ort_error *err)
+static ort_status find_form(ort_prep *p, const ort_nbits_state *s, const float *scale,
+                            int64_t count, int32_t *form, ort_error *err)
 {
     bool fill;
-    int32_t *kept = ort_prep_pack(p, "scale form", 1u << 2, sizeof *kept, &fill);
+    const unsigned of = 1u << (s->at + ORT_NBITS_SCALES);
+    int32_t *kept = ort_prep_pack(p, "scale form", of, sizeof *kept, &fill);
     if (!kept)
         return ort_error_memory(err, sizeof *kept);
     if (fill)
@@ -95,11 +96,12 @@ static ort_status pack_scales(ort_prep *p, ort_nbits_state *s, const float *scal
     ort_nbits *w = &s->packed;
     int32_t form = 0;
     bool fill;
-    ORT_TRY(find_form(p, scale, count, &form, err));
+    ORT_TRY(find_form(p, s, scale, count, &form, err));
     const bool half = form & SCALES_FIT;
     s->scales_round = form & SCALES_ROUND;
     const size_t bytes = (size_t)count * (half ? sizeof(uint16_t) : sizeof(float));
-    void *to = ort_prep_pack(p, half ? "half scales" : "scales", 1u << 2, bytes, &fill);
+    const int input = s->at + ORT_NBITS_SCALES;
+    void *to = ort_prep_pack(p, half ? "half scales" : "scales", 1u << input, bytes, &fill);
     if (!to)
         return ort_error_memory(err, bytes);
     if (fill && half)
@@ -108,7 +110,7 @@ static ort_status pack_scales(ort_prep *p, ort_nbits_state *s, const float *scal
         memcpy(to, scale, bytes);
     w->scale = half ? NULL : to;
     w->scale_half = half ? to : NULL;
-    ort_prep_absorb(p, 2);
+    ort_prep_absorb(p, input);
     return ORT_OK;
 }
 
@@ -116,10 +118,11 @@ static ort_status pack_scales(ort_prep *p, ort_nbits_state *s, const float *scal
 static ort_status pack_zeros(ort_prep *p, ort_nbits_state *s, const float *zero, int64_t count,
                              ort_error *err)
 {
-    const bool codes = ort_prep_constant(p, 3)->dtype == ORT_DTYPE_UINT8;
+    const int input = s->at + ORT_NBITS_ZERO;
+    const bool codes = ort_prep_constant(p, input)->dtype == ORT_DTYPE_UINT8;
     const size_t bytes = (size_t)count * (codes ? 1 : sizeof(float));
     bool fill;
-    void *to = ort_prep_pack(p, "zeros", 1u << 3, bytes, &fill);
+    void *to = ort_prep_pack(p, "zeros", 1u << input, bytes, &fill);
     if (!to)
         return ort_error_memory(err, bytes);
     for (int64_t i = 0; fill && codes && i < count; i++)
@@ -128,7 +131,7 @@ static ort_status pack_zeros(ort_prep *p, ort_nbits_state *s, const float *zero,
         memcpy(to, zero, bytes);
     s->packed.zero = codes ? NULL : to;
     s->packed.zero_byte = codes ? to : NULL;
-    ort_prep_absorb(p, 3);
+    ort_prep_absorb(p, input);
     return ORT_OK;
 }
 
@@ -152,7 +155,7 @@ static ort_status fill_words(const ort_prep *p, const ort_nbits_state *s, int32_
 {
     const ort_gemm_kernels *g = &p->k->gemm;
     const ort_nbits *w = &s->packed;
-    const uint8_t *b = ort_prep_constant(p, 1)->data;
+    const uint8_t *b = ort_prep_constant(p, s->at + ORT_NBITS_B)->data;
     const int64_t lanes = g->nbits_lanes, row = 4 * w->row_words;
     uint8_t *codes = w->bits == s->bits ? NULL : malloc((size_t)(lanes * row));
     if (!codes && w->bits != s->bits)
@@ -182,22 +185,24 @@ static ort_status pack_words(ort_prep *p, ort_nbits_state *s, ort_error *err)
     p->rounds = s->accuracy == 4 || !p->math_fast ? 0 : ort_min_i64(s->block, RUN);
     const size_t bytes = (size_t)(groups * lanes * w->row_words) * sizeof(int32_t);
     bool fill;
-    int32_t *words = ort_prep_pack(p, "words", 1u << 1, bytes, &fill);
+    int32_t *words = ort_prep_pack(p, "words", 1u << (s->at + ORT_NBITS_B), bytes, &fill);
     if (!words)
         return ort_error_memory(err, bytes);
     if (fill)
         ORT_TRY(fill_words(p, s, words, err));
-    ort_prep_absorb(p, 1);
+    ort_prep_absorb(p, s->at + ORT_NBITS_B);
     w->words = words;
     return ORT_OK;
 }
 
 ort_status ort_nbits_pack(ort_prep *p, ort_nbits_state *s, ort_error *err)
 {
-    const ort_tensor *scale = ort_prep_constant(p, 2), *zero = ort_prep_constant(p, 3);
+    const ort_tensor *scale = ort_prep_constant(p, s->at + ORT_NBITS_SCALES);
+    const ort_tensor *zero = ort_prep_constant(p, s->at + ORT_NBITS_ZERO);
     const int64_t lanes = p->k->gemm.nbits_lanes, columns = (s->n + lanes - 1) / lanes * lanes;
     const int64_t plain = s->n * s->blocks, count = columns * s->blocks;
-    if (s->reordered || !ort_prep_constant(p, 1) || !scale || (!s->zero_is_middle && !zero))
+    const ort_tensor *b = ort_prep_constant(p, s->at + ORT_NBITS_B);
+    if (s->reordered || !b || !scale || (!s->zero_is_middle && !zero))
         return ORT_OK;
     float *floats = malloc((size_t)(plain + count) * sizeof *floats);
     if (!floats)
