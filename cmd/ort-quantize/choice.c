@@ -60,8 +60,9 @@ static int apply(quantizing *q, ort_quantizer *quantizer, ort_model **model)
 int choice_make(quantizing *q, const ort_quantize_options *options, const ort_ranges *ranges,
                 ort_model **model)
 {
+    const bool learns = options->correct_biases || options->adaptive_rounding;
     ort_quantizer *quantizer = NULL;
-    int status = open_quantizer(q, options, ranges, &quantizer);
+    int status = open_quantizer(q, options, learns ? NULL : ranges, &quantizer);
     if (status == 0)
         status = apply(q, quantizer, model);
     ort_quantizer_free(quantizer);
@@ -233,6 +234,37 @@ static int try_float_nodes(race *r, const ort_quantize_options *options, const o
     return status;
 }
 
+/* A model with these nodes in float, beside float. */
+static int run_kept(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                    const kept_nodes *kept)
+{
+    ort_model *model = NULL;
+    r->q->kept = *kept;
+    int status = choice_make(r->q, options, ranges, &model);
+    r->q->kept = (kept_nodes){0};
+    if (status == 0)
+        status = trial_run(&r->t, model, &r->last);
+    ort_model_free(model);
+    return status;
+}
+
+/* Codes of weights by samples, where the others leave the model far from float; with biases as they
+ * will be, since these take what rounding leaves on average. */
+static int try_rounded(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                       choice *c)
+{
+    ort_quantize_options own = *options;
+    int status = run_kept(r, &own, ranges, &c->kept);
+    const double plain_db = r->last.sqnr_db;
+    own.adaptive_rounding = true;
+    if (status == 0 && plain_db < near_db)
+        status = run_kept(r, &own, NULL, &c->kept);
+    tell(r, "codes of weights by samples");
+    advance(r, ROUNDED_WORK);
+    c->round = r->last.sqnr_db >= plain_db + CHOICE_CHANCE_DB;
+    return status;
+}
+
 /* ---- clear answers */
 
 /* Nodes that stay float, each with those before it. */
@@ -267,20 +299,6 @@ static int extend(race *r, const ort_quantize_options *options, const ort_ranges
     return status;
 }
 
-static int clear_of(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
-                    const kept_nodes *kept, double *clear)
-{
-    ort_model *model = NULL;
-    r->q->kept = *kept;
-    int status = choice_make(r->q, options, ranges, &model);
-    r->q->kept = (kept_nodes){0};
-    if (status == 0)
-        status = trial_run(&r->t, model, &r->last);
-    *clear = r->last.clear;
-    ort_model_free(model);
-    return status;
-}
-
 /* Until enough of them stay; else what keeps most. */
 static int try_answers(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
                        choice *c)
@@ -298,7 +316,8 @@ static int try_answers(race *r, const ort_quantize_options *options, const ort_r
             status = extend(r, options, ranges, made = kept, lists);
         if (status != 0 || (kept > 0 && lists[kept].count == lists[kept - 1].count))
             continue;
-        status = clear_of(r, &own, harder[i].rounded ? NULL : ranges, &lists[kept], &clear);
+        status = run_kept(r, &own, ranges, &lists[kept]);
+        clear = r->last.clear;
         at = clear > best ? i : at;
         best = fmax(best, clear);
         if (r->q->options.settings.verbose)
@@ -356,6 +375,10 @@ int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **rang
     advance(&r, keep_sensitive(q) > 0 ? 1 + ALONE_WORK : 0);
     if (status == 0 && asks_for_more(&r))
         status = try_answers(&r, &own, *ranges, c);
+    else if (status == 0 && may_ask_for_more(&q->options) && r.best.sqnr_db < near_db) {
+        own.correct_biases = options->correct_biases;
+        status = try_rounded(&r, &own, *ranges, c);
+    }
     progress_end(&q->whole);
     leave(&r);
     return status;

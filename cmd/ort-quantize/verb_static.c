@@ -20,6 +20,8 @@ static void quantizer_options(quantizing *q, const chosen *c, ort_quantize_optio
         options->activations = ort_dtype_parse(o->activation_type);
     if (o->weight_type)
         options->weights = ort_dtype_parse(o->weight_type);
+    else if (o->asymmetric_weights && !o->full_range && options->activations == ORT_DTYPE_UINT8)
+        options->weights = ORT_DTYPE_UINT8; /* the same numbers, and no processor cuts their sums */
     options->qoperator = o->form && !strcmp(o->form, "qoperator");
     options->contrib = o->contrib_codes;
     options->without_passes = o->no_passes;
@@ -208,6 +210,7 @@ static int quantize(quantizing *q, const chosen *list)
     warn_of_rare(&q->options);
     const bool chooses = can_choose(q);
     const bool corrects = q->options.bias_correction || (chooses && corrects_biases(&q->options));
+    options.correct_biases = options.correct_biases || (corrects && !runs_alone(&q->options));
     int status = prepare_samples(q);
     if (status != 0)
         return status;

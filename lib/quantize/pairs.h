@@ -20,6 +20,15 @@ typedef struct ort_pairs {
     int64_t plane;    /* taps of a filter; 1 of a matrix */
 } ort_pairs;
 
+/* Of filters in groups: nobody adds those of one channel and one filter a group (depthwise) so. A
+ * matrix is one group of filters of one tap. */
+static inline ort_pairs ort_pairs_of_filters(int64_t groups, int64_t filters, int64_t channels,
+                                             int64_t plane)
+{
+    const bool depthwise = groups > 1 && filters == 1 && channels == 1;
+    return (ort_pairs){depthwise ? 0 : channels, plane};
+}
+
 /* The other numbers that number i of a line is added to: how many, 0 to 2. */
 int ort_pairs_of(const ort_pairs *pairs, int64_t i, int64_t other[2]);
 static inline bool ort_pair_fits(int a, int b)

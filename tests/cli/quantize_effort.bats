@@ -100,6 +100,20 @@ open('some.bin', 'wb').write(struct.pack('<1024f', *[random.Random(k).random() f
     cmp a.npy c.npy
 }
 
+@test "weights of a model far from float are rounded by samples without being asked for" {
+    python3 -c "
+import random, struct
+open('some.bin', 'wb').write(struct.pack('<4096f', *[random.Random(k).random() for k in range(4096)]))"
+    works ort-tensor some.bin --from raw --dtype float32 --dims 64x1x8x8 -o some.npy
+    run ort-quantize static "$MODELS_DIR/digits.onnx" -i some.npy --weight-type int4 -v -o far.onnx
+    [ "$status" -eq 0 ]
+    [[ $output == *"codes of weights by samples: "* ]]
+    ort-inspect far.onnx --metadata | grep -q -- --adaround
+    run ort-quantize static "$MODELS_DIR/digits.onnx" -i some.npy -v -o near.onnx
+    [[ $output != *"codes of weights by samples"* ]]
+    ! ort-inspect near.onnx --metadata | grep -q -- --adaround
+}
+
 @test "a classifier whose clear answers change gets more than the default" {
     python3 -c "
 import random, struct

@@ -117,3 +117,23 @@ assert len(rows) == 1 and 0.5 < rows[0]["share_of_pairs"] <= 1, rows'
     run --separate-stderr ort-quantize static large.onnx --random 1 --json --reduce-range
     json 'assert d["may_saturate_elsewhere"] == [], d'
 }
+
+@test "weights with zero points are uint8 by default, which no processor saturates" {
+    python3 -c "
+import sys
+sys.path.insert(0, '$ROOT/tests/tools')
+from fixtures import *
+w = initializer('w', [4, 3], [1, 1, 1, 1, 1, 1, 1, -1, 1, 1, 1, 1])
+open('large.onnx', 'wb').write(model([node('MatMul', ['x', 'w'], ['out'])], [value_info('x', [2, 4])],
+                                     [value_info('out', [2, 3])], [w]))"
+    run --separate-stderr ort-quantize static large.onnx --random 1 --json --asymmetric-weights -o u8.onnx
+    json 'assert d["may_saturate_elsewhere"] == [], d'
+    run --separate-stderr ort-quantize static large.onnx --random 1 --json --asymmetric-weights \
+        --weight-type int8 -o s8.onnx
+    json 'assert len(d["may_saturate_elsewhere"]) == 1, d'
+    python3 -c "import struct; open('x.bin', 'wb').write(struct.pack('<8f', *[0.3, 0.1, 0.9, 0.7, 0.2, 0.5, 0.4, 0.8]))"
+    works ort-tensor x.bin --from raw --dtype float32 --dims 2x4 -o x.npy
+    ort-run u8.onnx -i x.npy -q -o a.npy # the same numbers
+    ort-run s8.onnx -i x.npy -q -o b.npy
+    cmp a.npy b.npy
+}

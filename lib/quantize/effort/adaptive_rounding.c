@@ -54,13 +54,11 @@ static void move(float *slope, const float *line, float by, int64_t width)
 
 static ort_pairs pairs_of(const ort_layer *l)
 {
-    const bool depthwise = l->windows && l->groups > 1 && l->filters == 1 && l->channels == 1;
-    ort_pairs pairs = {depthwise || l->codes.dtype != ORT_DTYPE_INT8 ? 0 : l->length, 1};
-    if (l->windows && pairs.channels > 0) {
-        pairs.channels = l->channels;
-        pairs.plane = l->kernel[0] * l->kernel[1];
-    }
-    return pairs;
+    if (l->codes.dtype != ORT_DTYPE_INT8)
+        return (ort_pairs){.plane = 1};
+    return l->windows ? ort_pairs_of_filters(l->groups, l->filters, l->channels,
+                                             l->kernel[0] * l->kernel[1])
+                      : ort_pairs_of_filters(1, l->filters, l->length, 1);
 }
 
 static int code_at(const ort_layer *l, int64_t filter, int64_t k)

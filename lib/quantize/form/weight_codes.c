@@ -126,27 +126,22 @@ static bool is_paired(const ort_qdq_writer *w, const product *p)
     return p->form.in_pairs && (of == ORT_DTYPE_UINT8 || of == ORT_DTYPE_INT8);
 }
 
-/* Which of a product's numbers are added in twos: nobody adds those of depthwise filters so. */
+/* Which of a product's numbers are added in twos. */
 static ort_pairs pairs_of(const ort_qdq_writer *w, const product *p, const ort_tensor *t)
 {
     const int rank = t->shape.rank, axis = p->weight.axis;
-    ort_pairs pairs = {.plane = 1};
     if (!is_paired(w, p) || rank < 2 || (p->weight.transpose && rank != 2))
-        return pairs;
-    if (!strstr(p->node->op_type, "Conv")) { /* a stack of matrices lies in one line */
-        pairs.channels = t->shape.dim[axis < 0 ? rank - 2 : 1 - axis];
-        pairs.plane = axis < 0 ? t->shape.dim[rank - 1] : 1;
-        return pairs;
-    }
+        return (ort_pairs){.plane = 1};
+    if (!strstr(p->node->op_type, "Conv")) /* a stack of matrices lies in one line */
+        return ort_pairs_of_filters(1, 1, t->shape.dim[axis < 0 ? rank - 2 : 1 - axis],
+                                    axis < 0 ? t->shape.dim[rank - 1] : 1);
     const bool turned = ort_edit_is(p->node, ONNX, "ConvTranspose");
-    const int64_t group = ort_node_int(p->node, "group", 1);
+    const int64_t groups = ort_node_int(p->node, "group", 1), first = t->shape.dim[0] / groups;
+    int64_t plane = 1;
     for (int i = axis < 0 ? 1 : 2; i < rank; i++)
-        pairs.plane *= t->shape.dim[i];
-    pairs.channels = turned ? t->shape.dim[0] / group : t->shape.dim[1];
-    const int64_t filters = turned ? t->shape.dim[1] : t->shape.dim[0] / group;
-    if (group > 1 && pairs.channels == 1 && filters == 1)
-        pairs.channels = 0;
-    return pairs;
+        plane *= t->shape.dim[i];
+    return ort_pairs_of_filters(groups, turned ? t->shape.dim[1] : first,
+                                turned ? first : t->shape.dim[1], plane);
 }
 
 static bool read_product(ort_qdq_writer *w, ort_node *node, product *p)
