@@ -37,6 +37,9 @@ typedef struct ort_tile_f32 {
     const float *row_bias, *col_bias; /* NULL: none */
     float alpha, lo, hi;              /* -INFINITY, INFINITY: no clamp */
     const void *ahead; /* packed B of as many columns that is read next: fetched; or NULL */
+    int64_t part; /* where ort_gemm_parts is above 1: k is summed in parts of so many, in order, the
+                   * first added to add, each other to the sum by then; 0: in one. Without alpha,
+                   * biases and b_offset. */
 } ort_tile_f32;
 
 /* Blocks of rows by all columns over one part of k, in pieces that any thread may take: of a panel
@@ -283,6 +286,13 @@ typedef struct ort_gemm_kernels {
     void (*blend_f32)(int64_t count, int64_t n, const float *weights, const float *rows,
                       int64_t row, float *out);
 } ort_gemm_kernels;
+
+/* How many parts of kc a call of f32 takes best: on 256 bits some, where B comes from the
+ * second-level cache anyway, and on others one. */
+static inline int ort_gemm_parts(const ort_gemm_kernels *table)
+{
+    return table->nr == 16 ? 3 : 1;
+}
 
 /* Fill (scalar) or override members. Called once, by dispatch.c. */
 void ort_gemm_plug_scalar(ort_gemm_kernels *table);

@@ -163,6 +163,42 @@ static void every_tier(test_state *test)
     ort_pool_free(pool);
 }
 
+/* Parts of k within a call give the bits of a call each, bias and clamp included. */
+static void parts_of(test_state *test, const ort_kernels *k, problem *p, int64_t part)
+{
+    const sizes *s = p->s;
+    const int64_t nr = k->gemm.nr;
+    ort_tile_f32 t = {.a = p->a, .lda = s->k, .b = p->packed, .b_step = nr, .b_panel = s->k * nr,
+                      .c = p->y, .ldc = s->n, .add = p->bias, .alpha = 1, .lo = -0.5f,
+                      .hi = INFINITY, .part = part};
+    k->gemm.f32(s->m, s->n, s->k, &t);
+    t.c = p->again;
+    t.part = 0;
+    for (int64_t k0 = 0, k1; k0 < s->k; k0 = k1, t.add = t.c, t.ldadd = s->n) {
+        k1 = s->k - k0 < part ? s->k : k0 + part;
+        t.a = p->a + k0;
+        t.b = p->packed + k0 * nr;
+        t.lo = k1 < s->k ? -INFINITY : -0.5f;
+        k->gemm.f32(s->m, s->n, k1 - k0, &t);
+    }
+    CHECK(!memcmp(p->y, p->again, (size_t)(s->m * s->n) * sizeof(float)));
+}
+
+static void in_parts(test_state *test)
+{
+    static const sizes some[] = {{1, 100, 70}, {4, 96, 16}, {11, 97, 53}, {25, 300, 9}, {6, 8, 47}};
+    for (int i = 0; ort_kernel_tier_at(i); i++) {
+        const ort_kernels *k = ort_kernels_get(ort_kernel_tier_at(i)->name);
+        for (size_t j = 0; k && ort_gemm_parts(&k->gemm) > 1 && j < sizeof some / sizeof *some; j++)
+            for (int64_t part = 7; part <= 128; part += 41) {
+                problem p = {.s = &some[j]};
+                CHECK(make(&p, k));
+                parts_of(test, k, &p, part);
+                drop(&p);
+            }
+    }
+}
+
 /* Few threads split rows for themselves, many for each other. */
 static void few_and_many(test_state *test)
 {
@@ -180,6 +216,7 @@ int main(void)
 {
     test_state test = {0};
     RUN(&test, every_tier);
+    RUN(&test, in_parts);
     RUN(&test, few_and_many);
     return test.failures != 0;
 }

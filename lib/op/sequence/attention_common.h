@@ -45,12 +45,26 @@ typedef struct ort_attention_core {
     void (*run)(const ort_attention_run *run);
 } ort_attention_core;
 
-/* Query rows of a task, `rows` in all: as even as they can be, of scores that stay in a cache. */
-static inline int64_t ort_attention_block(int64_t rows, int64_t T)
+/* Micro tiles of so many rows that blocks of `rows` rows take. */
+static inline int64_t ort_attention_tiles(int64_t rows, int64_t block, int64_t unit)
 {
+    return rows / block * ((block + unit - 1) / unit) + (rows % block + unit - 1) / unit;
+}
+
+/* Query rows of a task, `rows` in all: as even as they can be, of scores that stay in a cache.
+ * Small micro tiles take about as long whatever they have of their rows: whole ones, if these are
+ * fewer. */
+static inline int64_t ort_attention_block(const ort_kernels *k, int64_t rows, int64_t T)
+{
+    const int64_t unit = k->gemm.mr;
     int64_t most = ort_max_i64(1, ort_min_i64(64, ((int64_t)1 << 20) / ort_max_i64(T, 1)));
     int64_t blocks = ort_max_i64(1, (rows + most - 1) / most);
-    return ort_max_i64(1, (rows + blocks - 1) / blocks);
+    int64_t even = ort_max_i64(1, (rows + blocks - 1) / blocks);
+    int64_t whole = ort_min_i64((even + unit - 1) / unit, most / unit) * unit;
+    if (unit > 8 || blocks == 1 || whole == 0)
+        return even;
+    return ort_attention_tiles(rows, whole, unit) < ort_attention_tiles(rows, even, unit) ? whole
+                                                                                          : even;
 }
 
 extern const ort_attention_core ort_attention_core_f32;

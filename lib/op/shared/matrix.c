@@ -146,6 +146,24 @@ static bool on_tiles(const ort_kernels *k, const ort_product_f32 *p, const opera
            o->panel == p->depth * k->gemm.nr && o->form == ORT_DTYPE_FLOAT;
 }
 
+/* k of the call that begins at k0: as many parts of kc as leave half of the second-level cache to A
+ * and C, so that C is read and written less often. The sums are the same. Of few rows each waits
+ * for B, of which less is fetched ahead at a time. */
+enum { ROWS_FOR_PARTS = 48 };
+static int64_t call_depth(const ort_kernels *k, const ort_product_f32 *p, const operand *o,
+                          const ort_epilogue *e, int64_t k0, int64_t kc)
+{
+    const int64_t nr = k->gemm.nr, column = (p->n + nr - 1) / nr * nr * (int64_t)sizeof(float);
+    if (p->m < ROWS_FOR_PARTS || o->form != ORT_DTYPE_FLOAT || o->step != nr || e->alpha != 1.0f ||
+        (k0 == 0 && (e->row_bias || e->col_bias)))
+        return kc;
+    const int64_t room = (int64_t)ort_cpu_get()->l2_bytes / 2 / column;
+    const int64_t reach = ort_min_i64(room, k->gemm.kc * ort_gemm_parts(&k->gemm));
+    const int64_t most = ort_max_i64(reach / kc, 1);
+    const int64_t parts = (p->depth - k0 + kc - 1) / kc, calls = (parts + most - 1) / most;
+    return (parts + calls - 1) / calls * kc;
+}
+
 /* next: the packed B of what this thread is likely to compute then, or NULL. rows: of the whole
  * product, on which sums depend, and not on how it is cut. */
 static void block_f32(const ort_kernels *k, const ort_product_f32 *p, const operand *o,
@@ -155,10 +173,11 @@ static void block_f32(const ort_kernels *k, const ort_product_f32 *p, const oper
     const ort_epilogue plain = ort_matrix_plainer(of), *e = &plain;
     if (p->depth == 0)
         fill_empty(p->m, p->n, p->c, p->ldc, e);
-    int64_t kc = rows <= k->gemm.whole_rows ? p->depth : even_step(p->depth, k->gemm.kc);
+    const int64_t kc = rows <= k->gemm.whole_rows ? p->depth : even_step(p->depth, k->gemm.kc);
     const bool panels = o->step == k->gemm.nr;
-    for (int64_t k0 = 0; k0 < p->depth; k0 += kc) {
-        bool first = k0 == 0, last = p->depth - k0 <= kc;
+    for (int64_t k0 = 0, step; k0 < p->depth; k0 += step) {
+        step = ort_min_i64(call_depth(k, p, o, e, k0, kc), p->depth - k0);
+        bool first = k0 == 0, last = p->depth - k0 <= step;
         ort_tile_f32 t = {.a = p->a + k0, .b = at_element(o, k0 * o->step), .lda = p->lda,
                           .b_step = o->step, .b_panel = o->panel, .c = p->c, .ldc = p->ldc,
                           .alpha = e->alpha,
@@ -166,8 +185,9 @@ static void block_f32(const ort_kernels *k, const ort_product_f32 *p, const oper
                           .row_bias = first ? e->row_bias : NULL,
                           .col_bias = first ? e->col_bias : NULL,
                           .lo = last ? e->lo : -INFINITY, .hi = last ? e->hi : INFINITY,
-                          .ahead = last || !panels ? next : at_element(o, (k0 + kc) * o->step)};
-        tile_of_form(k, o->form, p->m, p->n, last ? p->depth - k0 : kc, &t);
+                          .part = step > kc ? kc : 0,
+                          .ahead = last || !panels ? next : at_element(o, (k0 + step) * o->step)};
+        tile_of_form(k, o->form, p->m, p->n, step, &t);
     }
     ort_matrix_activate(k, p->m, p->n, p->c, p->ldc, e);
 }
@@ -270,13 +290,13 @@ static void part_small(grid *g, int64_t m, int64_t n, int64_t depth, int64_t mr,
 }
 
 /* Columns of a task at most, for which A is read once. Where A comes from beyond the second-level
- * cache, as many as leave room there for C and a step of B. */
-static int64_t most_columns(int64_t a_bytes)
+ * cache, as many as leave room there for C and what one call reads of B. */
+static int64_t most_columns(bool in_parts, int64_t a_bytes)
 {
-    int64_t cache = (int64_t)ort_cpu_get()->l2_bytes;
+    const int64_t cache = (int64_t)ort_cpu_get()->l2_bytes, share = in_parts ? cache / 2 : cache;
     if (a_bytes <= cache / 2)
         return 128;
-    return cache >= 1 << 20 ? 384 : cache >= 1 << 19 ? 256 : 128;
+    return share >= 1 << 20 ? 384 : share >= 1 << 19 ? 256 : 128;
 }
 
 /* Each thread takes rows of its own: it finds them in its own cache where it wrote them in the step
@@ -300,10 +320,12 @@ static bool is_one_task(int64_t m, int64_t n, int64_t depth, int64_t mr, int64_t
 
 /* About 2 million multiply-adds a task, blocks of whole micro tiles; more where each of so many
  * threads (`width`) still finds three tasks. */
-static grid plan_grid(int64_t m, int64_t n, int64_t depth, int64_t mr, int64_t nr, size_t size,
+static grid plan_grid(int64_t m, int64_t n, int64_t depth, const ort_gemm_kernels *k, bool is_f64,
                       int width)
 {
     const int64_t target = 2 << 20, least = width > 1 ? 3 * width : 1;
+    const int64_t mr = is_f64 ? k->mr64 : k->mr, nr = is_f64 ? k->nr64 : k->nr;
+    const size_t size = is_f64 ? sizeof(double) : sizeof(float);
     if (is_one_task(m, n, depth, mr, nr, width))
         return (grid){.rows = m, .columns = 4 * nr, .row_tasks = 1, .column_tasks = 1};
     grid g = {.unit = mr, .units = (m + mr - 1) / mr};
@@ -312,7 +334,9 @@ static grid plan_grid(int64_t m, int64_t n, int64_t depth, int64_t mr, int64_t n
     int64_t panels = ort_min_i64(ort_max_i64(target / per_panel, 1), 16);
     g.row_tasks = (m + g.rows - 1) / g.rows;
     int64_t share = (n + nr - 1) / nr * g.row_tasks / least;
-    panels = ort_max_i64(panels, ort_min_i64(share, most_columns(m * depth * (int64_t)size) / nr));
+    const bool in_parts = !is_f64 && ort_gemm_parts(k) > 1;
+    const int64_t most = most_columns(in_parts, m * depth * (int64_t)size) / nr;
+    panels = ort_max_i64(panels, ort_min_i64(share, most));
     g.columns = panels * nr;
     if (m <= 8)
         g.columns = ort_max_i64(g.columns, 4 * nr);
@@ -402,12 +426,12 @@ static void task_pack(void *arg, int64_t first, int64_t end, int thread)
 
 void ort_matrix_multiply_f32(const ort_call *call, const ort_product_f32 *p)
 {
-    int64_t mr = call->k->gemm.mr, nr = call->k->gemm.nr;
+    const int64_t nr = call->k->gemm.nr;
     if (p->m <= 0 || p->n <= 0)
         return;
     int width = ort_call_width(call);
     job_f32 j = {.k = call->k, .p = p,
-                 .g = plan_grid(p->m, p->n, p->depth, mr, nr, sizeof(float), width)};
+                 .g = plan_grid(p->m, p->n, p->depth, &call->k->gemm, false, width)};
     bool now = packs_now(j.k, p);
     if (now) {
         int64_t panels = ort_max_i64((64 << 10) / (ort_max_i64(p->depth, 1) * nr), 1);
@@ -449,8 +473,7 @@ void ort_matrix_multiply_f64(const ort_call *call, const ort_product_f64 *p)
 {
     if (p->m <= 0 || p->n <= 0)
         return;
-    grid g = plan_grid(p->m, p->n, p->depth, call->k->gemm.mr64, call->k->gemm.nr64,
-                       sizeof(double), ort_call_width(call));
+    grid g = plan_grid(p->m, p->n, p->depth, &call->k->gemm, true, ort_call_width(call));
     job_f64 j = {call->k, p, g};
     ort_call_parallel(call, (size_t)(j.g.row_tasks * j.g.column_tasks), task_f64, &j);
 }
