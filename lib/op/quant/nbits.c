@@ -8,7 +8,7 @@
  * three otherwise. Many rows take a tier's tiles where it has them: rounded to bfloat16 at level 4,
  * within the bound of one byte, else as floats (nbits_tiles.c). Another B, rows that don't go into
  * fixed point, and many rows of three bytes where that is quicker (pays): a task widens its columns
- * of B to float panels, kc at a time, and multiplies.
+ * of B to float panels, as much of k at a time as a call takes, and multiplies.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -178,6 +178,14 @@ static int64_t panel_columns(const ort_kernels *k)
     return 2 * k->gemm.nr;
 }
 
+/* k of one call in floats: as even numbers of parts of kc as can be, of as many as one takes. */
+static int64_t call_depth(const ort_kernels *k, int64_t depth)
+{
+    const int64_t kc = k->gemm.kc, most = ort_gemm_parts(&k->gemm);
+    const int64_t parts = (depth + kc - 1) / kc, calls = (parts + most - 1) / most;
+    return (parts + calls - 1) / calls * kc;
+}
+
 /* Is a packed product of m rows quicker in fixed point than in floats? Weights of 8 bits take twice
  * as long in pairs. Three products of bytes take three quarters of the time of one of floats, and
  * what ends a run is free only where such products have units of their own: where all work on 512
@@ -268,7 +276,7 @@ static ort_status shape_part(const ort_nbits_state *state, ort_shaping *s, const
     if (p->cut)
         ORT_TRY(take(total, p->m * state->k, &p->pieces, err));
     int64_t columns = panel_columns(s->k) + s->k->gemm.nr;
-    size_t scratch = (size_t)(columns * s->k->gemm.kc) * sizeof(float);
+    size_t scratch = (size_t)(columns * call_depth(s->k, state->k)) * sizeof(float);
     if (p->tiles)
         scratch = ort_nbits_tiles_scratch(s->k);
     if (s->thread_bytes < scratch)
@@ -417,15 +425,15 @@ static void widen_panels(const nbits_job *j, int64_t first, int64_t n, int64_t k
     }
 }
 
-/* Pieces of kc elements of all rows of A, one behind the other: rows that are a power of two apart
- * would meet in few lines of the first-level cache. */
+/* Pieces of all rows of A, as long as a call, one behind the other: rows that are a power of two
+ * apart would meet in few lines of the first-level cache. */
 static void task_cut(void *arg, int64_t first, int64_t end, int thread)
 {
     const nbits_job *j = arg;
-    const int64_t k = j->s->k, kc = j->call->k->gemm.kc, m = j->p->m;
+    const int64_t k = j->s->k, most = call_depth(j->call->k, k), m = j->p->m;
     float *pieces = at(j->call, j->p->pieces);
-    for (int64_t k0 = 0; k0 < k; k0 += kc) {
-        const int64_t depth = ort_min_i64(kc, k - k0);
+    for (int64_t k0 = 0; k0 < k; k0 += most) {
+        const int64_t depth = ort_min_i64(most, k - k0);
         for (int64_t row = first; row < end; row++)
             memcpy(pieces + k0 * m + row * depth, j->a + row * k + k0,
                    (size_t)depth * sizeof *pieces);
@@ -437,19 +445,19 @@ static void task_panels(void *arg, int64_t first, int64_t end, int thread)
     const nbits_job *j = arg;
     const ort_nbits_state *s = j->s;
     const ort_gemm_kernels *g = &j->call->k->gemm;
-    int64_t n = end - first;
+    const int64_t n = end - first, most = call_depth(j->call->k, s->k);
     float *panels = ort_call_scratch(j->call, thread);
-    float *columns = panels + panel_columns(j->call->k) * g->kc;
-    for (int64_t k0 = 0; k0 < s->k; k0 += g->kc) {
-        int64_t depth = ort_min_i64(g->kc, s->k - k0);
+    float *columns = panels + panel_columns(j->call->k) * most;
+    const float *bias = j->bias ? j->bias + first : NULL;
+    for (int64_t k0 = 0; k0 < s->k; k0 += most) {
+        const int64_t depth = ort_min_i64(most, s->k - k0);
         widen_panels(j, first, n, k0, depth, columns, panels);
         const bool cut = j->p->cut;
         ort_tile_f32 t = {.a = cut ? at(j->call, j->p->pieces) + k0 * j->p->m : j->a + k0,
                           .lda = cut ? depth : s->k, .b = panels, .b_step = g->nr,
                           .b_panel = depth * g->nr, .c = j->y + first, .ldc = s->n,
-                          .add = k0 ? j->y + first : NULL, .ldadd = s->n,
-                          .col_bias = k0 || !j->bias ? NULL : j->bias + first, .alpha = 1.0f,
-                          .lo = -INFINITY, .hi = INFINITY};
+                          .add = k0 ? j->y + first : bias, .ldadd = k0 ? s->n : 0, .alpha = 1.0f,
+                          .lo = -INFINITY, .hi = INFINITY, .part = depth > g->kc ? g->kc : 0};
         g->f32(j->p->m, n, depth, &t);
     }
 }
