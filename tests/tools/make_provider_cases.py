@@ -267,6 +267,54 @@ def siblings_model(out):
     write_expected(out / "products_of_one_value", model, "MatMul", "", [some(2, 5, 70)])
 
 
+def norms_model(out):
+    """Norms of the rows that a product makes, by its items: with a second and a third term, a bias, their sum as a result,
+    of few rows, of several tiles and of part of one; and norms that stay launches: of a product that others read, of two
+    axes, of a term that is made later, with means as results."""
+    def some(*shape):
+        return of_later_cases.standard_normal(shape).astype(np.float32)
+    nodes, weights = [], {}
+
+    def add(op, inputs, outputs, **attributes):
+        domain = MS if op.startswith("Skip") else ""
+        nodes.append(helper.make_node(op, inputs, outputs, domain=domain, **attributes))
+
+    def weight(*shape):
+        weights[f"w{len(weights)}"] = some(*shape) / 8
+        return f"w{len(weights) - 1}"
+
+    add("MatMul", ["x", weight(70, 41)], ["a"])
+    add("LayerNormalization", ["a", weight(41), weight(41)], ["an"], axis=-1)
+    add("Gemm", ["rows", weight(24, 41), weight(41)], ["b"])
+    add("LayerNormalization", ["b", weight(41)], ["bn"], axis=1, epsilon=1e-3)
+    add("MatMul", ["an", weight(41, 41)], ["c"])
+    add("SkipLayerNormalization", ["c", "an", weight(41), weight(41), weight(41)], ["cn", "", "", "cs"])
+    add("MatMul", ["cn", weight(41, 41)], ["d"])
+    add("SkipLayerNormalization", ["cs", "d", weight(41)], ["dn"])
+    add("MatMul", ["dn", weight(41, 41)], ["e"])
+    add("SkipSimplifiedLayerNormalization", ["e", "dn", weight(41), weight(41)], ["en", "", "", "es"])
+    add("MatMul", ["en", weight(41, 200)], ["f"])
+    add("SimplifiedLayerNormalization", ["f", weight(200)], ["fn"], axis=-1)
+    add("MatMul", ["en", weight(41, 24)], ["g"])  # who reads it besides sees it as it was
+    add("LayerNormalization", ["g", weight(24)], ["gn"], axis=-1)
+    add("Neg", ["g"], ["gm"])
+    add("MatMul", ["en", weight(41, 24)], ["h"])
+    add("LayerNormalization", ["h", weight(3, 24)], ["hn"], axis=-2)
+    add("MatMul", ["en", weight(41, 24)], ["i"])
+    add("MatMul", ["fn", weight(200, 24)], ["later"])
+    add("SkipLayerNormalization", ["i", "later", weight(24)], ["in"])
+    add("MatMul", ["gn", weight(24, 33)], ["j"])
+    add("LayerNormalization", ["j", weight(33)], ["jn", "jm"], axis=-1)
+    results = ["bn", "dn", "es", "fn", "gm", "hn", "in", "jn", "jm"]
+    graph = helper.make_graph(nodes, "norms", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3, 70]),
+                                               helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["M", 24])],
+                              [helper.make_tensor_value_info(v, TensorProto.FLOAT, None) for v in results],
+                              [numpy_helper.from_array(v, k) for k, v in weights.items()])
+    model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(MS, 1)])
+    for name, n, m in (("few", 2, 1), ("many", 117, 8)):
+        write_expected(out / f"norms_of_products_{name}", model, "LayerNormalization", "", [some(n, 3, 70), some(m, 24)])
+
+
 ACTIVATIONS = [("Relu", "", {}), ("LeakyRelu", "", dict(alpha=0.2)), ("Clip", "", {}), ("Sigmoid", "", {}), ("Tanh", "", {}),
                ("HardSigmoid", "", dict(alpha=0.3)), ("Gelu", MS, {}), ("HardSwish", "", {}), ("QuickGelu", MS, dict(alpha=1.7)),
                ("FastGelu", MS, {}), ("Softplus", "", {})]
@@ -644,8 +692,9 @@ def main():
     chain_model(out)
     joined_model(out)
     siblings_model(out)
+    norms_model(out)
     print(f"make_provider_cases: {fixed} tests with constants, {kept} and {borrowed} as they are, "
-          f"{len(cases + RECURRENT + TERMS) + 3} cases in {out}")
+          f"{len(cases + RECURRENT + TERMS) + 5} cases in {out}")
 
 
 if __name__ == "__main__":

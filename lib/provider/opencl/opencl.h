@@ -233,6 +233,7 @@ typedef struct ort_cl_plan {
     ORT_VEC(ort_cl_trial) trials; /* while the device is measured */
     ORT_VEC(ort_cl_check) checks; /* kernels tell of the first that fails by its place, from 1 */
     int fault;                    /* the buffer where they do; -1: nothing is checked */
+    int counters; /* a buffer that is 0 before a run; -1: there is none */
     size_t memory_bytes;
     struct ort_cl_chains *chains; /* opencl_chain.c; names of launches point into it */
     ort_cl_program *generated;    /* its kernels; NULL: none */
@@ -255,6 +256,7 @@ typedef struct ort_cl_step { /* what a row sees of a node: types are settled */
     const ort_device_step *next; /* an activation that its kernels apply to the result; or NULL */
     bool half; /* float values are read and written as halves */
     int tiles; /* of launches that are made now */
+    const ort_device_step *sum; /* an addition behind these, that they make, too; or NULL */
 } ort_cl_step;
 
 /* opencl_trials.c. What `shape` is run with: one choice, or all that are measured. rows: of the
@@ -300,9 +302,14 @@ int ort_cl_numbers(ort_cl_step *s, const float *numbers, int64_t count);
 int ort_cl_read_form(ort_cl_step *s, int input, const ort_cl_strips *form, size_t bytes,
                      void (*fill)(const void *arg, void *to), const void *arg);
 int ort_cl_write(ort_cl_step *s, int output);
+/* Output 0 where a Concat that alone reads it joins it, be it at a place where no buffer can begin:
+ * from element `start` of the buffer on. */
+int ort_cl_write_at(ort_cl_step *s, int64_t *start);
 int ort_cl_scratch(ort_cl_step *s, int64_t floats); /* halves where the step is computed so */
 /* A check of indices: its number, and the buffer where a kernel tells that it failed. */
 int ort_cl_checks(ort_cl_step *s, int64_t least, int64_t size, int *fault);
+/* Numbers (int) that are 0 when a launch begins, if every launch leaves them so. */
+int ort_cl_counters(ort_cl_step *s, int64_t count);
 /* An error where the value of an input, which is there, isn't known when the plan is made. */
 ort_status ort_cl_known(const ort_cl_step *s, int input, ort_error *err);
 /* The same for constants of several nodes, all of one shape, one behind the other. */
@@ -329,7 +336,9 @@ typedef struct ort_cl_ahead { /* of a value */
     ort_id joined; /* it lies in that result of a Concat, from element `at` on; ORT_ID_NONE */
     int64_t at;
     bool copied; /* between host and device */
+    bool placed; /* its elements are in that result, and nowhere else */
     bool made;   /* by the step before its own */
+    bool past;   /* its step is made, or its copy to the device */
 } ort_cl_ahead;
 
 ort_status ort_cl_look_ahead(ort_cl_plan *p, ort_error *err);
@@ -340,13 +349,28 @@ const ort_device_step *ort_cl_next(const ort_cl_plan *p, const ort_cl_step *s);
 #define ORT_CL_SIBLINGS 3
 int ort_cl_siblings(const ort_cl_step *s, const ort_node **list);
 /* One launch over a grid of x * y * z work items. format: a letter for each argument, 'b' a buffer
- * (int), 'i' a number (int64_t), 'f' a double, 'v' a list of six (const int64_t *). '|': what is
- * behind it is one argument, a struct. */
+ * (int), 'o' one that the kernel lacks where it is below 0, 'i' a number (int64_t), 'f' a double,
+ * 'v' a list of six (const int64_t *). '|': what is behind it is one argument, a struct. */
 void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
                         const int64_t *grid, const size_t *local, const char *format, ...);
 /* How many items share a row of `count` elements, and how many walk over so many. */
 int64_t ort_cl_along(const ort_cl_step *s, int64_t count);
 int64_t ort_cl_items(const ort_cl_step *s, int64_t count);
+
+/* Is a value on the device, if the step asks for it now? */
+bool ort_cl_is_there(const ort_cl_step *s, ort_id id);
+/* The node whose output 0 the step's kernels write; the step that alone reads that, if it is of the
+ * same part and nobody else sees it, or NULL. */
+static inline const ort_node *ort_cl_last_node(const ort_cl_step *s)
+{
+    return s->sum ? s->sum->node : s->next ? s->next->node : s->node;
+}
+const ort_device_step *ort_cl_only_reader(const ort_cl_step *s);
+/* Another step, of the same plan, and with its own activation. */
+ort_cl_step ort_cl_step_of(const ort_cl_step *s, const ort_device_step *step);
+/* All that the step stands for is made. */
+void ort_cl_set_made(const ort_cl_step *s);
+void ort_cl_set_past(ort_cl_plan *p, const ort_node *node);
 
 /* The same for who writes launches himself: values by id and form, arguments one by one. */
 int ort_cl_read_value(ort_cl_plan *p, ort_id id, bool half);

@@ -3,7 +3,8 @@
  * An activation that alone reads what a convolution or a product writes is applied by that one's
  * kernels. What a Concat joins, where its parts lie one behind the other, is written to its place
  * in the result by whoever makes it. Products of one value with weights of one shape, as queries,
- * keys and values are made, are one launch.
+ * keys and values are made, are one launch. A norm that alone reads a product's rows is made by the
+ * product's items (opencl_norm.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,52 @@ const ort_device_step *ort_cl_next(const ort_cl_plan *p, const ort_cl_step *s)
                    ort_cl_next_activation(p, ahead->reader, &activation)
                ? ahead->reader
                : NULL;
+}
+
+/* ---- what else may ride with a step */
+
+ort_cl_step ort_cl_step_of(const ort_cl_step *s, const ort_device_step *step)
+{
+    ort_cl_step other = {s->plan, step->node, step->op, s->plan->device->row_of(step->op), NULL,
+                         s->half, s->tiles, NULL};
+    other.next = ort_cl_next(s->plan, &other);
+    return other;
+}
+
+void ort_cl_set_made(const ort_cl_step *s)
+{
+    const ort_node *all[] = {s->node, s->next ? s->next->node : NULL, s->sum ? s->sum->node : NULL};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]) {
+            s->plan->ahead[all[i]->outputs[0]].made = true;
+            ort_cl_set_past(s->plan, all[i]);
+        }
+}
+
+void ort_cl_set_past(ort_cl_plan *p, const ort_node *node)
+{
+    for (int i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != ORT_ID_NONE)
+            p->ahead[node->outputs[i]].past = true;
+}
+
+const ort_device_step *ort_cl_only_reader(const ort_cl_step *s)
+{
+    const ort_cl_plan *p = s->plan;
+    const ort_cl_ahead *ahead = &p->ahead[ort_cl_last_node(s)->outputs[0]];
+    const ort_device_part *part = &p->request->parts[p->ends.count];
+    const ort_device_step *first = p->request->steps + part->first, *step = ahead->reader;
+    bool alone = ahead->uses == 1 && !ahead->copied && ahead->joined == ORT_ID_NONE;
+    return alone && step && step >= first && step < first + part->count && p->device->chain != 1
+               ? step
+               : NULL;
+}
+
+bool ort_cl_is_there(const ort_cl_step *s, ort_id id)
+{
+    const ort_cl_plan *p = s->plan;
+    bool has_place = p->buffer_of[id] >= 0 || p->half_of[id] >= 0 || p->view_of[id].whole >= 0;
+    return p->request->facts[id].value || (p->ahead[id].past && has_place);
 }
 
 /* ---- products of one value */

@@ -117,6 +117,22 @@ static ort_status clear_fault(ort_cl_frame *f, ort_error *err)
     return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "a copy to the device", err);
 }
 
+static ort_status clear_counters(ort_cl_frame *f, ort_error *err)
+{
+    const ort_cl_plan *p = f->plan;
+    cl_int code = CL_SUCCESS;
+    if (p->counters < 0)
+        return ORT_OK;
+    size_t bytes = p->buffers.data[p->counters].bytes;
+    void *none = calloc(1, bytes);
+    if (!none)
+        return ort_error_memory(err, bytes);
+    code = p->device->api.clEnqueueWriteBuffer(f->queue, f->buffers[p->counters], CL_TRUE, 0, bytes,
+                                               none, 0, NULL, NULL);
+    free(none);
+    return code == CL_SUCCESS ? ORT_OK : ort_cl_fail(code, "a copy to the device", err);
+}
+
 static ort_status choose_queue(ort_cl_frame *f, bool timing, ort_error *err)
 {
     const ort_cl_device *d = f->plan->device;
@@ -161,6 +177,7 @@ static ort_status make(ort_cl_frame *f, ort_error *err)
         ORT_TRY(start_measuring(f, err));
     ORT_TRY(make_buffers(f, err));
     ORT_TRY(clear_fault(f, err));
+    ORT_TRY(clear_counters(f, err));
     return make_kernels(f, err);
 }
 

@@ -32,7 +32,8 @@ static ort_status emit_gemm(ort_cl_step *s, ort_error *err)
         ort_cl_spread(&ort_cl_in(s, 2)->type, 2, stride);
         p.c = (ort_cl_matrix){ort_cl_read(s, 2), 0, 0, 0, stride[0], stride[1]};
     }
-    p.y = (ort_cl_matrix){ort_cl_write(s, 0), 0, 0, 0, n, 1};
+    p.y = (ort_cl_matrix){-1, 0, 0, 0, n, 1};
+    p.find_norm = ort_cl_norm_behind;
     ort_cl_multiply(s, &p);
     return ORT_OK;
 }
@@ -117,7 +118,8 @@ static ort_status emit_matmul(ort_cl_step *s, ort_error *err)
     p.a = (ort_cl_matrix){ort_cl_read(s, 0), 0, as[0], as[1], across ? 1 : k, across ? m : 1};
     p.b = (ort_cl_matrix){0, 0, bs[0], bs[1], turned ? 1 : n, turned ? k : 1};
     p.b_input = 1;
-    p.y = (ort_cl_matrix){ort_cl_write(s, 0), 0, batch[1] * m * n, m * n, n, 1};
+    p.y = (ort_cl_matrix){-1, 0, batch[1] * m * n, m * n, n, 1};
+    p.find_norm = ort_cl_norm_behind;
     ort_cl_multiply(s, &p);
     return ORT_OK;
 }

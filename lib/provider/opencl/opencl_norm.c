@@ -158,6 +158,53 @@ static ort_status emit_skip_rms(ort_cl_step *s, ort_error *err)
     return ORT_OK;
 }
 
+/* ---- norms that the items of a product make */
+
+/* Which input is the value; -1: the norm can't be made with it. */
+static int norm_input(const ort_cl_step *norm, ort_id id, int64_t count)
+{
+    const ort_node *node = norm->node;
+    const ort_fact *x = ort_cl_in(norm, 0);
+    bool skips = norm->row->emit == emit_skip || norm->row->emit == emit_skip_rms;
+    int input = node->inputs[0] == id ? 0 : 1;
+    if (skips)
+        return ort_cl_dim(x, x->type.rank - 1) == count ? input : -1;
+    bool plain = norm->row->emit == emit_norm || norm->row->emit == emit_rms;
+    return plain && !input && !ort_cl_gives(node, 1) && !ort_cl_gives(node, 2) &&
+                   row_of(x, axis_of(node, x->type.rank)) == count
+               ? input
+               : -1;
+}
+
+/* Who makes rows by items that are alone sees what others wrote by atomics only on a CPU. */
+bool ort_cl_norm_behind(ort_cl_step *s, int64_t count, ort_cl_norm *norm, int *to)
+{
+    ort_cl_plan *p = s->plan;
+    const ort_device_step *step = ort_cl_only_reader(s);
+    if (!step || !(p->device->type & CL_DEVICE_TYPE_CPU) || p->device->measuring)
+        return false;
+    ort_cl_step n = ort_cl_step_of(s, step);
+    int input = norm_input(&n, ort_cl_last_node(s)->outputs[0], count);
+    if (input < 0)
+        return false;
+    for (int i = 0; i < n.node->input_count; i++)
+        if (i != input && ort_cl_has(n.node, i) && !ort_cl_is_there(s, n.node->inputs[i]))
+            return false;
+    bool skips = n.row->emit == emit_skip || n.row->emit == emit_skip_rms;
+    bool mean = n.row->emit == emit_skip || n.row->emit == emit_norm;
+    int scale = skips ? 2 : 1, shift = mean ? scale + 1 : -1, more = mean ? 4 : 3;
+    norm->kind = mean ? 2 : 1;
+    norm->scale = ort_cl_read(&n, scale);
+    norm->shift = mean && ort_cl_has(n.node, shift) ? ort_cl_read(&n, shift) : -1;
+    norm->skip = skips ? ort_cl_read(&n, 1 - input) : -1;
+    norm->more = skips && ort_cl_has(n.node, more) ? ort_cl_read(&n, more) : -1;
+    norm->epsilon = (double)ort_node_attr_float(n.node, "epsilon");
+    norm->out = ort_cl_write(&n, 0);
+    *to = skips && ort_cl_gives(n.node, 3) ? ort_cl_write(&n, 3) : norm->out;
+    ort_cl_set_made(&n);
+    return true;
+}
+
 /* ---- norms of channels */
 
 static bool claim_channels(const ort_graph *graph, const ort_node *node, const char **why)

@@ -120,7 +120,8 @@ static ort_cl_matrix right_side(ort_cl_step *s, const ort_cl_product *p, int64_t
     return b;
 }
 
-static void multiply(ort_cl_step *s, const ort_cl_product *p, int64_t rows)
+static void multiply(ort_cl_step *s, const ort_cl_product *p, const ort_cl_norm *norm,
+                     int64_t rows)
 {
     const ort_cl_tile *t = ort_cl_tile_of(s);
     const size_t side = t->lanes ? 1 : (size_t)t->side, group[3] = {side, side, 1};
@@ -134,14 +135,19 @@ static void multiply(ort_cl_step *s, const ort_cl_product *p, int64_t rows)
     const ort_cl_matrix none = {.buffer = p->a.buffer}, *c = has_c ? &p->c : &none;
     const ort_cl_matrix b = right_side(s, p, &strip_step);
     assert(p->y.column == 1);
-    ort_cl_launch_grid(s, "gemm", "gemm", grid, group,
-                       "bbbb|iiiiiiiiiiiiiiiiiiiiiiiiiiffiffi", p->a.buffer, b.buffer, c->buffer,
-                       p->y.buffer, (int64_t)has_c, p->m, p->n, p->k, p->batch2, p->a.start,
-                       p->a.batch1, p->a.batch2, p->a.row, p->a.column, b.start, b.batch1,
-                       b.batch2, b.row, b.column, strip_step, c->start, c->batch1, c->batch2,
-                       c->row, c->column, p->y.start, p->y.batch1, p->y.batch2, p->y.row,
-                       p->y.column, p->alpha, p->beta, p->activation.kind, p->activation.a,
-                       p->activation.b, rows);
+    const ort_cl_norm *o = norm; /* for what it lacks stands its scale */
+    ort_cl_launch_grid(s, o->kind ? "gemm_norm" : "gemm", "gemm", grid, group,
+                       "bbbboooooo|iiiiiiiiiiiiiiiiiiiiiiiiiiffiffiiiiif", p->a.buffer, b.buffer,
+                       c->buffer, p->y.buffer, o->skip >= 0 ? o->skip : o->scale,
+                       o->more >= 0 ? o->more : o->scale, o->scale,
+                       o->shift >= 0 ? o->shift : o->scale, o->out,
+                       o->kind ? ort_cl_counters(s, high) : -1, (int64_t)has_c, p->m, p->n, p->k,
+                       p->batch2, p->a.start, p->a.batch1, p->a.batch2, p->a.row, p->a.column,
+                       b.start, b.batch1, b.batch2, b.row, b.column, strip_step, c->start,
+                       c->batch1, c->batch2, c->row, c->column, p->y.start, p->y.batch1,
+                       p->y.batch2, p->y.row, p->y.column, p->alpha, p->beta, p->activation.kind,
+                       p->activation.a, p->activation.b, rows, (int64_t)o->kind, (int64_t)(o->skip >= 0),
+                       (int64_t)(o->more >= 0), (int64_t)(o->shift >= 0), o->epsilon);
 }
 
 void ort_cl_multiply(ort_cl_step *s, const ort_cl_product *p)
@@ -150,15 +156,23 @@ void ort_cl_multiply(ort_cl_step *s, const ort_cl_product *p)
     bool weight = p->b_input >= 0 && ort_cl_constant_input(s, p->b_input);
     char shape[ORT_CL_SHAPE];
     ort_cl_choices choices;
+    ort_cl_product to = *p;
+    ort_cl_norm norm = {0, -1, -1, -1, -1, -1, 0};
     snprintf(shape, sizeof shape, "gemm %lldx%lldx%lld, batch %lld%s%s%s", (long long)p->m,
              (long long)p->k, (long long)p->n, (long long)batch,
              p->a.column == 1 ? "" : ", turned", weight ? ", weight" : "",
              s->half ? ", halves" : "");
     ort_cl_choices_of(s, shape, p->m, (double)batch * (double)p->m * (double)p->n * (double)p->k,
                       &choices);
+    bool whole = batch == 1 && p->y.row == p->n && choices.count == 1 &&
+                 s->plan->device->tiles[choices.list[0].tiles].lanes;
+    bool normed = to.y.buffer < 0 && whole && p->find_norm &&
+                  p->find_norm(s, p->n, &norm, &to.y.buffer);
+    if (to.y.buffer < 0 && !normed)
+        to.y.buffer = ort_cl_write(s, 0);
     for (int i = 0; i < choices.count; i++) {
         int first = ort_cl_choose(s, &choices.list[i]);
-        multiply(s, p, choices.list[i].rows);
+        multiply(s, &to, &norm, choices.list[i].rows);
         ort_cl_chosen(s, &choices, i, first);
     }
 }

@@ -31,13 +31,22 @@ static inline ort_cl_matrix ort_cl_no_matrix(void)
     return (ort_cl_matrix){.buffer = -1};
 }
 
+typedef struct ort_cl_norm { /* of whole rows of a product, by its items (gemm.cl) */
+    int kind;                /* 0: none; 1: by the root of the mean square, 2: about the mean */
+    int skip, more, scale, shift, out; /* buffers; below 0: none */
+    double epsilon;
+} ort_cl_norm;
+
 typedef struct ort_cl_product { /* Y = activation(alpha A B + beta C), M x K by K x N */
-    ort_cl_matrix a, b, c, y;   /* c.buffer < 0: none; y.column is 1 */
+    ort_cl_matrix a, b, c, y;   /* c.buffer < 0: none; y.buffer < 0: output 0; y.column is 1 */
     int b_input;                /* of the node, which is B; -1: b.buffer is */
     const ort_node *const *nodes; /* whose inputs these are, batch2 of them; NULL: of the step's */
     int64_t batch1, batch2, m, n, k;
     double alpha, beta;
     ort_cl_activation activation;
+    /* Finds a norm of Y's rows that the items make (ort_cl_norm_behind), where y.buffer is below 0;
+     * NULL: none. */
+    bool (*find_norm)(ort_cl_step *s, int64_t count, ort_cl_norm *norm, int *to);
 } ort_cl_product;
 
 /* How many of so many rows one item makes, where they are tiles in registers (of the step's form):
@@ -49,6 +58,9 @@ static inline const ort_cl_tile *ort_cl_tile_of(const ort_cl_step *s)
     return &s->plan->device->tiles[s->tiles];
 }
 void ort_cl_multiply(ort_cl_step *s, const ort_cl_product *p);
+/* opencl_norm.c: the norm that alone reads output 0, an array of rows of `count` elements, if all
+ * that it reads besides is there; its step is made then. to: where rows are written before. */
+bool ort_cl_norm_behind(ort_cl_step *s, int64_t count, ort_cl_norm *norm, int *to);
 /* Gather of a constant list of indices. */
 ort_status ort_cl_gather_table(ort_cl_step *s, ort_error *err);
 /* Softmax over `count` elements that lie `step` apart, of `rows` such rows. */

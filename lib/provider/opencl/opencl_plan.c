@@ -357,8 +357,23 @@ int ort_cl_read_rows(ort_cl_step *s, int input, int64_t *start, int64_t *row_ste
 
 int ort_cl_write(ort_cl_step *s, int output)
 {
-    const ort_node *node = s->next ? s->next->node : s->node;
-    return ort_cl_write_value(s->plan, node->outputs[output], s->half);
+    return ort_cl_write_value(s->plan, ort_cl_last_node(s)->outputs[output], s->half);
+}
+
+int ort_cl_write_at(ort_cl_step *s, int64_t *start)
+{
+    ort_cl_plan *p = s->plan;
+    ort_id id = ort_cl_last_node(s)->outputs[0];
+    ort_cl_ahead *ahead = &p->ahead[id];
+    size_t size = ort_cl_size(p, id, s->half);
+    bool begins = (size_t)ahead->at * size % p->device->alignment == 0;
+    *start = 0;
+    if (ahead->joined == ORT_ID_NONE || ahead->uses != 1 || begins ||
+        *form_of(p, id, s->half) >= 0 || s->half != (p->device->half != 0))
+        return ort_cl_write(s, 0);
+    ahead->placed = true;
+    *start = ahead->at;
+    return ort_cl_write_value(p, ahead->joined, s->half);
 }
 
 bool ort_cl_is_part(ort_cl_step *s, int output, int input, int64_t at)
@@ -402,6 +417,22 @@ int ort_cl_checks(ort_cl_step *s, int64_t least, int64_t size, int *fault)
     if (!ort_vec_push(&p->checks, check))
         keep(p, ort_error_memory(p->error, sizeof check));
     return (int)p->checks.count;
+}
+
+int ort_cl_counters(ort_cl_step *s, int64_t count)
+{
+    ort_cl_plan *p = s->plan;
+    if (p->counters < 0) {
+        p->counters = new_buffer(p, 0);
+        if (p->status != ORT_OK)
+            return 0;
+        p->buffers.data[p->counters].first = 0;
+        p->buffers.data[p->counters].last = INT_MAX;
+    }
+    ort_cl_buffer *b = &p->buffers.data[p->counters];
+    size_t bytes = (size_t)count * sizeof(cl_int);
+    b->bytes = bytes > b->bytes ? bytes : b->bytes;
+    return p->counters;
 }
 
 ort_status ort_cl_known(const ort_cl_step *s, int input, ort_error *err)
@@ -464,6 +495,10 @@ void ort_cl_launch_grid(ort_cl_step *s, const char *program, const char *kernel,
     for (; *format; format++) {
         if (*format == 'b') {
             ort_cl_add_arg(p, &l, (ort_cl_arg){.kind = 'b', .i = va_arg(list, int)});
+        } else if (*format == 'o') {
+            int buffer = va_arg(list, int);
+            if (buffer >= 0)
+                ort_cl_add_arg(p, &l, (ort_cl_arg){.kind = 'b', .i = buffer});
         } else if (*format == 'i') {
             ort_cl_add_arg(p, &l, (ort_cl_arg){.kind = 'i', .i = (int)va_arg(list, int64_t)});
         } else if (*format == 'f') {

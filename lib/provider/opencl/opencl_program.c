@@ -25,6 +25,17 @@ static int find_text(const char *name)
     return index;
 }
 
+/* The text in front of which another stands, "NAME_MORE": NAME. NULL: none. */
+static const ort_cl_text *text_behind(const ort_cl_text *text)
+{
+    const char *more = strchr(text->name, '_');
+    for (int i = 0; more && ort_cl_texts[i].name; i++)
+        if (strlen(ort_cl_texts[i].name) == (size_t)(more - text->name) &&
+            !strncmp(ort_cl_texts[i].name, text->name, (size_t)(more - text->name)))
+            return &ort_cl_texts[i];
+    return NULL;
+}
+
 enum { MOST_SOURCES = 3 };
 
 typedef struct wanted {
@@ -42,6 +53,9 @@ static cl_uint sources_of(const wanted *w, const char **list)
     if (w->generated)
         list[count++] = ort_cl_texts[find_text("each")].source;
     list[count++] = w->text->source;
+    const ort_cl_text *behind = w->generated ? NULL : text_behind(w->text);
+    if (behind)
+        list[count++] = behind->source;
     return count;
 }
 

@@ -22,7 +22,7 @@ static bool is_made(const ort_cl_plan *p, const ort_node *node)
 static ort_status add_step(ort_cl_plan *p, const ort_device_step *step, ort_error *err)
 {
     ort_cl_step s = {p, step->node, step->op, p->device->row_of(step->op), NULL, false,
-                     p->device->own};
+                     p->device->own, NULL};
     bool taken = false;
     assert(s.row); /* it was claimed */
     s.half = p->device->half && s.row->half;
@@ -36,6 +36,8 @@ static ort_status add_step(ort_cl_plan *p, const ort_device_step *step, ort_erro
         status = s.row->emit(&s, err);
     if (s.next)
         p->ahead[s.next->node->outputs[0]].made = true;
+    ort_cl_set_past(p, s.next ? s.next->node : step->node);
+    ort_cl_set_past(p, step->node);
     p->half_steps += s.half || (taken && p->device->half);
     if (status == ORT_OK)
         status = p->status;
@@ -49,6 +51,7 @@ static ort_status add_copy(ort_cl_plan *p, bool in, ort_id id, ort_error *err)
                               ort_cl_bytes(&p->request->facts[id])};
     if (p->status != ORT_OK)
         return p->status;
+    p->ahead[id].past |= in;
     return (in ? ort_vec_push(&p->in, copy) : ort_vec_push(&p->out, copy))
                ? ORT_OK
                : ort_error_memory(err, sizeof copy);
@@ -172,7 +175,7 @@ ort_status ort_cl_plan_new(void *device, const ort_device_request *request, void
     p->device = device;
     p->request = request;
     p->error = err;
-    p->fault = -1;
+    p->fault = p->counters = -1;
     ort_status status = make(p, err);
     free(p->ahead);
     free(p->buffer_of);

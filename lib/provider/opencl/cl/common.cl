@@ -227,3 +227,95 @@ static void widen(__global const half *from, int step, __local float *to, int co
     }
 
 #endif
+
+/* Sums of a row are made in blocks of so many (of so many registers on a CPU), so that errors don't
+ * grow with the row. */
+#define SUM_BLOCK 128
+
+/* The sum of `value`, which reads element i_ as T: a register at a time where `fast`. */
+#if LANES
+static float sum_of(V v)
+{
+#if LANES == 16
+    float8 eight = v.lo + v.hi;
+    float4 four = eight.lo + eight.hi;
+#elif LANES == 8
+    float4 four = v.lo + v.hi;
+#else
+    float4 four = v;
+#endif
+    float2 two = four.lo + four.hi;
+    return two.x + two.y;
+}
+#define SUM(result, count, vector, scalar)                                                         \
+    do {                                                                                           \
+        V whole_ = 0.0f, part_ = 0.0f;                                                             \
+        float rest_ = 0.0f;                                                                        \
+        int i = 0, blocks_ = 0;                                                                    \
+        for (; i + LANES <= (count); i += LANES) {                                                 \
+            part_ += (vector);                                                                     \
+            if (++blocks_ % SUM_BLOCK == 0) {                                                      \
+                whole_ += part_;                                                                   \
+                part_ = 0.0f;                                                                      \
+            }                                                                                      \
+        }                                                                                          \
+        for (; i < (count); i++)                                                                   \
+            rest_ += (scalar);                                                                     \
+        result = sum_of(whole_ + part_) + rest_;                                                   \
+    } while (0)
+#define EACH_OF(count, vector, scalar)                                                             \
+    do {                                                                                           \
+        int i = 0;                                                                                 \
+        for (; i + LANES <= (count); i += LANES)                                                   \
+            vector;                                                                                \
+        for (; i < (count); i++)                                                                   \
+            scalar;                                                                                \
+    } while (0)
+#else
+#define SUM(result, count, vector, scalar)                                                         \
+    do {                                                                                           \
+        float sum_ = 0.0f, part_ = 0.0f;                                                           \
+        for (int i = 0; i < (count); i++) {                                                        \
+            part_ += (scalar);                                                                     \
+            if (i % SUM_BLOCK == SUM_BLOCK - 1) {                                                  \
+                sum_ += part_;                                                                     \
+                part_ = 0.0f;                                                                      \
+            }                                                                                      \
+        }                                                                                          \
+        result = sum_ + part_;                                                                     \
+    } while (0)
+#define EACH_OF(count, vector, scalar)                                                             \
+    for (int i = 0; i < (count); i++)                                                              \
+    scalar
+#endif
+
+/* A row of `count` elements over its deviation (about its mean where `centred`), times a scale,
+ * more a bias. skip: a second term of it, and `more` a third; their sum goes to `sums` before,
+ * which may be where the row lies, or where the result goes. These and `bias` may be 0: there are
+ * none. */
+static void norm_row(__global const real *in, __global const real *skip,
+                     __global const real *more, __global const real *scale,
+                     __global const real *bias, __global real *sums, __global real *out,
+                     bool centred, int count, float epsilon)
+{
+    float mean = 0.0f, sum;
+    if (skip) {
+        EACH_OF(count,
+                STORER(LOADR(in + i) + LOADR(skip + i) + (more ? LOADR(more + i) : 0.0f),
+                       sums + i),
+                PUT(sums, i, AT(in, i) + AT(skip, i) + (more ? AT(more, i) : 0.0f)));
+        in = sums;
+    }
+    if (centred) {
+        SUM(sum, count, LOADR(in + i), AT(in, i));
+        mean = sum / count;
+    }
+    SUM(sum, count, (LOADR(in + i) - mean) * (LOADR(in + i) - mean),
+        (AT(in, i) - mean) * (AT(in, i) - mean));
+    float over = 1.0f / sqrt(sum / count + epsilon);
+    EACH_OF(count,
+            STORER((LOADR(in + i) - mean) * over * LOADR(scale + i) +
+                       (bias ? LOADR(bias + i) : 0.0f), out + i),
+            PUT(out, i, (AT(in, i) - mean) * over * AT(scale, i) +
+                            (bias ? AT(bias, i) : 0.0f)));
+}

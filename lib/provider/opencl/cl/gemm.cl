@@ -4,6 +4,10 @@
  * DEEP products, and tiles of it are made in registers. B may be packed (strips of STRIP columns
  * behind each other, b_strip apart), which a copy into the panel reads fastest.
  *
+ * A norm of whole rows may follow (NORM; `norm` 2: about the mean): the item that is the last to be
+ * done with them makes it, so that nobody waits. Atomics order memory on a CPU; they needn't
+ * elsewhere, where a norm is a launch of its own.
+ *
  * Elsewhere a group makes a tile of TILE x TILE (given, 32 as a rule): strips of both operands, 16
  * deep, lie in local memory, and each of SIDE x SIDE items makes PART x PART sums. */
 
@@ -12,10 +16,14 @@
     X(int, am) X(int, ak) X(int, b0) X(int, b1) X(int, b2) X(int, bk) X(int, bn) X(int, b_strip)   \
     X(int, c0) X(int, c1) X(int, c2) X(int, cm) X(int, cn) X(int, y0) X(int, y1) X(int, y2)        \
     X(int, ym) X(int, yn) X(float, alpha) X(float, beta) X(int, kind) X(float, pa) X(float, pb)    \
-    X(int, rows)
+    X(int, rows) X(int, norm) X(int, has_skip) X(int, has_more) X(int, has_shift) X(float, epsilon)
 typedef struct {
     GEMM_NUMBERS(MEMBER)
 } gemm_numbers;
+
+#ifndef NORM
+#define NORM 0
+#endif
 
 #if LANES
 
@@ -107,8 +115,41 @@ static void put_all(V (*acc)[2], const target *t, const finish *f)
         put_activated(all, t, f);
 }
 
+#if NORM
+
+/* Is this item the last of those that count here? They have written what it reads from now on. */
+static bool is_last(volatile __global int *done, int items)
+{
+    mem_fence(CLK_GLOBAL_MEM_FENCE);
+    if (atomic_inc(done) < items - 1)
+        return false;
+    mem_fence(CLK_GLOBAL_MEM_FENCE);
+    *done = 0;
+    return true;
+}
+
+/* A call of its own: within the kernel it would cost the product registers. */
+WIDE __attribute__((noinline)) static void
+norm_rows(__global real *rows, __global const real *skip, __global const real *more,
+          __global const real *scale, __global const real *shift, __global real *out, int first,
+          int end, bool centred, int count, float epsilon)
+{
+    for (size_t at = (size_t)first * count; at < (size_t)end * count; at += count)
+        norm_row(rows + at, skip ? skip + at : 0, more, scale, shift, rows + at, out + at, centred,
+                 count, epsilon);
+}
+
+#endif
+
+/* Y = alpha A B + beta C; of the norm: two more terms of the rows, its scale and bias, its result,
+ * and by `rows` rows how many items are done (0 before and behind). */
 ALONE void gemm(__global const real *A, __global const real *B, __global const real *C,
-                __global real *Y, gemm_numbers numbers)
+                __global real *Y,
+#if NORM
+                __global const real *skip, __global const real *more, __global const real *scale,
+                __global const real *shift, __global real *out, __global int *done,
+#endif
+                gemm_numbers numbers)
 {
     GEMM_NUMBERS(OWN)
     __local float panel[SUBS * DEEP * STRIP] __attribute__((aligned(64)));
@@ -120,6 +161,9 @@ ALONE void gemm(__global const real *A, __global const real *B, __global const r
 #if HALF
     __local float waiting[MOST_ROWS * SUBS * STRIP] __attribute__((aligned(64)));
     __local float wide[ROWS * DEEP] __attribute__((aligned(64)));
+#endif
+#if NORM
+    __global real *whole = Y;
 #endif
     A += a0 + z1 * a1 + z2 * a2;
     B += b0 + z1 * b1 + z2 * b2 + (size_t)(n0 / STRIP) * b_strip;
@@ -170,6 +214,11 @@ ALONE void gemm(__global const real *A, __global const real *B, __global const r
         }
         k0 += depth;
     } while (k0 < K);
+#if NORM
+    if (is_last(done + get_group_id(1), get_num_groups(0)))
+        norm_rows(whole, has_skip ? skip : 0, has_more ? more : 0, scale, has_shift ? shift : 0,
+                  out, m0, m_end, norm == 2, N, epsilon);
+#endif
 }
 
 #else

@@ -2,65 +2,6 @@
  * sums are made in blocks of 128 (of so many registers on a CPU), so that errors don't grow with
  * the row. */
 
-#define BLOCK 128
-
-/* The sum of `value`, which reads element i_ as T: a register at a time where `fast`. */
-#if LANES
-static float sum_of(V v)
-{
-#if LANES == 16
-    float8 eight = v.lo + v.hi;
-    float4 four = eight.lo + eight.hi;
-#elif LANES == 8
-    float4 four = v.lo + v.hi;
-#else
-    float4 four = v;
-#endif
-    float2 two = four.lo + four.hi;
-    return two.x + two.y;
-}
-#define SUM(result, count, vector, scalar)                                                         \
-    do {                                                                                           \
-        V whole_ = 0.0f, part_ = 0.0f;                                                             \
-        float rest_ = 0.0f;                                                                        \
-        int i = 0, blocks_ = 0;                                                                    \
-        for (; i + LANES <= (count); i += LANES) {                                                 \
-            part_ += (vector);                                                                     \
-            if (++blocks_ % BLOCK == 0) {                                                          \
-                whole_ += part_;                                                                   \
-                part_ = 0.0f;                                                                      \
-            }                                                                                      \
-        }                                                                                          \
-        for (; i < (count); i++)                                                                   \
-            rest_ += (scalar);                                                                     \
-        result = sum_of(whole_ + part_) + rest_;                                                   \
-    } while (0)
-#define EACH_OF(count, vector, scalar)                                                             \
-    do {                                                                                           \
-        int i = 0;                                                                                 \
-        for (; i + LANES <= (count); i += LANES)                                                   \
-            vector;                                                                                \
-        for (; i < (count); i++)                                                                   \
-            scalar;                                                                                \
-    } while (0)
-#else
-#define SUM(result, count, vector, scalar)                                                         \
-    do {                                                                                           \
-        float sum_ = 0.0f, part_ = 0.0f;                                                           \
-        for (int i = 0; i < (count); i++) {                                                        \
-            part_ += (scalar);                                                                     \
-            if (i % BLOCK == BLOCK - 1) {                                                          \
-                sum_ += part_;                                                                     \
-                part_ = 0.0f;                                                                      \
-            }                                                                                      \
-        }                                                                                          \
-        result = sum_ + part_;                                                                     \
-    } while (0)
-#define EACH_OF(count, vector, scalar)                                                             \
-    for (int i = 0; i < (count); i++)                                                              \
-    scalar
-#endif
-
 __kernel void mean(__global const real *x, __global real *out, int count)
 {
     size_t row = get_global_id(0);
@@ -109,7 +50,7 @@ __kernel void softmax(__global const real *x, __global real *out, int count, int
         most = fmax(most, AT(x, at + (size_t)i * step));
     for (int i = 0; i < count; i++) {
         part += exp(AT(x, at + (size_t)i * step) - most);
-        if (i % BLOCK == BLOCK - 1) {
+        if (i % SUM_BLOCK == SUM_BLOCK - 1) {
             sum += part;
             part = 0.0f;
         }
@@ -136,27 +77,8 @@ __kernel void layer_norm(__global const real *x, __global const real *skip,
 {
     NORM_NUMBERS(OWN)
     size_t at = get_global_id(0) * count;
-    float mean, sum;
-    __global const real *in = x + at;
-    if (has_skip) { /* the sum first: where it is wanted, or where the result will be */
-        __global real *to = (has_whole ? whole : out) + at;
-        EACH_OF(count,
-                STORER(LOADR(x + at + i) + LOADR(skip + at + i) +
-                           (has_more ? LOADR(more + i) : 0.0f), to + i),
-                PUT(to, i, AT(x, at + i) + AT(skip, at + i) + (has_more ? AT(more, i) : 0.0f)));
-        in = to;
-    }
-    SUM(sum, count, LOADR(in + i), AT(in, i));
-    mean = sum / count;
-    SUM(sum, count, (LOADR(in + i) - mean) * (LOADR(in + i) - mean),
-        (AT(in, i) - mean) * (AT(in, i) - mean));
-    float over = 1.0f / sqrt(sum / count + epsilon);
-    out += at;
-    EACH_OF(count,
-            STORER((LOADR(in + i) - mean) * over * LOADR(scale + i) +
-                      (has_bias ? LOADR(bias + i) : 0.0f), out + i),
-            PUT(out, i, (AT(in, i) - mean) * over * AT(scale, i) +
-                            (has_bias ? AT(bias, i) : 0.0f)));
+    norm_row(x + at, has_skip ? skip + at : 0, has_more ? more : 0, scale, has_bias ? bias : 0,
+             (has_whole ? whole : out) + at, out + at, true, count, epsilon);
 }
 
 #define ATTEND_NUMBERS(X)                                                                          \
@@ -323,7 +245,7 @@ ALONE void attend_few(__global const real *q, __global const real *keys,
             p += r * x0;                                                                           \
             for (int j = 0; j < n5;) {                                                             \
                 float sum = start;                                                                 \
-                for (int end = min(j + BLOCK, n5); j < end; j++) {                                 \
+                for (int end = min(j + SUM_BLOCK, n5); j < end; j++) {                             \
                     float v = AT(x, p + j * x5);                                                   \
                     sum = join(sum, value);                                                        \
                 }                                                                                  \
@@ -379,21 +301,8 @@ __kernel void rms_norm(__global const real *x, __global const real *skip,
 {
     NORM_NUMBERS(OWN)
     size_t at = get_global_id(0) * count;
-    float sum;
-    __global const real *in = x + at;
-    if (has_skip) {
-        __global real *to = (has_whole ? whole : out) + at;
-        EACH_OF(count,
-                STORER(LOADR(x + at + i) + LOADR(skip + at + i) +
-                           (has_more ? LOADR(more + i) : 0.0f), to + i),
-                PUT(to, i, AT(x, at + i) + AT(skip, at + i) + (has_more ? AT(more, i) : 0.0f)));
-        in = to;
-    }
-    SUM(sum, count, LOADR(in + i) * LOADR(in + i), AT(in, i) * AT(in, i));
-    float over = 1.0f / sqrt(sum / count + epsilon);
-    out += at;
-    EACH_OF(count, STORER(LOADR(in + i) * over * LOADR(scale + i), out + i),
-            PUT(out, i, AT(in, i) * over * AT(scale, i)));
+    norm_row(x + at, has_skip ? skip + at : 0, has_more ? more : 0, scale, 0,
+             (has_whole ? whole : out) + at, out + at, false, count, epsilon);
 }
 
 /* What LayerNormalization gives besides: mean and inverse deviation of each row. */
