@@ -22,7 +22,8 @@ def net(name, nodes, weights):
     graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 24, "h", "h"])],
                               [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
                               [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()])
-    save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), out / f"{name}.onnx")
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    save(helper.make_model(graph, ir_version=8, opset_imports=opsets), out / f"{name}.onnx")
 
 
 node = helper.make_node
@@ -33,6 +34,14 @@ net("siblings", [node("GlobalAveragePool", ["x"], ["a"]), node("Flatten", ["a"],
                  *(node("MatMul", ["b", f"w{i}"], [f"c{i}"]) for i in range(3)),
                  node("Mul", ["c0", "c1"], ["d"]), node("Max", ["d", "c2"], ["y"])],
     {f"w{i}": floats(24, 320) for i in range(3)})
+net("normed", [node("GlobalAveragePool", ["x"], ["a"]), node("Flatten", ["a"], ["b"]), node("MatMul", ["b", "w0"], ["c"]),
+               node("LayerNormalization", ["c", "s0"], ["d"]), node("MatMul", ["d", "w1"], ["e"]),
+               node("SkipLayerNormalization", ["e", "d", "s0", "s1"], ["y"], domain="com.microsoft")],
+    {"w0": floats(24, 40), "w1": floats(40, 40), "s0": floats(40), "s1": floats(40)})
+net("riders", [node("Conv", ["x", "each"], ["a"], group=24, pads=[1, 1, 1, 1]), node("Sigmoid", ["a"], ["b"]),
+               node("Conv", ["b", "w"], ["c"]), node("Relu", ["c"], ["d"]), node("Add", ["x", "d"], ["e"]),
+               node("Conv", ["e", "v"], ["f"]), node("Conv", ["e", "w"], ["g"]), node("Concat", ["f", "g"], ["y"], axis=1)],
+    {"each": floats(24, 1, 3, 3), "w": floats(24, 24, 1, 1), "v": floats(16, 24, 1, 1)})
 one = {"s": np.float32(0.05), "z": np.uint8(120), "zw": np.int8(0)}
 net("codes", [node("QuantizeLinear", ["x", "s", "z"], ["q"]),
               node("QLinearConv", ["q", "s", "z", "w", "s", "zw", "s", "z"], ["a"], pads=[1, 1, 1, 1]),
@@ -115,13 +124,31 @@ every_call() {
     every_call large x60 60
 }
 
-@test "products of one value are one launch: every call fails in turn, and nothing is left" {
-    every_call siblings x6 60
-    works ort-profile "$NETS/siblings.onnx" -i "$NETS/x6.npy" --provider opencl:cost=off,cpu --no-peak --repeat 3 -o t.json
+# launches NET X: the kernels of a run, by name, with how often each is launched
+launches() {
+    works ort-profile "$NETS/$1.onnx" -i "$NETS/$2.npy" --provider "opencl:cost=off$3,cpu" --no-peak --repeat 3 -o t.json
     python3 -c '
 import collections, json
 events = json.load(open("t.json"))
 runs = sum(e["name"] == "model_run" for e in events)
-kernels = collections.Counter(e["name"] for e in events if e.get("cat") == "Device")
-assert kernels["kernel gemm"] == runs, (runs, kernels)'
+kernels = collections.Counter(e["name"][7:] for e in events if e.get("cat") == "Device" and e["name"].startswith("kernel "))
+print(*(f"{name} {count / runs:g}" for name, count in sorted(kernels.items())), sep=", ")'
+}
+
+@test "products of one value are one launch: every call fails in turn, and nothing is left" {
+    every_call siblings x6 60
+    [[ $(launches siblings x6) == *"gemm 1"* ]]
+}
+
+@test "a norm of a product's rows is no launch on a processor, whose atomics order memory: every call fails in turn" {
+    every_call normed x6 60
+    [ "$(launches normed x6)" = "gemm 2, mean 1" ] || { launches normed x6; return 1; }
+    [ "$(launches normed x6 :chains=off)" = "gemm 2, layer_norm 2, mean 1" ]
+    [ "$(FAKE_CL_KIND=discrete launches normed x6)" = "gemm 2, layer_norm 2, mean 1" ]
+}
+
+@test "windows of a channel, an addition, a second convolution of one value ride with a convolution" {
+    every_call riders x60 60
+    [ "$(launches riders x60)" = "conv 2" ] || { launches riders x60; return 1; }
+    [ "$(launches riders x60 :chains=off)" = "add_0 1, conv 3, depthwise_rows 1" ]
 }

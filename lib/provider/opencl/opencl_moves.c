@@ -102,12 +102,13 @@ static ort_status emit_concat(ort_cl_step *s, ort_error *err)
     int axis = axis_of(s, y->rank, 1), to = ort_cl_write(s, 0);
     int64_t at = 0;
     for (int i = 0; i < s->node->input_count; i++) {
-        int from = ort_cl_read(s, i);
         const ort_type *x = &ort_cl_in(s, i)->type;
+        bool placed = s->plan->ahead[s->node->inputs[i]].placed;
+        int from = placed ? -1 : ort_cl_read(s, i);
         ort_cl_walk w = ort_cl_walk_of(x);
         ort_cl_spread(x, ORT_CL_AXES, w.x);
         ort_cl_spread(y, ORT_CL_AXES, w.y);
-        if (!is_in_place(s, from, to, at))
+        if (!placed && !is_in_place(s, from, to, at))
             move(s, from, to, w, 0, at);
         at += x->dim[axis].size * behind(y, axis);
     }

@@ -1,11 +1,13 @@
-/* conv.cl - convolutions and pools of NCHW, of one to three axes.
+/* conv.cl - convolutions of NCHW, of one to three axes.
  *
  * First `spread` writes the input with its padding, split by the phases of the stride, where there
  * are any: a tap of a window is an offset from the window's first element then (taps), the same at
  * every pixel, and nothing is asked about borders. The rest is a product of filters by a matrix
  * [channels * taps, pixels] that is never written: a CPU fills a panel of it in local memory for
  * every DEEP rows, and multiplies it in registers as gemm.cl does; elsewhere a group of
- * SIDE x SIDE items makes a tile of TILE x TILE. */
+ * SIDE x SIDE items makes a tile of TILE x TILE. Two convolutions of one field may be a launch. On
+ * a CPU the field of windows of one tap may be what filters of one channel make of x: the panel is
+ * filled with that. */
 
 #define SPREAD_NUMBERS(X)                                                                          \
     X(int, depth) X(int, height) X(int, width) X(int, qd) X(int, qh) X(int, qw) X(int, nd)         \
@@ -52,10 +54,36 @@ __kernel void spread(__global const cell *x, __global cell *out, spread_numbers 
     X(int, has_bias) X(int, has_sum) X(int, groups) X(int, ins) X(int, outs) X(int, tap_count)     \
     X(int, channel_step) X(int, slice_step) X(int, row_step) X(int, out_height)                    \
     X(int, out_width) X(int, plane) X(int, kind) X(float, a) X(float, b) X(int, rows)              \
-    X(int, columns) X(int, span) X(int, most)
+    X(int, columns) X(int, span) X(int, most) X(int, pair) X(int, outs2) X(int, kh) X(int, kw)     \
+    X(int, py) X(int, px) X(int, dy) X(int, dx) X(int, has_own_bias) X(int, own_kind) X(float, oa) \
+    X(float, ob) X(int, size) X(int, start) X(int, start2)
 typedef struct {
     CONV_NUMBERS(MEMBER)
 } conv_numbers;
+
+/* has_sum 1: `sum` is added before the activation, 2: behind it. pair 2: a second convolution, with
+ * field, filters, bias, number of filters and result of its own. kh above 0: the field is computed
+ * by windows of kh x kw, of x as large as it is, which has `size` elements. Results begin at
+ * `start`. */
+#define CONV_BUFFERS                                                                               \
+    __global const real *x, __global const real *w, __global const real *bias,                     \
+        __global const real *sum, __global real *y, __global const int *taps,                      \
+        __global const real *w2, __global const real *bias2, __global real *y2,                    \
+        __global const real *own, __global const real *own_bias, __global const real *x2,          \
+        __global const real *own2, __global const real *own_bias2
+/* Which of a pair a group works for, and on which image. */
+#define OF_PAIR(z)                                                                                 \
+    y += start;                                                                                    \
+    if (z % pair) {                                                                                \
+        x = x2;                                                                                    \
+        own = own2;                                                                                \
+        own_bias = own_bias2;                                                                      \
+        w = w2;                                                                                    \
+        bias = bias2;                                                                              \
+        y = y2 + start2;                                                                           \
+        outs = outs2;                                                                              \
+    }                                                                                              \
+    z /= pair
 
 #define ROWS_NUMBERS(X)                                                                            \
     X(int, has_bias) X(int, has_sum) X(int, maps) X(int, outs) X(int, height) X(int, width)        \
@@ -70,6 +98,7 @@ typedef struct {
  * don't grow with the window: filters of signals have hundreds of taps, and what they stop is a sum
  * near zero. */
 #define APART 16
+#define MOST_TAPS 25 /* of windows that are a field */
 
 #define OFFSET(pixel)                                                                              \
     ((pixel) % out_width + (pixel) / out_width % out_height * row_step +                           \
@@ -107,7 +136,78 @@ typedef struct target { /* of one tile */
     __global const real *sum; /* 0: none */
     const int *pixels;         /* of its columns; negative: none */
     int plane;
+    bool late; /* the sum is added behind the activation */
 } target;
+
+/* What isn't a pixel of the plane is 0. */
+typedef PASTE(int, LANES) bits;
+typedef struct window {
+    __global const real *x, *w, *bias; /* bias 0: none */
+    long size;                         /* elements of x */
+    int plane, width, kh, kw, py, px, dy, dx;
+    const int *inside; /* by tap and pixel: all bits, or none */
+    finish f;
+} window;
+
+static void mark_inside(int *inside, const window *o, int p0)
+{
+    int height = o->plane / o->width;
+    for (int t = 0; t < o->kh * o->kw; t++)
+        for (int j = 0; j < SUBS * STRIP; j++) {
+            int p = p0 + j, row = p / o->width + t / o->kw * o->dy - o->py;
+            int column = p % o->width + t % o->kw * o->dx - o->px;
+            bool is = p < o->plane && row >= 0 && row < height && column >= 0 && column < o->width;
+            inside[t * SUBS * STRIP + j] = is ? -1 : 0;
+        }
+}
+
+/* LANES elements from `at` on, as far as there are any. */
+static V load_near(const window *o, long at)
+{
+    float some[LANES];
+    if (at >= 0 && at + LANES <= o->size)
+        return LOADR(o->x + at);
+    for (int j = 0; j < LANES; j++)
+        some[j] = at + j >= 0 && at + j < o->size ? AT(o->x, at + j) : 0.0f;
+    return LOAD(some);
+}
+
+/* Strips of the field from pixel p0 on: a row for each of `depth` channels, from plane `first` on,
+ * whose filter is `filter`. */
+static void fill_windows(const window *o, int first, int filter, int p0, __local float *to,
+                         int depth)
+{
+    for (int k = 0; k < depth; k++, filter++, to += STRIP) {
+        long at = (long)(first + k) * o->plane + p0 - o->py * o->width - o->px;
+        V acc[SUBS * 2];
+#pragma unroll
+        for (int i = 0; i < SUBS * 2; i++)
+            acc[i] = o->bias ? AT(o->bias, filter) : 0.0f;
+        for (int u = 0, t = 0; u < o->kh; u++, at += o->dy * o->width) {
+            V some[SUBS * 2];
+#pragma unroll
+            for (int i = 0; i < SUBS * 2; i++)
+                some[i] = 0.0f;
+            for (int v = 0; v < o->kw; v++, t++) {
+                V factor = AT(o->w, filter * o->kh * o->kw + t);
+                const int *inside = o->inside + t * SUBS * STRIP;
+#pragma unroll
+                for (int i = 0; i < SUBS * 2; i++) {
+                    bits all = PASTE(as_int, LANES)(load_near(o, at + v * o->dx + i * LANES));
+                    all &= PASTE(vload, LANES)(i, inside);
+                    some[i] = fused(factor, PASTE(as_float, LANES)(all), some[i]);
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < SUBS * 2; i++)
+                acc[i] += some[i];
+        }
+#pragma unroll
+        for (int i = 0; i < SUBS * 2; i++)
+            STORE(activated(&o->f, bounded(&o->f, acc[i])),
+                  to + i / 2 * DEEP * STRIP + i % 2 * LANES);
+    }
+}
 
 /* A strip of a row that isn't whole, or lies in pieces. */
 static void put_strip(const float *sums, const target *t, __global real *y)
@@ -135,11 +235,14 @@ static void put_rows(V (*acc)[2], const target *t, const finish *f, int rows)
     for (int i = 0; i < rows; i++) {
         float *row = sums + i * STRIP;
         __global real *y = t->y + (size_t)i * t->plane;
-        for (int j = 0; t->sum && j < STRIP; j++)
+        for (int j = 0; t->sum && !t->late && j < STRIP; j++)
             if (t->pixels[j] >= 0)
                 row[j] += AT(t->sum, (size_t)i * t->plane + t->pixels[j]);
         for (int h = 0; h < STRIP; h += LANES)
             STORE(activated(f, bounded(f, LOAD(row + h))), row + h);
+        for (int j = 0; t->sum && t->late && j < STRIP; j++)
+            if (t->pixels[j] >= 0)
+                row[j] += AT(t->sum, (size_t)i * t->plane + t->pixels[j]);
         put_strip(row, t, y);
     }
 }
@@ -159,7 +262,7 @@ static void put_all(V (*acc)[2], const target *t, const finish *f)
 static void put(V (*acc)[2], const target *t, const finish *f, int rows)
 {
     bool whole = t->pixels[0] >= 0 && t->pixels[STRIP - 1] == t->pixels[0] + STRIP - 1;
-    if (rows == ROWS && whole && !f->kind)
+    if (rows == ROWS && whole && !f->kind && !t->late)
         put_all(acc, t, f);
     else
         put_rows(acc, t, f, rows);
@@ -169,9 +272,7 @@ static void put(V (*acc)[2], const target *t, const finish *f, int rows)
  * w: strips of ROWS filters for each group. columns: of the matrix; span: they are all places of
  * the field between the first and the last pixel's, so that a strip is read as it lies, and what
  * isn't a pixel isn't kept. most: the last of them that may be read. */
-ALONE void conv(__global const real *x, __global const real *w, __global const real *bias,
-                __global const real *sum, __global real *y, __global const int *taps,
-                conv_numbers numbers)
+ALONE void conv(CONV_BUFFERS, conv_numbers numbers)
 {
     CONV_NUMBERS(OWN)
     __local float panel[SUBS * DEEP * STRIP] __attribute__((aligned(64)));
@@ -179,10 +280,19 @@ ALONE void conv(__global const real *x, __global const real *w, __global const r
 #if HALF
     __local float wide[ROWS * DEEP] __attribute__((aligned(64)));
 #endif
-    int z = get_group_id(2), group = z % groups, K = ins * tap_count;
+    int inside[MOST_TAPS * SUBS * STRIP] __attribute__((aligned(64)));
+    int z = get_group_id(2), K = ins * tap_count;
+    OF_PAIR(z);
+    int group = z % groups;
     int p0 = (int)get_group_id(0) * SUBS * STRIP, m0 = (int)get_group_id(1) * rows;
     int m_end = min(m0 + rows, outs), offsets[SUBS * STRIP], pixels[SUBS * STRIP];
     finish f = finish_of(kind, a, b);
+    window field = {x, own, has_own_bias ? own_bias : 0, size, plane, out_width, kh, kw, py, px,
+                    dy, dx, inside, finish_of(own_kind, oa, ob)};
+    if (m0 >= outs) /* of the other one's rows */
+        return;
+    if (kh)
+        mark_inside(inside, &field, p0);
     for (int j = 0; j < SUBS * STRIP; j++) {
         int at = min(p0 + j, most), column = at % row_step, row = at / row_step;
         int line = span ? row % (slice_step / row_step) : 0;
@@ -204,7 +314,9 @@ ALONE void conv(__global const real *x, __global const real *w, __global const r
         int depth = min(DEEP, K - k0);
         bool more = k0 > 0, last = k0 + depth == K;
         __private float *mine = waiting;
-        for (int s = 0; s < SUBS && p0 + s * STRIP < columns; s++)
+        if (kh)
+            fill_windows(&field, z * ins + k0, group * ins + k0, p0, panel, depth);
+        for (int s = 0; !kh && s < SUBS && p0 + s * STRIP < columns; s++)
             fill_taps(x + (size_t)(k0 / tap_count) * channel_step, taps, k0 % tap_count, tap_count,
                       channel_step, offsets + s * STRIP, panel + s * DEEP * STRIP, depth);
         for (int m = m0; m < m_end; m += ROWS) {
@@ -235,7 +347,7 @@ ALONE void conv(__global const real *x, __global const real *w, __global const r
                 if (last) {
                     const target t = {y + (size_t)m * plane,
                                       has_sum ? sum + (size_t)m * plane : 0, pixels + s * STRIP,
-                                      plane};
+                                      plane, has_sum == 2};
                     put(acc, &t, &f, min(ROWS, m_end - m));
                     continue;
                 }
@@ -252,9 +364,7 @@ ALONE void conv(__global const real *x, __global const real *w, __global const r
 
 /* One filter a channel: an item has a channel. A row's last vector reads beyond it, but never
  * beyond the memory that `spread` wrote and its slack. */
-ALONE void depthwise(__global const real *x, __global const real *w, __global const real *bias,
-                     __global const real *sum, __global real *y, __global const int *taps,
-                     conv_numbers numbers)
+ALONE void depthwise(CONV_BUFFERS, conv_numbers numbers)
 {
     CONV_NUMBERS(OWN)
     int z = get_global_id(1), c = z % (groups * outs);
@@ -382,13 +492,13 @@ ALONE void depthwise_rows(__global const real *x, __global const real *w,
 #define BLOCK (HALF == 2 ? STEP : 128) /* sums of so many products are added up apart */
 
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1)))
-void conv(__global const real *x, __global const real *w, __global const real *bias,
-          __global const real *sum, __global real *y, __global const int *taps,
-          conv_numbers numbers)
+void conv(CONV_BUFFERS, conv_numbers numbers)
 {
     CONV_NUMBERS(OWN)
     __local NUMBER ws[STEP][TILE], xs[STEP][TILE];
-    int z = get_group_id(2), group = z % groups, K = ins * tap_count;
+    int z = get_group_id(2), K = ins * tap_count;
+    OF_PAIR(z);
+    int group = z % groups;
     int lx = get_local_id(0), ly = get_local_id(1), l = ly * SIDE + lx;
     int p0 = (int)get_group_id(0) * TILE, m0 = (int)get_group_id(1) * TILE;
     int pixel = min(p0 + l % TILE, plane - 1), offset = OFFSET(pixel);
@@ -427,13 +537,12 @@ void conv(__global const real *x, __global const real *w, __global const real *b
             if (m < outs && p < plane)
                 PUT(y, at, activate(kind, a, b, whole[i][j] + acc[i][j] +
                                                     (has_bias ? AT(bias, group * outs + m) : 0.0f) +
-                                                    (has_sum ? AT(sum, at) : 0.0f)));
+                                                    (has_sum == 1 ? AT(sum, at) : 0.0f)) +
+                               (has_sum == 2 ? AT(sum, at) : 0.0f));
         }
 }
 
-__kernel void depthwise(__global const real *x, __global const real *w, __global const real *bias,
-                        __global const real *sum, __global real *y, __global const int *taps,
-                        conv_numbers numbers)
+__kernel void depthwise(CONV_BUFFERS, conv_numbers numbers)
 {
     CONV_NUMBERS(OWN)
     int pixel = get_global_id(0), z = get_global_id(1), c = z % (groups * outs);
@@ -475,153 +584,6 @@ __kernel void depthwise_rows(__global const real *x, __global const real *w,
 }
 
 #endif
-
-/* ---- pools */
-
-#define ABOVE(v, most) ((v) > (most) || isnan(v)) /* a NaN stays: nothing is above it */
-
-/* How many taps of a window that begins at `at` lie in [least, end). */
-static int taps_within(int at, int step, int taps, int least, int end)
-{
-    int first = at < least ? (least - at + step - 1) / step : 0;
-    int last = at < end ? (end - 1 - at) / step + 1 : 0;
-    return max(0, min(last, taps) - first);
-}
-
-typedef struct slab { /* the rows of a window, and the plane in which they lie */
-    __global const real *in;
-    int depth, height, width, d, y, kd, kh, dd, dy;
-    bool mean; /* of sums, not of the greatest */
-} slab;
-
-static float pool_column(const slab *s, int x)
-{
-    float most = -INFINITY, sum = 0.0f;
-    for (int d = s->d; d < s->d + s->kd * s->dd; d += s->dd)
-        for (int y = s->y; y < s->y + s->kh * s->dy; y += s->dy) {
-            if (d < 0 || d >= s->depth || y < 0 || y >= s->height || x < 0 || x >= s->width)
-                continue;
-            float v = AT(s->in, ((size_t)d * s->height + y) * s->width + x);
-            most = ABOVE(v, most) ? v : most;
-            sum += v;
-        }
-    return s->mean ? sum : most;
-}
-
-#if LANES
-#define LINE 512 /* columns that are put together before windows are */
-
-static void pool_line(const slab *s, int first, int length, float *line)
-{
-    int begin = max(0, -first), end = min(length, s->width - first);
-    for (int i = 0; i < length + LANES; i++)
-        line[i] = s->mean ? 0.0f : -INFINITY;
-    for (int d = s->d; d < s->d + s->kd * s->dd; d += s->dd)
-        for (int y = s->y; y < s->y + s->kh * s->dy; y += s->dy) {
-            if (d < 0 || d >= s->depth || y < 0 || y >= s->height)
-                continue;
-            size_t at = ((size_t)d * s->height + y) * s->width;
-            for (int i = begin; s->mean && i < end; i++)
-                line[i] += AT(s->in, at + first + i);
-            for (int i = begin; !s->mean && i < end; i++) {
-                float v = AT(s->in, at + first + i);
-                line[i] = ABOVE(v, line[i]) ? v : line[i];
-            }
-        }
-}
-
-/* LANES windows that begin `step` apart. */
-static V pool_windows(const slab *s, const float *line, int step, int kw, int dx)
-{
-    V most = s->mean ? 0.0f : -INFINITY;
-    for (int k = 0; k < kw; k++, line += dx) {
-        float some[LANES];
-        for (int j = 0; step > 1 && j < LANES; j++)
-            some[j] = line[j * step];
-        V v = step > 1 ? LOAD(some) : LOAD(line);
-        most = s->mean ? most + v : select(most, v, ABOVE(v, most));
-    }
-    return most;
-}
-#endif
-
-#define POOL_NUMBERS(X)                                                                            \
-    X(int, depth) X(int, height) X(int, width) X(int, out_height) X(int, out_width) X(int, kd)     \
-    X(int, kh) X(int, kw) X(int, sd) X(int, sy) X(int, sx) X(int, pd) X(int, py) X(int, px)        \
-    X(int, dd) X(int, dy) X(int, dx) X(int, end_d) X(int, end_y) X(int, end_x) X(int, kind)
-typedef struct {
-    POOL_NUMBERS(MEMBER)
-} pool_numbers;
-
-/* kind 0: the greatest; 1: the mean of what lies inside; 2: of the whole window, padding too. Items
- * share a row of results; where one item makes it, windows share their columns. */
-__kernel void pool(__global const real *x, __global real *y, pool_numbers numbers)
-{
-    POOL_NUMBERS(OWN)
-    int row = get_global_id(1), d = row / out_height * sd - pd, top = row % out_height * sy - py;
-    size_t plane = get_global_id(2), rows = get_global_size(1);
-    const slab s = {x + plane * depth * height * width, depth, height, width, d, top, kd, kh, dd,
-                    dy, kind != 0};
-    int inside = taps_within(d, dd, kd, 0, depth) * taps_within(top, dy, kh, 0, height);
-    int whole = taps_within(d, dd, kd, INT_MIN, depth + end_d) *
-                taps_within(top, dy, kh, INT_MIN, height + end_y);
-    y += (plane * rows + row) * out_width;
-#if LANES
-    int reach = (kw - 1) * dx + 1 + (LANES - 1) * sx;
-    float line[LINE + LANES], ready[LANES];
-#endif
-    ALONG(ox, out_width) {
-        int at = ox * sx - px;
-        float v = 0.0f;
-#if LANES
-        if (reach <= LINE) {
-            int fit = (LINE - reach) / (LANES * sx) * LANES + LANES, part = ox % fit;
-            if (part == 0)
-                pool_line(&s, at, min(LINE, (min(fit, out_width - ox) - 1) * sx + (kw - 1) * dx + 1),
-                          line);
-            if (ox % LANES == 0)
-                STORE(pool_windows(&s, line + part * sx, sx, kw, dx), ready);
-            v = ready[ox % LANES];
-        } else
-#endif
-        {
-            v = s.mean ? 0.0f : -INFINITY;
-            for (int k = 0; k < kw; k++) {
-                float column = pool_column(&s, at + k * dx);
-                v = s.mean ? v + column : ABOVE(column, v) ? column : v;
-            }
-        }
-        if (kind == 1)
-            v /= inside * taps_within(at, dx, kw, 0, width);
-        if (kind == 2)
-            v /= whole * taps_within(at, dx, kw, INT_MIN, width + end_x);
-        PUT(y, ox, v);
-    }
-}
-
-/* The greatest code of each window. */
-#define POOL_CODES(name, type, least)                                                              \
-    __kernel void name(__global const type *x, __global type *y, pool_numbers numbers)             \
-    {                                                                                              \
-        POOL_NUMBERS(OWN)                                                                          \
-        int row = get_global_id(1), d0 = row / out_height * sd - pd;                               \
-        int y0 = row % out_height * sy - py;                                                       \
-        size_t plane = get_global_id(2);                                                           \
-        x += plane * depth * height * width;                                                       \
-        y += (plane * get_global_size(1) + row) * out_width;                                       \
-        ALONG(ox, out_width) {                                                                     \
-            type most = least;                                                                     \
-            for (int d = d0; d < d0 + kd * dd; d += dd)                                            \
-                for (int iy = y0; iy < y0 + kh * dy; iy += dy)                                     \
-                    for (int ix = ox * sx - px, k = 0; k < kw; k++, ix += dx)                      \
-                        if (d >= 0 && d < depth && iy >= 0 && iy < height && ix >= 0 &&            \
-                            ix < width)                                                            \
-                            most = max(most, x[((size_t)d * height + iy) * width + ix]);           \
-            y[ox] = most;                                                                          \
-        }                                                                                          \
-    }
-POOL_CODES(pool_bytes, uchar, 0)
-POOL_CODES(pool_chars, char, CHAR_MIN)
 
 /* What a transposed convolution's pixels add to each output: parts [channels * taps, pixels]. */
 __kernel void gather(__global const real *parts, __global const real *bias, __global real *y,

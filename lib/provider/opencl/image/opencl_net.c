@@ -1,4 +1,9 @@
-/* opencl_net.c - convolutions, pools, means of planes, BatchNormalization. */
+/* opencl_net.c - convolutions, pools, means of planes, BatchNormalization.
+ *
+ * What rides with a convolution, in one launch: an addition behind it, of an operand that is there;
+ * another one of the same field; on a CPU, what makes its field by windows of one filter a channel,
+ * and then another two of that kind. Steps that ride are made early, by the first of them.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,9 +174,16 @@ typedef struct conv { /* a convolution, as its launches are made of it */
     int64_t groups, ins, outs, images, plane, taps;
     bool single; /* one channel a filter */
     int to;
+    int64_t start;  /* in that, of the result */
+    int sum;        /* a buffer that is added; below 0: none */
+    bool late;      /* behind the activation */
+    ort_cl_step *own_step; /* what makes the field that is read, of one tap; NULL: it is there */
+    const struct conv *own;
+    ort_cl_step *other_step; /* another of the same field, but with other filters; NULL: none */
+    const struct conv *other;
 } conv;
 
-enum { OWN_FLOATS = 4096, OWN_ROWS = 16 }; /* conv.cl */
+enum { OWN_FLOATS = 4096, OWN_ROWS = 16, MOST_TAPS = 25 }; /* conv.cl */
 
 /* Windows of two axes with one filter a channel are read from the input itself, by items that have
  * room for the rows of a window; where items are pixels, by all. length: of such a row. */
@@ -189,7 +201,7 @@ static bool takes_rows(const ort_cl_step *s, const conv *v, int64_t *length)
 static void convolve_rows(ort_cl_step *s, const conv *v, int64_t length)
 {
     const ort_window *w = &v->w;
-    bool bias = ort_cl_has(s->node, 2), sum = ort_cl_has(s->node, 3);
+    bool bias = ort_cl_has(s->node, 2), sum = v->sum >= 0;
     int x = ort_cl_read(s, 0), filter = ort_cl_read(s, 1);
     int64_t planes = v->images * v->outs, lines = rows_at_once(s, w->out[1], planes);
     bool alone = s->plan->device->lanes;
@@ -197,7 +209,7 @@ static void convolve_rows(ort_cl_step *s, const conv *v, int64_t length)
     const size_t local[3] = {1, 1, 1};
     ort_cl_launch_grid(s, "conv", "depthwise_rows", items, alone ? local : NULL,
                        "bbbbb|iiiiiiiiiiiiiiiiiffii", x, filter, bias ? ort_cl_read(s, 2) : filter,
-                       sum ? ort_cl_read(s, 3) : x, v->to, (int64_t)bias, (int64_t)sum,
+                       sum ? v->sum : x, v->to, (int64_t)bias, (int64_t)sum,
                        v->groups * v->outs, v->outs, w->in[1], w->in[2], w->out[1], w->out[2],
                        w->kernel[1], w->kernel[2], w->stride[1], w->stride[2], w->begin[1],
                        w->begin[2], w->dilation[1], w->dilation[2], v->act.kind, v->act.a, v->act.b,
@@ -213,26 +225,61 @@ static int filters(ort_cl_step *s, const conv *v, int64_t strip)
     return strip ? ort_cl_read_strips(s, 1, &strips) : ort_cl_read(s, 1);
 }
 
+/* Where an item computes the field: it makes all rows, so that nobody computes it twice. */
+static int64_t rows_of_own(const ort_cl_step *s, const conv *v)
+{
+    int64_t tile = ort_cl_tile_of(s)->rows;
+    return (v->outs + tile - 1) / tile * tile;
+}
+
+static field own_field(ort_cl_step *s, const conv *v)
+{
+    field f = {.buffer = ort_cl_read(v->own_step, 0), .phases = {1, 1, 1}};
+    for (int d = 0; d < 3; d++)
+        f.size[d] = v->w.in[d];
+    f.channel_step = product(f.size);
+    return f;
+}
+
 /* rows: that an item makes; 0: the usual number. */
 static void convolve(ort_cl_step *s, const conv *v, int64_t rows, ort_error *err)
 {
-    bool bias = ort_cl_has(s->node, 2), sum = ort_cl_has(s->node, 3);
+    static const conv none;
+    const conv *own = v->own ? v->own : &none, *other = v->other ? v->other : v;
+    ort_cl_step *second = v->other ? v->other_step : s, *first = v->own ? v->own_step : s;
+    ort_cl_step *first2 = other->own ? other->own_step : first;
+    bool bias = ort_cl_has(s->node, 2), own_bias = v->own && ort_cl_has(first->node, 2);
+    int64_t pair = v->other ? 2 : 1, outs = v->outs > other->outs ? v->outs : other->outs;
     const ort_cl_tile *t = ort_cl_tile_of(s);
     int tiles = s->tiles;
     s->tiles = s->plan->device->own;
-    const field f = input_field(s, &v->w, v->single, t->lanes);
+    const field f = v->own ? own_field(s, v) : input_field(s, &v->w, v->single, t->lanes);
     s->tiles = tiles;
     const columns c = conv_columns(s, &f, &v->w);
     const work g = v->single ? depthwise_work(s, v->images, v->outs, v->plane)
-                             : conv_work(s, v->images, v->outs, c.count, rows);
-    int filter = filters(s, v, v->single ? 0 : t->rows);
+                             : conv_work(s, v->images * pair, outs, c.count,
+                                         v->own ? rows_of_own(s, v) : rows);
+    int64_t strip = v->single ? 0 : t->rows, planes = v->images * v->ins;
+    int filter = filters(s, v, strip), filter2 = v->other ? filters(second, other, strip) : filter;
+    int shift = bias ? ort_cl_read(s, 2) : filter, shift2 = bias ? ort_cl_read(second, 2) : filter;
+    int own_filter = v->own ? ort_cl_read(first, 1) : filter;
+    int own_shift = own_bias ? ort_cl_read(first, 2) : filter;
+    int own_filter2 = v->own ? ort_cl_read(first2, 1) : filter;
+    int own_shift2 = own_bias ? ort_cl_read(first2, 2) : filter;
+    int x2 = v->own ? ort_cl_read(first2, 0) : f.buffer;
     ort_cl_launch_grid(s, "conv", v->single ? "depthwise" : "conv", g.items,
-                       g.local[0] ? g.local : NULL, "bbbbbb|iiiiiiiiiiiiiffiiii", f.buffer, filter,
-                       bias ? ort_cl_read(s, 2) : filter, sum ? ort_cl_read(s, 3) : f.buffer,
-                       v->to, tap_table(s, &f, &v->w, err), (int64_t)bias, (int64_t)sum, v->groups,
-                       v->ins, v->outs, v->taps, f.channel_step, f.size[1] * f.size[2], f.size[2],
-                       v->w.out[1], v->w.out[2], v->plane, v->act.kind, v->act.a, v->act.b, g.rows,
-                       c.count, c.span, c.most);
+                       g.local[0] ? g.local : NULL,
+                       "bbbbbbbbbbbbbb|iiiiiiiiiiiiiffiiiiiiiiiiiiiiffiii", f.buffer, filter, shift,
+                       v->sum >= 0 ? v->sum : f.buffer, v->to, tap_table(s, &f, &v->w, err),
+                       filter2, shift2, other->to, own_filter, own_shift, x2, own_filter2,
+                       own_shift2, (int64_t)bias,
+                       (int64_t)(v->sum < 0 ? 0 : v->late ? 2 : 1), v->groups, v->ins, v->outs,
+                       v->taps, f.channel_step, f.size[1] * f.size[2], f.size[2], v->w.out[1],
+                       v->w.out[2], v->plane, v->act.kind, v->act.a, v->act.b, g.rows, c.count,
+                       c.span, c.most, pair, other->outs, own->w.kernel[1], own->w.kernel[2],
+                       own->w.begin[1], own->w.begin[2], own->w.dilation[1], own->w.dilation[2],
+                       (int64_t)own_bias, own->act.kind, own->act.a, own->act.b,
+                       planes * v->plane, v->start, other->start);
 }
 
 static void describe(const conv *v, bool half, char *text, size_t size)
@@ -246,39 +293,219 @@ static void describe(const conv *v, bool half, char *text, size_t size)
              (long long)w->out[2], half ? ", halves" : "");
 }
 
-static ort_status emit_conv(ort_cl_step *s, ort_error *err)
+static ort_status emit_conv(ort_cl_step *s, ort_error *err);
+
+static ort_status read_conv(ort_cl_step *s, conv *v, ort_error *err)
 {
     const ort_fact *x = ort_cl_in(s, 0), *y = ort_cl_out(s, 0);
-    int64_t kernel[ORT_WINDOW_MAX], groups = ort_node_int(s->node, "group", 1), length;
-    conv v = {.groups = groups, .ins = ort_cl_dim(x, 1) / groups,
-              .outs = ort_cl_dim(y, 1) / groups, .images = ort_cl_dim(x, 0) * groups};
+    int64_t kernel[ORT_WINDOW_MAX], groups = ort_node_int(s->node, "group", 1);
+    *v = (conv){.groups = groups, .ins = ort_cl_dim(x, 1) / groups,
+                .outs = ort_cl_dim(y, 1) / groups, .images = ort_cl_dim(x, 0) * groups, .sum = -1};
+    spatial(ort_cl_in(s, 1), kernel);
+    ORT_TRY(window_of(s, kernel, &v->w, err));
+    v->act = ort_cl_activation_of(s);
+    v->single = v->ins == 1;
+    v->plane = product(v->w.out);
+    v->taps = product(v->w.kernel);
+    return ORT_OK;
+}
+
+/* Its own sum, or an addition that alone reads the result, of an operand that is there. */
+static void find_sum(ort_cl_step *s, conv *v)
+{
+    const ort_device_step *step = ort_cl_only_reader(s);
+    ort_id id = ort_cl_last_node(s)->outputs[0];
+    if (ort_cl_has(s->node, 3)) {
+        v->sum = ort_cl_read(s, 3);
+        return;
+    }
+    if (v->single || !step || step->node->input_count != 2 || strcmp(step->op->name, "Add"))
+        return;
+    ort_id term = step->node->inputs[step->node->inputs[0] == id];
+    const ort_fact *facts = s->plan->request->facts;
+    int64_t count = ort_cl_count(&facts[id]);
+    if (ort_cl_count(&facts[term]) != count || !ort_cl_is_there(s, term) ||
+        ort_cl_count(&facts[step->node->outputs[0]]) != count)
+        return;
+    v->sum = ort_cl_read_value(s->plan, term, s->half);
+    v->late = true;
+    s->sum = step;
+}
+
+/* What else the step reads is there, or is a weight of the session? */
+static bool has_weights(const ort_cl_step *s)
+{
+    const ort_fact *facts = s->plan->request->facts;
+    return facts[s->node->inputs[1]].value &&
+           (!ort_cl_has(s->node, 2) || facts[s->node->inputs[2]].value) &&
+           (!ort_cl_has(s->node, 3) || ort_cl_is_there(s, s->node->inputs[3]));
+}
+
+static bool is_conv(const ort_cl_step *s)
+{
+    return s->row->emit == emit_conv && !s->plan->ahead[s->node->outputs[0]].made && has_weights(s);
+}
+
+/* Have they windows, numbers of channels, activations of one kind? */
+static bool is_alike(const ort_cl_step *s, const conv *v, const ort_cl_step *other, const conv *o)
+{
+    return !memcmp(&o->w, &v->w, sizeof o->w) && o->groups == v->groups && o->ins == v->ins &&
+           o->images == v->images && o->act.kind == v->act.kind && o->act.a == v->act.a &&
+           o->act.b == v->act.b && !ort_cl_has(other->node, 3) &&
+           ort_cl_has(other->node, 2) == ort_cl_has(s->node, 2);
+}
+
+/* The steps of the part that is being made, behind this one. */
+static const ort_device_step *steps_behind(const ort_cl_step *s, const ort_device_step **end)
+{
+    const ort_cl_plan *p = s->plan;
+    const ort_device_part *part = &p->request->parts[p->ends.count];
+    const ort_device_step *step = p->request->steps + part->first;
+    *end = step + part->count;
+    while (step < *end && step->node != s->node)
+        step++;
+    return step < *end ? step + 1 : step;
+}
+
+static bool may_pair(const ort_cl_step *s, const conv *v)
+{
+    const ort_cl_device *d = s->plan->device;
+    return v->sum < 0 && !d->measuring && d->chain != 1 && has_weights(s);
+}
+
+/* Another convolution of the same field, as wide a window and of the same activation. */
+static bool find_other(const ort_cl_step *s, const conv *v, ort_cl_step *other, conv *o)
+{
+    const ort_device_step *end, *step = steps_behind(s, &end);
+    for (; step < end && v->groups == 1 && may_pair(s, v); step++) {
+        ort_error ignored;
+        *other = ort_cl_step_of(s, step);
+        if (is_conv(other) && step->node->inputs[0] == s->node->inputs[0] &&
+            read_conv(other, o, &ignored) == ORT_OK && is_alike(s, v, other, o))
+            return true;
+    }
+    return false;
+}
+
+/* The convolution of one tap that alone reads what windows of one filter a channel make: its items
+ * make that themselves, if each pixel has one. */
+static bool find_behind(ort_cl_step *s, const conv *v, ort_cl_step *behind, conv *o)
+{
+    const ort_cl_device *d = s->plan->device;
+    const ort_device_step *step = ort_cl_only_reader(s);
+    int64_t units = d->units ? d->units : 1, width = 4 * d->lanes;
+    ort_error ignored;
+    if (!step || !d->lanes || d->measuring || !v->single || v->outs != 1 || v->sum >= 0 ||
+        !has_weights(s) || v->w.in[0] != 1 || v->w.kernel[0] != 1 || v->taps > MOST_TAPS)
+        return false;
+    *behind = ort_cl_step_of(s, step);
+    if (!is_conv(behind) || step->node->inputs[0] != ort_cl_last_node(s)->outputs[0] ||
+        read_conv(behind, o, &ignored) != ORT_OK || o->groups != 1)
+        return false;
+    for (int i = 0; i < 3; i++)
+        if (v->w.stride[i] != 1 || v->w.in[i] != v->w.out[i] || o->w.kernel[i] != 1 ||
+            o->w.stride[i] != 1 || o->w.begin[i] || o->w.end[i])
+            return false;
+    return o->outs <= ORT_CL_MOST_ROWS / d->tiles[d->own].rows * d->tiles[d->own].rows &&
+           (o->plane + width - 1) / width * o->images >= 2 * units;
+}
+
+typedef struct riding { /* a convolution of one tap and what makes its field */
+    conv v, o;
+    ort_cl_step first, behind;
+} riding;
+
+/* Another two of this kind, of a field that is there. */
+static bool find_two(const riding *r, riding *other)
+{
+    const ort_cl_step *s = &r->first;
+    const ort_device_step *end, *step = steps_behind(s, &end);
+    for (; step < end && may_pair(&r->behind, &r->o); step++) {
+        ort_error ignored;
+        other->first = ort_cl_step_of(s, step);
+        if (is_conv(&other->first) && ort_cl_is_there(s, step->node->inputs[0]) &&
+            read_conv(&other->first, &other->v, &ignored) == ORT_OK &&
+            is_alike(s, &r->v, &other->first, &other->v) &&
+            find_behind(&other->first, &other->v, &other->behind, &other->o) &&
+            is_alike(&r->behind, &r->o, &other->behind, &other->o))
+            return true;
+    }
+    return false;
+}
+
+static void place(riding *r)
+{
+    r->o.own = &r->v;
+    r->o.own_step = &r->first;
+    r->o.to = ort_cl_write_at(&r->behind, &r->o.start);
+}
+
+static void convolve_choices(ort_cl_step *s, conv *v, ort_error *err)
+{
     ort_cl_choices choices;
     char shape[ORT_CL_SHAPE];
-    spatial(ort_cl_in(s, 1), kernel);
-    ORT_TRY(window_of(s, kernel, &v.w, err));
-    v.act = ort_cl_activation_of(s);
-    v.single = v.ins == 1;
-    v.plane = product(v.w.out);
-    v.taps = product(v.w.kernel);
-    v.to = ort_cl_write(s, 0);
-    if (!ort_cl_count(y))
-        return ORT_OK;
-    if (takes_rows(s, &v, &length)) {
-        convolve_rows(s, &v, length);
-        return ORT_OK;
-    }
-    if (v.single) {
-        convolve(s, &v, 0, err);
-        return ORT_OK;
-    }
-    describe(&v, s->half, shape, sizeof shape);
-    ort_cl_choices_of(s, shape, v.outs, (double)ort_cl_count(y) * (double)(v.ins * v.taps),
+    describe(v, s->half, shape, sizeof shape);
+    ort_cl_choices_of(s, shape, v->outs,
+                      (double)v->images * (double)(v->outs * v->plane) * (double)(v->ins * v->taps),
                       &choices);
     for (int i = 0; i < choices.count; i++) {
-        int first = ort_cl_choose(s, &choices.list[i]);
-        convolve(s, &v, choices.list[i].rows, err);
+        ort_cl_choice own = {s->plan->device->own, 0};
+        int first = ort_cl_choose(s, v->own ? &own : &choices.list[i]);
+        convolve(s, v, choices.list[i].rows, err);
         ort_cl_chosen(s, &choices, i, first);
     }
+}
+
+static void convolve_two(riding *r, ort_error *err)
+{
+    riding other;
+    find_sum(&r->behind, &r->o);
+    place(r);
+    if (find_two(r, &other)) {
+        place(&other);
+        r->o.other = &other.o;
+        r->o.other_step = &other.behind;
+        ort_cl_set_made(&other.first);
+        ort_cl_set_made(&other.behind);
+    }
+    convolve_choices(&r->behind, &r->o, err);
+    ort_cl_set_made(&r->behind);
+}
+
+static ort_status emit_conv(ort_cl_step *s, ort_error *err)
+{
+    riding r = {.first = *s};
+    conv *v = &r.v, o;
+    ort_cl_step other;
+    int64_t length;
+    ORT_TRY(read_conv(s, v, err));
+    if (!ort_cl_count(ort_cl_out(s, 0))) {
+        ort_cl_write(s, 0);
+        return ORT_OK;
+    }
+    find_sum(s, v);
+    if (find_behind(s, v, &r.behind, &r.o)) {
+        convolve_two(&r, err);
+        return ORT_OK;
+    }
+    if (v->single) {
+        v->to = ort_cl_write(s, 0);
+        if (takes_rows(s, v, &length))
+            convolve_rows(s, v, length);
+        else
+            convolve(s, v, 0, err);
+        return ORT_OK;
+    }
+    v->to = ort_cl_write_at(s, &v->start);
+    if (find_other(s, v, &other, &o)) {
+        o.to = ort_cl_write_at(&other, &o.start);
+        v->other = &o;
+        v->other_step = &other;
+        ort_cl_set_made(&other);
+    }
+    convolve_choices(s, v, err);
+    if (s->sum)
+        ort_cl_set_made(s);
     return ORT_OK;
 }
 
@@ -310,7 +537,7 @@ static ort_status emit_pool(ort_cl_step *s, ort_error *err)
     bool padding = ort_node_int(s->node, "count_include_pad", 0);
     const int64_t items[3] = {ort_cl_along(s, w.out[2]), w.out[0] * w.out[1],
                               ort_cl_dim(x, 0) * ort_cl_dim(x, 1)};
-    ort_cl_launch_grid(s, "conv", pool_kernel(x->type.dtype), items, NULL,
+    ort_cl_launch_grid(s, "pool", pool_kernel(x->type.dtype), items, NULL,
                        "bb|iiiiiiiiiiiiiiiiiiiii", ort_cl_read(s, 0), ort_cl_write(s, 0), w.in[0],
                        w.in[1], w.in[2], w.out[1], w.out[2], w.kernel[0], w.kernel[1], w.kernel[2],
                        w.stride[0], w.stride[1], w.stride[2], w.begin[0], w.begin[1], w.begin[2],
