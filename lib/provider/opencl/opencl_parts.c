@@ -146,8 +146,9 @@ static void multiply(ort_cl_step *s, const ort_cl_product *p, const ort_cl_norm 
                        b.start, b.batch1, b.batch2, b.row, b.column, strip_step, c->start,
                        c->batch1, c->batch2, c->row, c->column, p->y.start, p->y.batch1,
                        p->y.batch2, p->y.row, p->y.column, p->alpha, p->beta, p->activation.kind,
-                       p->activation.a, p->activation.b, rows, (int64_t)o->kind, (int64_t)(o->skip >= 0),
-                       (int64_t)(o->more >= 0), (int64_t)(o->shift >= 0), o->epsilon);
+                       p->activation.a, p->activation.b, rows, (int64_t)o->kind,
+                       (int64_t)(o->skip >= 0), (int64_t)(o->more >= 0),
+                       (int64_t)(o->shift >= 0), o->epsilon);
 }
 
 void ort_cl_multiply(ort_cl_step *s, const ort_cl_product *p)
