@@ -166,6 +166,11 @@ typedef struct ort_blocked_kernels {
                        int64_t taps, float *panel);
     void (*conv)(const ort_blocked_conv *conv);
     void (*conv_plain)(const ort_blocked_plain *conv);
+    /* As conv, of few output channels: at most `vector`, which `vectors` counts. Their weights lie
+     * as [output][kernel row][kernel column][input channel], zeros up to a whole number of vectors
+     * of input channels; sums run over these side by side. Nothing is accumulated or fetched
+     * ahead; other channels of the output's block are zero before what follows the sums. */
+    void (*conv_few)(const ort_blocked_conv *conv);
     /* Winograd F(4x4, 3x3), stride 1. Filters [9][channels][width] to [36][channels][width]; 6x6
      * pixels, zero outside of the plane, to stretches of v; stretches of sums to outputs, those
      * beyond the plane left out. */

@@ -34,6 +34,10 @@ static const shape_case cases[] = {
     {48, 72, 14, 15, 1, {1, 1}, {2, 2}, {1, 1}, {0, 0, 0, 0}}, /* pixels put side by side */
     {32, 64, 9, 20, 1, {1, 1}, {3, 1}, {1, 1}, {0, 0, 0, 0}},
     {32, 64, 9, 20, 1, {1, 1}, {2, 2}, {1, 1}, {1, 0, 1, 1}},
+    {24, 1, 23, 32, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}}, /* few outputs: whole tiles, */
+    {20, 3, 17, 33, 1, {3, 2}, {2, 2}, {1, 2}, {2, 4, 1, 5}}, /* edges, channels left over, */
+    {40, 2, 9, 13, 1, {1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}},  /* the plane as one row, */
+    {35, 4, 3, 5, 1, {5, 5}, {1, 1}, {1, 1}, {2, 2, 2, 2}},   /* less than a tile */
 };
 
 /* A panel holds each filter's terms where the contract says, wherever the filters lie. */

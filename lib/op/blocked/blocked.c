@@ -141,23 +141,51 @@ void ort_blocked_cut_tasks(ort_blocked_cut *cut, int64_t all_rows, int64_t units
 
 /* ---- behind the clamp */
 
+enum { FEW_FLOATS = 256 }; /* on the stack */
+
 bool ort_blocked_activates(const ort_blocked_state *s)
 {
     return s->epilogue.act >= 0 || s->affine;
 }
 
+static void activate(ort_call *call, const ort_blocked_state *s, float *y, int64_t count)
+{
+    const ort_epilogue *e = &s->epilogue;
+    if (e->act >= 0)
+        call->k->math.unary[e->act](y, y, (size_t)count, e->act_a, e->act_b);
+    if (s->affine)
+        call->k->math.unary[ORT_UNARY_LINEAR](y, y, (size_t)count, s->scale, s->shift);
+}
+
+/* A few channels of the pixels of one block, put side by side meanwhile: functions take longer than
+ * moving what is nobody's out of their way. */
+static void activate_few(ort_call *call, const ort_blocked_state *s, float *y, int64_t pixels)
+{
+    float side[FEW_FLOATS];
+    const int64_t most = FEW_FLOATS / s->maps;
+    for (int64_t done = 0, count; done < pixels; done += count, y += count * s->block) {
+        count = ort_min_i64(most, pixels - done);
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t m = 0; m < s->maps; m++)
+                side[i * s->maps + m] = y[i * s->block + m];
+        activate(call, s, side, count * s->maps);
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t m = 0; m < s->maps; m++)
+                y[i * s->block + m] = side[i * s->maps + m];
+    }
+}
+
 void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *o,
                           int64_t blocks)
 {
-    const ort_epilogue *e = &s->epilogue;
-    const size_t count = (size_t)(o->count * s->block);
-    for (int64_t b = 0; b < blocks && ort_blocked_activates(s); b++) {
-        float *y = o->y + b * o->y_block;
-        if (e->act >= 0)
-            call->k->math.unary[e->act](y, y, count, e->act_a, e->act_b);
-        if (s->affine)
-            call->k->math.unary[ORT_UNARY_LINEAR](y, y, count, s->scale, s->shift);
+    if (!ort_blocked_activates(s))
+        return;
+    if (s->few) {
+        activate_few(call, s, o->y, o->count);
+        return;
     }
+    for (int64_t b = 0; b < blocks; b++)
+        activate(call, s, o->y + b * o->y_block, o->count * s->block);
 }
 
 /* ---- conversions */

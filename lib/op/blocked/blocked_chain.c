@@ -453,7 +453,7 @@ static void pointwise_rows(const band *t, int i, int64_t row, int64_t rows)
                                  .w = c->w,
                                  .w_rows = 1,
                                  .vectors = blocks * c->block / c->k->vector};
-        c->k->conv(&conv);
+        ort_blocked_conv_product(c, &conv);
         ort_blocked_activate(t->call, c, &conv.out, blocks);
     }
 }

@@ -4,6 +4,7 @@
  *               group; a 1x1 window of stride 1 sees the plane as one long row, cut into pieces.
  *   plain       few input channels, not blocked: the rows that a task needs are copied once with
  *               their padding, then every tap is a constant offset.
+ *   few         a product of few output channels, whose sums run over vectors of input channels.
  *   depthwise   a task is some output rows of one block of channels.
  *
  * Others run on tiles (conv_tiled.c) or through Winograd's (winograd.c).
@@ -12,7 +13,6 @@
  * rounding errors small; the cut depends on the filter alone.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -23,7 +23,6 @@
 #include "op/written.h"
 
 enum {
-    SUM_TERMS = 1024,          /* of one call */
     WEIGHT_BYTES = 256 << 10,  /* of one task */
     PLAIN_BYTES = 48 << 10,    /* padded rows of one task */
     TASK_PRODUCTS = 300000,    /* some microseconds: worth handing to another thread */
@@ -31,6 +30,7 @@ enum {
     PIECE_PIXELS = 48,         /* of a plane that is one row */
     BAND_BYTES = 8 << 10,      /* outputs that an activation still finds in the nearest cache */
     AHEAD_VISITS = 32,         /* of a weight by one task; beyond, fetching the next can wait */
+    FEW_MAPS = 4,              /* output channels whose input channels lie in vectors instead */
 };
 
 typedef struct blocked_plan {
@@ -106,122 +106,16 @@ void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost)
         cost->done_macs = cost->macs * ort_winograd_share(&x->out[0].type);
 }
 
-/* ---- prepare: weights into panels */
+/* ---- prepare */
 
-/* The filter of one group, w its first map, into [stretch of channels][panel][tap][channel][panel
- * width]. */
-static void pack_panels(const ort_blocked_state *s, int64_t group_maps, int64_t sum_channels,
-                        const char *w, float *out)
+/* A pixel and tap take one instruction for each vector of input channels and output, and about nine
+ * where all are summed up; otherwise 15 and more for each vector, whatever the outputs. */
+static bool few_pays(const ort_blocked_state *s)
 {
-    int64_t taps = s->kernel[0] * s->kernel[1], lanes = s->k->vector, count;
-    int64_t vectors = (group_maps + s->block - 1) / s->block * s->block / lanes;
-    for (int64_t from = 0; from < s->channels; from += count) {
-        count = ort_min_i64(sum_channels, s->channels - from);
-        for (int64_t v = 0; v < vectors; v += 2) {
-            int64_t first = v * lanes, width = ort_min_i64(2, vectors - v) * lanes;
-            int64_t real = ort_max_i64(0, ort_min_i64(width, group_maps - first));
-            const char *at = w + ((first * s->channels + from) * taps) * (int64_t)sizeof(float);
-            s->k->pack_panel(at, s->channels * taps, real, width, count, taps, out);
-            out += taps * count * width;
-        }
-    }
-}
-
-/* Channels summed in one call: whole blocks, alike. */
-static int64_t sum_channels(const ort_blocked_state *s)
-{
-    int64_t blocks = (s->channels + s->block - 1) / s->block;
-    int64_t terms = s->kernel[0] * s->kernel[1] * s->channels;
-    int64_t calls = ort_min_i64(blocks, (terms + SUM_TERMS - 1) / SUM_TERMS);
-    return (blocks + calls - 1) / calls * s->block;
-}
-
-/* [panel][channel][tap]: the order in which plain rows are read. */
-static void pack_plain(const ort_blocked_state *s, const char *w, float *out)
-{
-    int64_t depth = s->channels * s->kernel[0] * s->kernel[1], lanes = s->k->vector;
-    int64_t vectors = (s->maps + s->block - 1) / s->block * s->block / lanes;
-    for (int64_t v = 0; v < vectors; v += 2) {
-        int64_t first = v * lanes, width = ort_min_i64(2, vectors - v) * lanes;
-        int64_t real = ort_max_i64(0, ort_min_i64(width, s->maps - first));
-        s->k->pack_panel(w + first * depth * (int64_t)sizeof(float), depth, real, width, depth, 1,
-                         out);
-        out += depth * width;
-    }
-}
-
-static void pack_depthwise(const ort_blocked_state *s, const char *w, float *out)
-{
-    int64_t taps = s->kernel[0] * s->kernel[1], blocks = (s->maps + s->block - 1) / s->block;
-    memset(out, 0, (size_t)(blocks * taps * s->block) * sizeof *out);
-    for (int64_t m = 0; m < s->maps; m++)
-        for (int64_t t = 0; t < taps; t++)
-            memcpy(&out[(m / s->block * taps + t) * s->block + m % s->block],
-                   w + (size_t)(m * taps + t) * sizeof(float), sizeof(float));
-}
-
-static void fill_weights(const ort_blocked_state *s, const ort_tensor *w, float *out)
-{
-    int64_t taps = s->kernel[0] * s->kernel[1], group_maps = s->maps / s->group;
-    if (s->depthwise)
-        pack_depthwise(s, w->data, out);
-    else if (s->plain)
-        pack_plain(s, w->data, out);
-    else
-        for (int64_t g = 0; g < s->group; g++)
-            pack_panels(s, group_maps, s->sum_channels,
-                        (const char *)w->data +
-                            (size_t)(g * group_maps * s->channels * taps) * sizeof(float),
-                        out + g * s->group_floats);
-}
-
-static ort_status pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err)
-{
-    int64_t taps = s->kernel[0] * s->kernel[1], group_maps = s->maps / s->group;
-    int64_t padded = (int64_t)ort_round_up((size_t)group_maps, (size_t)s->block);
-    s->group_floats = padded * s->channels * taps;
-    s->sum_channels = sum_channels(s);
-    if (s->depthwise)
-        s->group_floats = taps; /* blocks hold neighbouring groups */
-    size_t floats = s->depthwise ? ort_round_up((size_t)s->maps, (size_t)s->block) * (size_t)taps
-                                 : (size_t)(s->group * s->group_floats);
-    bool fill;
-    float *out = ort_prep_pack(p, "filter", 1u << 1, floats * sizeof *out + 1, &fill);
-    if (!out)
-        return ort_error_memory(err, floats * sizeof *out);
-    s->w = out;
-    ort_prep_absorb(p, 1);
-    if (!fill)
-        return ORT_OK;
-    ort_tensor straight = *w;
-    if (!s->inner)
-        ORT_TRY(ort_nchwc_weights(s, w, &straight, err));
-    fill_weights(s, &straight, out);
-    if (!s->inner)
-        free(straight.data);
-    return ORT_OK;
-}
-
-static ort_status pack_bias(ort_prep *p, ort_blocked_state *s, ort_error *err)
-{
-    const ort_tensor *b = ort_prep_constant(p, 2);
-    size_t padded = ort_round_up((size_t)s->maps, (size_t)s->block) * sizeof(float);
-    if (ort_prep_dtype(p, 2) == ORT_DTYPE_UNDEFINED)
-        return ORT_OK;
-    if (!b || ort_tensor_count(b) != s->maps)
-        return ort_prep_fail(p, err, "the bias isn't a constant of %lld elements",
-                             (long long)s->maps);
-    bool fill;
-    float *bias = ort_prep_pack(p, "bias", 1u << 2, padded, &fill);
-    if (!bias)
-        return ort_error_memory(err, padded);
-    if (fill) {
-        memset(bias, 0, padded);
-        memcpy(bias, b->data, (size_t)s->maps * sizeof *bias);
-    }
-    ort_prep_absorb(p, 2);
-    s->bias = bias;
-    return ORT_OK;
+    int64_t taps = s->kernel[0] * s->kernel[1];
+    int64_t vectors = taps * ((s->channels + s->k->vector - 1) / s->k->vector);
+    return s->group == 1 && !s->plain && !s->depthwise && s->maps <= FEW_MAPS &&
+           s->maps * (vectors + 9) <= 15 * vectors;
 }
 
 /* A leak of one number for all channels is made in the same place as that of a PRelu. */
@@ -270,13 +164,14 @@ ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
     bool whole = s->channels % s->block == 0 && s->maps / s->group % s->block == 0;
     if (s->group > 1 && !s->depthwise && !whole)
         return ort_prep_fail(p, err, "groups aren't whole blocks");
-    s->winograd = ort_winograd_pays(p, s);
-    s->tiled = !s->winograd && ort_conv_tiled_pays(p, s);
+    s->few = few_pays(s);
+    s->winograd = !s->few && ort_winograd_pays(p, s);
+    s->tiled = !s->few && !s->winograd && ort_conv_tiled_pays(p, s);
     ORT_TRY(fill_slopes(p, s, err));
     ORT_TRY(s->winograd ? ort_winograd_pack(p, s, w, err)
             : s->tiled  ? ort_conv_tiled_pack(p, s, w, err)
-                        : pack(p, s, w, err));
-    return pack_bias(p, s, err);
+                        : ort_blocked_pack(p, s, w, err));
+    return ort_blocked_pack_bias(p, s, err);
 }
 
 /* ---- shape */
@@ -284,7 +179,7 @@ ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
 /* As the kernels do them: vectors that channels fill in part cost as much as whole ones. */
 static int64_t products(const blocked_plan *p, const ort_blocked_state *s)
 {
-    int64_t maps = s->depthwise ? s->maps : s->group * p->cut.vectors * s->k->vector;
+    int64_t maps = s->depthwise || s->few ? s->maps : s->group * p->cut.vectors * s->k->vector;
     return p->out.n * maps * p->out.plane * s->channels * s->kernel[0] * s->kernel[1];
 }
 
@@ -483,6 +378,16 @@ static void look_ahead(const conv_job *j, size_t task, const task_place *at, ort
     c->ahead_step = (2 * j->s->k->vector + visits - 1) / visits;
 }
 
+void ort_blocked_conv_product(const ort_blocked_state *s, ort_blocked_conv *c)
+{
+    if (!s->few) {
+        s->k->conv(c);
+        return;
+    }
+    c->vectors = s->maps;
+    s->k->conv_few(c);
+}
+
 /* One output row: all vectors of the task over one stretch of input channels. The input of a row
  * stays in the nearest cache; weights stream past it in the order in which they lie. */
 static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c, int64_t channel,
@@ -501,7 +406,7 @@ static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c
     }
     ort_blocked_rows(&p->w, oy, s->block, &c->window, &c->first_row, &in_row);
     c->window.x = x + channel * p->in.plane + in_row * p->w.in[1] * s->block;
-    s->k->conv(c);
+    ort_blocked_conv_product(s, c);
     c->ahead += c->ahead_step * s->kernel[0] * s->kernel[1] * c->channels * (at->vectors + 1) / 2 *
                 micro_tiles(j, c->out.count);
     if (end)

@@ -21,6 +21,7 @@ typedef struct ort_blocked_state {
     bool inner;           /* the block is an axis of its own, the last */
     /* Conv */
     bool plain, depthwise;  /* plain: the input isn't blocked */
+    bool few;               /* output channels: w is that of conv_few */
     bool winograd;          /* w holds transformed filters */
     bool tiled;             /* w holds thirds of bfloat16 (conv_tiled.h) */
     bool tiled_floats;      /* ... or floats in their place */
@@ -117,6 +118,11 @@ extern const ort_bind ort_blocked_conv_bind[], ort_blocked_pool_bind[];
 /* Their rows in a session. BlockedConv and BlockedMaxPool, the first, are the stages of chains. */
 extern const ort_op ort_ops_blocked_conv[], ort_ops_blocked_pool[];
 ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err);
+/* blocked_pack.c: the filter, of a state that says how it is computed; the bias of whole blocks. */
+ort_status ort_blocked_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err);
+ort_status ort_blocked_pack_bias(ort_prep *p, ort_blocked_state *s, ort_error *err);
+/* The product of blocked input, by whichever kernel w is packed for. */
+void ort_blocked_conv_product(const ort_blocked_state *s, ort_blocked_conv *c);
 ort_status ort_blocked_conv_shape(ort_shaping *s, ort_error *err);
 ort_status ort_blocked_conv_run(ort_call *call, ort_error *err);
 /* Also of BytesConv, whose first two inputs are the same: its output; its products. */

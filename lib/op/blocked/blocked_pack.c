@@ -1,0 +1,146 @@
+/* blocked_pack.c - filters and biases of convolutions in the blocked layout, in the order in which
+ * their kernels read them (kernel/blocked.h).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/blocked/blocked_op.h"
+
+enum { SUM_TERMS = 1024 }; /* of one call */
+
+/* The filter of one group, w its first map, into [stretch of channels][panel][tap][channel][panel
+ * width]. */
+static void pack_panels(const ort_blocked_state *s, int64_t group_maps, int64_t sum_channels,
+                        const char *w, float *out)
+{
+    int64_t taps = s->kernel[0] * s->kernel[1], lanes = s->k->vector, count;
+    int64_t vectors = (group_maps + s->block - 1) / s->block * s->block / lanes;
+    for (int64_t from = 0; from < s->channels; from += count) {
+        count = ort_min_i64(sum_channels, s->channels - from);
+        for (int64_t v = 0; v < vectors; v += 2) {
+            int64_t first = v * lanes, width = ort_min_i64(2, vectors - v) * lanes;
+            int64_t real = ort_max_i64(0, ort_min_i64(width, group_maps - first));
+            const char *at = w + ((first * s->channels + from) * taps) * (int64_t)sizeof(float);
+            s->k->pack_panel(at, s->channels * taps, real, width, count, taps, out);
+            out += taps * count * width;
+        }
+    }
+}
+
+/* Channels summed in one call: whole blocks, alike. */
+static int64_t sum_channels(const ort_blocked_state *s)
+{
+    int64_t blocks = (s->channels + s->block - 1) / s->block;
+    int64_t terms = s->kernel[0] * s->kernel[1] * s->channels;
+    int64_t calls = ort_min_i64(blocks, (terms + SUM_TERMS - 1) / SUM_TERMS);
+    return (blocks + calls - 1) / calls * s->block;
+}
+
+/* [panel][channel][tap]: the order in which plain rows are read. */
+static void pack_plain(const ort_blocked_state *s, const char *w, float *out)
+{
+    int64_t depth = s->channels * s->kernel[0] * s->kernel[1], lanes = s->k->vector;
+    int64_t vectors = (s->maps + s->block - 1) / s->block * s->block / lanes;
+    for (int64_t v = 0; v < vectors; v += 2) {
+        int64_t first = v * lanes, width = ort_min_i64(2, vectors - v) * lanes;
+        int64_t real = ort_max_i64(0, ort_min_i64(width, s->maps - first));
+        s->k->pack_panel(w + first * depth * (int64_t)sizeof(float), depth, real, width, depth, 1,
+                         out);
+        out += depth * width;
+    }
+}
+
+/* [map][tap][channel], zeros up to whole vectors of channels. */
+static void pack_few(const ort_blocked_state *s, const char *w, float *out)
+{
+    int64_t taps = s->kernel[0] * s->kernel[1], lanes = s->k->vector;
+    int64_t padded = (s->channels + lanes - 1) / lanes * lanes;
+    memset(out, 0, (size_t)(s->maps * taps * padded) * sizeof *out);
+    for (int64_t m = 0; m < s->maps; m++)
+        for (int64_t c = 0; c < s->channels; c++)
+            for (int64_t t = 0; t < taps; t++)
+                memcpy(&out[(m * taps + t) * padded + c],
+                       w + (size_t)((m * s->channels + c) * taps + t) * sizeof(float),
+                       sizeof(float));
+}
+
+static void pack_depthwise(const ort_blocked_state *s, const char *w, float *out)
+{
+    int64_t taps = s->kernel[0] * s->kernel[1], blocks = (s->maps + s->block - 1) / s->block;
+    memset(out, 0, (size_t)(blocks * taps * s->block) * sizeof *out);
+    for (int64_t m = 0; m < s->maps; m++)
+        for (int64_t t = 0; t < taps; t++)
+            memcpy(&out[(m / s->block * taps + t) * s->block + m % s->block],
+                   w + (size_t)(m * taps + t) * sizeof(float), sizeof(float));
+}
+
+static void fill_weights(const ort_blocked_state *s, const ort_tensor *w, float *out)
+{
+    int64_t taps = s->kernel[0] * s->kernel[1], group_maps = s->maps / s->group;
+    if (s->depthwise)
+        pack_depthwise(s, w->data, out);
+    else if (s->few)
+        pack_few(s, w->data, out);
+    else if (s->plain)
+        pack_plain(s, w->data, out);
+    else
+        for (int64_t g = 0; g < s->group; g++)
+            pack_panels(s, group_maps, s->sum_channels,
+                        (const char *)w->data +
+                            (size_t)(g * group_maps * s->channels * taps) * sizeof(float),
+                        out + g * s->group_floats);
+}
+
+ort_status ort_blocked_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err)
+{
+    int64_t taps = s->kernel[0] * s->kernel[1], group_maps = s->maps / s->group;
+    int64_t padded = (int64_t)ort_round_up((size_t)group_maps, (size_t)s->block);
+    s->group_floats = padded * s->channels * taps;
+    s->sum_channels = sum_channels(s);
+    if (s->depthwise)
+        s->group_floats = taps; /* blocks hold neighbouring groups */
+    if (s->few) {
+        s->sum_channels = (int64_t)ort_round_up((size_t)s->channels, (size_t)s->block);
+        s->group_floats = s->maps * taps * s->sum_channels;
+    }
+    size_t floats = s->depthwise ? ort_round_up((size_t)s->maps, (size_t)s->block) * (size_t)taps
+                                 : (size_t)(s->group * s->group_floats);
+    bool fill;
+    float *out = ort_prep_pack(p, "filter", 1u << 1, floats * sizeof *out + 1, &fill);
+    if (!out)
+        return ort_error_memory(err, floats * sizeof *out);
+    s->w = out;
+    ort_prep_absorb(p, 1);
+    if (!fill)
+        return ORT_OK;
+    ort_tensor straight = *w;
+    if (!s->inner)
+        ORT_TRY(ort_nchwc_weights(s, w, &straight, err));
+    fill_weights(s, &straight, out);
+    if (!s->inner)
+        free(straight.data);
+    return ORT_OK;
+}
+
+ort_status ort_blocked_pack_bias(ort_prep *p, ort_blocked_state *s, ort_error *err)
+{
+    const ort_tensor *b = ort_prep_constant(p, 2);
+    size_t padded = ort_round_up((size_t)s->maps, (size_t)s->block) * sizeof(float);
+    if (ort_prep_dtype(p, 2) == ORT_DTYPE_UNDEFINED)
+        return ORT_OK;
+    if (!b || ort_tensor_count(b) != s->maps)
+        return ort_prep_fail(p, err, "the bias isn't a constant of %lld elements",
+                             (long long)s->maps);
+    bool fill;
+    float *bias = ort_prep_pack(p, "bias", 1u << 2, padded, &fill);
+    if (!bias)
+        return ort_error_memory(err, padded);
+    if (fill) {
+        memset(bias, 0, padded);
+        memcpy(bias, b->data, (size_t)s->maps * sizeof *bias);
+    }
+    ort_prep_absorb(p, 2);
+    s->bias = bias;
+    return ORT_OK;
+}
