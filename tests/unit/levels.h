@@ -30,15 +30,6 @@ NET_STATIC ort_session *at_level(net *n, int level, ort_error *err)
     return net_session(n, &options, err);
 }
 
-NET_STATIC bool net_on(net *n, const char *isa, int threads)
-{
-    ort_env_options options;
-    ort_env_options_init(&options);
-    options.isa = isa;
-    options.threads = threads;
-    return net_init(n, &options);
-}
-
 NET_STATIC bool same(ort_session *a, ort_session *b, ort_value *x, double tolerance)
 {
     ort_value *y = NULL, *z = NULL;

@@ -43,6 +43,16 @@ NET_STATIC bool net_init(net *n, const ort_env_options *options)
     return n->graph != NULL;
 }
 
+/* On one tier (NULL: the best) and some threads. */
+NET_STATIC bool net_on(net *n, const char *isa, int threads)
+{
+    ort_env_options options;
+    ort_env_options_init(&options);
+    options.isa = isa;
+    options.threads = threads;
+    return net_init(n, &options);
+}
+
 /* The value of this name, captured from outside when only an outer graph has it, made when nobody
  * has. */
 NET_STATIC ort_id net_value(net *n, ort_graph *graph, const char *name)

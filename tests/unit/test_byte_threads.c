@@ -17,14 +17,10 @@ static bool same(ort_value *const *a, ort_value *const *b, size_t count)
 /* Results of the net with this many threads; what is wrong, or NULL. */
 static const char *run_with(const char *text, const char *isa, int threads, ort_value **y)
 {
-    ort_env_options options;
     ort_value *x[8] = {NULL};
     const char *why = NULL;
     net n;
-    ort_env_options_init(&options);
-    options.isa = isa;
-    options.threads = threads;
-    if (!net_init(&n, &options))
+    if (!net_on(&n, isa, threads))
         return "memory";
     net_text(&n, text);
     ort_session *s = net_session(&n, NULL, NULL);

@@ -49,13 +49,9 @@ static const char *check_on(const odd *row, const char *isa, int threads)
     const ort_compare_options same = {sizeof same, 0, 0};
     ort_difference difference = ORT_DIFFERENCE_INIT;
     ort_value *x[4] = {NULL}, *y[1] = {NULL}, *z[1] = {NULL};
-    ort_env_options env;
     const char *why = NULL;
     net n;
-    ort_env_options_init(&env);
-    env.isa = isa;
-    env.threads = threads;
-    if (!net_init(&n, &env))
+    if (!net_on(&n, isa, threads))
         return "memory";
     net_text(&n, row->text);
     ort_session *blocks = with(&n, true), *plain = with(&n, false);

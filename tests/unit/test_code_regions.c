@@ -39,16 +39,12 @@ static bool same_bits(ort_value *const *a, ort_value *const *b, size_t count)
 /* NULL, or what is wrong. */
 static const char *check_on(const spelling *row, const char *isa, int threads, ort_value **first)
 {
-    ort_env_options options;
     ort_value *x[8] = {NULL}, *y[1] = {NULL}, *z[1] = {NULL};
     ort_compare_options near = {sizeof near, 0, 1.01 * row->step};
     ort_difference difference = ORT_DIFFERENCE_INIT;
     const char *why = NULL;
     net n;
-    ort_env_options_init(&options);
-    options.isa = isa;
-    options.threads = threads;
-    if (!net_init(&n, &options))
+    if (!net_on(&n, isa, threads))
         return "memory";
     net_text(&n, row->text);
     ort_session *before = plain(&n), *after = net_session(&n, NULL, NULL);

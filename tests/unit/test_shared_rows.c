@@ -94,13 +94,9 @@ static const char *check(const problem *p, const char *isa, int threads)
     const ort_compare_options same = {sizeof same, 0, 0};
     ort_difference difference = ORT_DIFFERENCE_INIT;
     ort_value *x[1] = {NULL}, *y[PRODUCTS] = {NULL}, *z[PRODUCTS] = {NULL};
-    ort_env_options env;
     const char *why = NULL;
     net n;
-    ort_env_options_init(&env);
-    env.isa = isa;
-    env.threads = threads;
-    if (!net_init(&n, &env))
+    if (!net_on(&n, isa, threads))
         return "memory";
     (void)!ort_vec_push(&n.model->opsets, ((ort_opset){.domain = "com.microsoft", .version = 1}));
     build(&n, p);

@@ -303,7 +303,6 @@ static ort_status nbits_shape(ort_shaping *s, ort_error *err)
     return shape_parts(s->state, 1, s, err);
 }
 
-
 /* ---- run */
 
 typedef struct nbits_job {
