@@ -398,6 +398,32 @@ static void columns(test_state *test)
     CHECK(ok);
 }
 
+/* What is nobody's in the input's last block is -inf, which no zero weight makes 0. */
+static void build_nobodys(net *n, const void *arg)
+{
+    float hundred[20];
+    for (int i = 0; i < 20; i++)
+        hundred[i] = 100;
+    net_constant(n, "b1", ORT_DTYPE_FLOAT, 1, DIMS(20), hundred);
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, 3, 19, 24));
+    add_weights(n, "w0", 4, DIMS(20, 3, 3, 3));
+    add_weights(n, "w1", 4, DIMS(20, 20, 3, 3));
+    add_weights(n, "w2", 4, DIMS(2, 20, 3, 3));
+    net_node(n, "Conv", "x w0", "a");
+    net_node(n, "Conv", "a w1 b1", "b");
+    net_node(n, "Abs", "b", "c");
+    net_node(n, "Log", "c", "d");
+    net_node(n, "Conv", "d w2", "y");
+    net_output(n, "y");
+}
+
+static void nobodys_lanes(test_state *test)
+{
+    ort_value *x = net_floats(4, DIMS(1, 3, 19, 24), -1, 0.0011f);
+    CHECK(on_all_tiers(build_nobodys, NULL, x, 3));
+    ort_value_free(x);
+}
+
 /* A height that nobody knows: scalars keep what they meet in the layout. */
 static void build_unknown(net *n, const void *arg)
 {
@@ -848,6 +874,7 @@ int main(void)
     RUN(&test, many_inputs);
     RUN(&test, lines);
     RUN(&test, columns);
+    RUN(&test, nobodys_lanes);
     RUN(&test, unknown_extents);
     RUN(&test, numbers_behind);
     RUN(&test, numbers_per_channel);
