@@ -103,6 +103,9 @@ OPENCL ?= $(shell printf '\043include <CL/cl.h>\n' | $(CC) -E -x c - >/dev/null 
 PACKED := $(shell f=$$(mktemp) && printf 'int main(void){return 0;}' | $(CC) -pie -fPIE -Wl,-z,pack-relative-relocs -x c - -o $$f \
                     2>/dev/null && grep -q GLIBC_ABI_DT_RELR $$f && echo -Wl,-z,pack-relative-relocs; rm -f $$f)
 
+# Programs of the tests, a hundred with all of the library: 75 MB each with what debuggers read of it, 7 without.
+BARE = $(if $(DEBUG)$(findstring -fsanitize,$(CFLAGS)),,-Wl,-S)
+
 FLAGS_ID := $(shell printf '%s' '$(CC) $(CFLAGS) $(ASSERTS) $(CPPFLAGS) $(LDFLAGS) $(WERROR)$(filter 0,$(OPENCL))$(PLAIN_KERNELS:1=plain) $(TOOL_LIBS)' | cksum | cut -d' ' -f1)
 OBJ      := build/$(FLAGS_ID)
 VERSION  := $(shell sed -n 's/^\#define ORT_VERSION_[A-Z]* //p' lib/ort.h | paste -sd.)
@@ -322,7 +325,7 @@ define WITHOUT_RULE
 $(OBJ)/without/bin/$(1): $$(patsubst %.c,$(OBJ)/%.o,$$(wildcard cmd/$(1)/*.c)) $(COMMON_OBJ) $(WITHOUT_OBJ)
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) $$(PACKED) -Wl,--gc-sections -o $$@ $$^ $$(TOOL_LIBS)
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) $$(PACKED) $$(BARE) -Wl,--gc-sections -o $$@ $$^ $$(TOOL_LIBS)
 endef
 $(foreach t,ort-run ort-inspect ort-tensor,$(eval $(call WITHOUT_RULE,$(t))))
 .PHONY: without-opencl
@@ -333,7 +336,7 @@ without-opencl: $(foreach t,ort-run ort-inspect ort-tensor,$(OBJ)/without/bin/$(
 
 $(OBJ)/tests/%: $(OBJ)/tests/%.o $(OBJ)/libort.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(WRAP_FLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(BARE) $(WRAP_FLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
 
 # The benchmark is several files, and starts as the tools do.
 $(OBJ)/tests/bench/bench: LIBS = $(PACKED) -Wl,--gc-sections $(TOOL_LIBS)
@@ -646,7 +649,7 @@ $(OBJ)/planted/ort-quantize: $(OBJ)/tests/planted/own_tier.o $(patsubst %.c,$(OB
     $(COMMON_OBJ) $(OBJ)/libort.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(PACKED) -Wl,--gc-sections -o $@ $^ $(TOOL_LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(PACKED) $(BARE) -Wl,--gc-sections -o $@ $^ $(TOOL_LIBS)
 .PHONY: quantize-bytes
 quantize-bytes: all $(OBJ)/planted/ort-quantize
 	@build/venv/bin/python tests/tools/check_same_bytes.py --planted $(OBJ)/planted/ort-quantize build/bin models
