@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "quantize/balance.h"
 #include "quantize/dynamic/dynamic_parts.h"
+#include "quantize/results.h"
 #include "quantize/shares.h"
 #include "quantize/strips.h"
 
@@ -72,6 +73,8 @@ const char *ort_dynamic_take(ort_dynamic *d, ort_dynamic_unit *u, int slot, int 
             t->shape.dim[i];
     if (ort_tensor_count(t) == 0)
         return "its weight is empty";
+    if (ort_quantize_is_result(w.graph, w.id))
+        return ort_quantize_result_stays;
     w.symmetric = symmetric || d->options->symmetric_weights;
     size_t k = find(d, &w);
     if (k == d->weights.count) {

@@ -9,6 +9,7 @@
 #include "op/edit.h"
 #include "quantize/place/place_join.h"
 #include "quantize/place/place_why.h"
+#include "quantize/results.h"
 #include "quantize/strips.h"
 
 typedef struct row {
@@ -218,12 +219,25 @@ static const char *objection_to_table(const placing *p, const ort_node *node)
         return "everything that it reads is constant";
     if (!is_finite(p, node->inputs[0]))
         return "a number of its table isn't finite";
+    if (ort_quantize_is_result(p->graph, node->inputs[0]))
+        return ort_quantize_result_stays;
     return ort_tensor_count(t) < SMALL ? "its table is small" : NULL;
 }
 
 static ort_part part_by_row(const ort_graph *graph, const ort_node *node, const row *r)
 {
     return table_of(graph, node) ? ORT_PART_TABLE : r->part;
+}
+
+static const char *objection_to_product(const ort_graph *graph, const ort_node *node)
+{
+    ort_place_weight weight;
+    if (constant(graph, node->inputs[0]))
+        return "its first input is constant";
+    if (ort_edit_is(node, ONNX, "Gemm") && ort_node_int(node, "transA", 0))
+        return "its first matrix is transposed";
+    return ort_place_weight_of(graph, node, &weight) && ort_quantize_is_result(graph, weight.id)
+               ? ort_quantize_result_stays : NULL;
 }
 
 static const char *first_objection(const placing *p, const ort_node *node, const row *r)
@@ -243,13 +257,9 @@ static const char *first_objection(const placing *p, const ort_node *node, const
         return "everything that it reads is constant";
     if (!constants_fit(p, node))
         return "a constant that it reads isn't finite";
-    if (ort_edit_is(node, ONNX, "Gemm") && ort_node_int(node, "transA", 0))
-        return "its first matrix is transposed";
     if (ort_edit_is(node, ONNX, "Resize") && !resizes_by_lines(node))
         return "cubic or antialiased";
-    if (r->part == ORT_PART_PRODUCT && constant(graph, node->inputs[0]))
-        return "its first input is constant";
-    return NULL;
+    return r->part == ORT_PART_PRODUCT ? objection_to_product(graph, node) : NULL;
 }
 
 /* What it reads and its state stay float. */
@@ -261,7 +271,8 @@ static bool has_recurrent_weights(const ort_graph *graph, const ort_node *node)
         return false;
     for (int slot = ORT_RECURRENT_WEIGHT; slot < ORT_RECURRENT_WEIGHT + 2; slot++) {
         const ort_tensor *t = constant(graph, ort_edit_input(node, slot));
-        if (!t || t->dtype != ORT_DTYPE_FLOAT || t->shape.rank != 3)
+        if (!t || t->dtype != ORT_DTYPE_FLOAT || t->shape.rank != 3 ||
+            ort_quantize_is_result(graph, node->inputs[slot]))
             return false;
         numbers += ort_tensor_count(t);
     }

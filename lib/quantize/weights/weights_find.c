@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "op/edit.h"
+#include "quantize/results.h"
 #include "quantize/weights/weights.h"
 
 static const char *const stays_computed = "its weights are computed";
@@ -81,6 +82,8 @@ static const char *look_up(const ort_graph *graph, ort_id id, found *f)
     if (f->tensor->dtype != ORT_DTYPE_FLOAT && f->tensor->dtype != ORT_DTYPE_FLOAT16 &&
         f->tensor->dtype != ORT_DTYPE_BFLOAT16)
         return "its weights aren't floats of 16 or 32 bits";
+    if (ort_quantize_is_result(graph, f->id))
+        return ort_quantize_result_stays;
     return ort_tensor_count(f->tensor) ? NULL : "its weights are empty";
 }
 
