@@ -243,8 +243,49 @@ static int run_kept(race *r, const ort_quantize_options *options, const ort_rang
     int status = choice_make(r->q, options, ranges, &model);
     r->q->kept = (kept_nodes){0};
     if (status == 0)
-        status = trial_run(&r->t, model, &r->last);
+        status = r->q->folds > 0 ? trial_held_out(&r->t, model, &r->last)
+                                 : trial_run(&r->t, model, &r->last);
     ort_model_free(model);
+    return status;
+}
+
+/* With codes of weights by samples and without, both made of all samples but those of a part, on
+ * that part; of the few that make no parts, on all. */
+static int rounded_on(race *r, const ort_quantize_options *options, const kept_nodes *kept,
+                      double *gain)
+{
+    ort_quantize_options own = *options;
+    int status = run_kept(r, &own, NULL, kept);
+    const double plain_db = r->last.sqnr_db;
+    own.adaptive_rounding = true;
+    if (status == 0)
+        status = run_kept(r, &own, NULL, kept);
+    if (status == 0 && r->q->options.settings.verbose)
+        fprintf(stderr, "codes of weights by samples: %.2f dB, without %.2f dB\n",
+                r->last.sqnr_db, plain_db);
+    *gain = r->last.sqnr_db - plain_db;
+    return status;
+}
+
+/* On one part, where it has numbers enough; where it hasn't, on average of them all. */
+static int judge_rounded(race *r, const ort_quantize_options *options, const kept_nodes *kept,
+                         double *gain)
+{
+    enum { LEAST_SAMPLES = 2 * TRIAL_PARTS, ENOUGH = 512 };
+    quantizing *q = r->q;
+    size_t parts = TRIAL_PARTS;
+    int status = 0;
+    if (r->t.samples < LEAST_SAMPLES)
+        return rounded_on(r, options, kept, gain);
+    q->folds = TRIAL_PARTS;
+    for (q->fold = 0; q->fold < parts && status == 0; q->fold++) {
+        double part = 0;
+        if (q->fold == 0 && trial_held_out_numbers(&r->t) >= ENOUGH)
+            parts = 1;
+        status = rounded_on(r, options, kept, &part);
+        *gain += part / (double)parts;
+    }
+    q->folds = 0;
     return status;
 }
 
@@ -253,15 +294,12 @@ static int run_kept(race *r, const ort_quantize_options *options, const ort_rang
 static int try_rounded(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
                        choice *c)
 {
-    ort_quantize_options own = *options;
-    int status = run_kept(r, &own, ranges, &c->kept);
-    const double plain_db = r->last.sqnr_db;
-    own.adaptive_rounding = true;
-    if (status == 0 && plain_db < near_db)
-        status = run_kept(r, &own, NULL, &c->kept);
-    tell(r, "codes of weights by samples");
+    double gain = 0;
+    int status = run_kept(r, options, ranges, &c->kept);
+    if (status == 0 && r->last.sqnr_db < near_db)
+        status = judge_rounded(r, options, &c->kept, &gain);
     advance(r, ROUNDED_WORK);
-    c->round = r->last.sqnr_db >= plain_db + CHOICE_CHANCE_DB;
+    c->round = gain >= CHOICE_CHANCE_DB;
     return status;
 }
 

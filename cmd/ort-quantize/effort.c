@@ -18,12 +18,11 @@ static const struct effort {
                {"the same, channels equalized", false, true, true},
                {"rounding and biases by samples", true, true, false},
                {"the same, channels equalized", true, true, true}};
-enum { EFFORTS = sizeof efforts / sizeof *efforts, BIASES = 1, EVEN_BIASES = 2, MOST_PARTS = 4 };
+enum { EFFORTS = sizeof efforts / sizeof *efforts, BIASES = 1, EVEN_BIASES = 2 };
 
-/* Of models refined by all samples but those of a part, on that part: on samples that it was fitted
- * to, every refinement looks better than it is. */
+/* Of models refined by all samples but those of a part, on that part. */
 typedef struct judgement {
-    nearness_to_float near[MOST_PARTS], outer[MOST_PARTS]; /* outer: by outputs themselves */
+    nearness_to_float near[TRIAL_PARTS], outer[TRIAL_PARTS]; /* outer: by outputs themselves */
     bool is_made, scaled;
 } judgement;
 
@@ -45,7 +44,7 @@ static ort_quantize_options options_of(const ort_quantize_options *options, size
 
 static size_t parts_of(const efforts_judged *r)
 {
-    return r->t.total < MOST_PARTS ? r->t.total : MOST_PARTS;
+    return r->t.total < TRIAL_PARTS ? r->t.total : TRIAL_PARTS;
 }
 
 /* A model that is refined takes a few times as long as one that isn't. */

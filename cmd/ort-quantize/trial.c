@@ -37,7 +37,7 @@ static size_t most_samples(const trial *t, ort_value *const *inputs, size_t coun
     return t->total < most ? t->total : most;
 }
 
-/* Evenly among all. */
+/* Evenly among all, and as many of each part that q->fold may hold out. */
 static ort_status keep_sample(void *arg, ort_value *const *inputs, size_t count, ort_error *err)
 {
     trial *t = arg;
@@ -47,7 +47,8 @@ static ort_status keep_sample(void *arg, ort_value *const *inputs, size_t count,
         t->rows = count > 0 ? rows_of(inputs[0]) : 1;
         t->most = most_samples(t, inputs, count);
     }
-    if (kept >= t->most || at < kept * t->total / t->most)
+    if (kept >= t->most || at < kept * t->total / t->most ||
+        at % TRIAL_PARTS != kept % TRIAL_PARTS)
         return ORT_OK;
     t->inputs = count;
     t->at[kept] = at;
@@ -325,6 +326,20 @@ static int run_some(const trial *t, ort_model *model, size_t most, bool held_out
     ort_session_free(session);
     free(tallies);
     return status;
+}
+
+size_t trial_held_out_numbers(const trial *t)
+{
+    size_t least = SIZE_MAX;
+    for (size_t k = 0; k < t->outputs; k++) {
+        size_t count = 0;
+        for (size_t i = 0; i < t->samples && !t->left_out[k]; i++)
+            if (is_held_out(t->q, t->at[i]) && t->out[i][k] != NULL &&
+                ort_value_get_kind(t->out[i][k]) == ORT_VALUE_TENSOR)
+                count += (size_t)ort_value_count(t->out[i][k]);
+        least = !t->left_out[k] && count < least ? count : least;
+    }
+    return least;
 }
 
 int trial_held_out(const trial *t, ort_model *model, nearness_to_float *near)

@@ -11,6 +11,10 @@
 /* As many as take some memory, at least 16 of them, or 4 that have 128 rows together. */
 enum { TRIAL_SAMPLES = 64, TRIAL_LEAST = 16, TRIAL_ROWS = 128, TRIAL_BYTES = 8 << 20 };
 
+/* Of samples, at most: what was fitted to all but one is judged on that one. Fitted to them, every
+ * refinement looks better than it is. */
+enum { TRIAL_PARTS = 4 };
+
 typedef struct trial {
     quantizing *q;
     ort_env *env;
@@ -57,7 +61,10 @@ int trial_open_inside(trial *t, quantizing *q, size_t total, ort_model *other);
 int trial_run(const trial *t, ort_model *model, nearness_to_float *near);
 /* On at most so many rows of the samples, or one sample. */
 int trial_glance(const trial *t, ort_model *model, size_t rows, nearness_to_float *near);
-/* On samples that q->fold holds out. */
+/* Numbers that the float model gives for those that q->fold holds out, of the output that has least
+ * of them: the worst output is what counts. */
+size_t trial_held_out_numbers(const trial *t);
+/* On these. */
 int trial_held_out(const trial *t, ort_model *model, nearness_to_float *near);
 /* The same on all samples, and with --labels: what gates are judged on. */
 int trial_judge(const trial *t, ort_model *model, nearness_to_float *near);

@@ -114,6 +114,28 @@ open('some.bin', 'wb').write(struct.pack('<4096f', *[random.Random(k).random() f
     ! ort-inspect near.onnx --metadata | grep -q -- --adaround
 }
 
+@test "what rounding by samples gains is judged on others: noise that it fits is no gain" {
+    python3 -c "
+import random, struct, sys; sys.path.insert(0, '$ROOT/tests/tools')
+from fixtures import initializer, model, node, value_info
+draw = random.Random(5)
+weights = [draw.gauss(0, 1) for _ in range(8 * 16)]
+open('net.onnx', 'wb').write(model([node('MatMul', ['x', 'w'], ['y'])], [value_info('x', ['n', 8])],
+    [value_info('y', ['n', 16])], [initializer('w', [8, 16], weights)]))
+open('noise.bin', 'wb').write(struct.pack('<256f', *[draw.gauss(0, 1) for k in range(256)]))"
+    works ort-tensor noise.bin --from raw --dtype float32 --dims 32x8 -o noise.npy
+    run ort-quantize static net.onnx -i noise.npy --rows 1 --weight-type int4 -v -o q.onnx
+    [ "$status" -eq 0 ]
+    [ "$(grep -c "codes of weights by samples: .* dB, without .* dB" <<<"$output")" -eq 4 ]
+    ! ort-inspect q.onnx --metadata | grep -q -- --adaround
+}
+
+@test "each part of many samples judges --effort" {
+    run ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --samples 128 --effort -v -o q.onnx
+    [ "$status" -eq 0 ]
+    [[ $output == *"part 4 of samples: "* && $output != *"inf dB"* ]]
+}
+
 @test "a classifier whose clear answers change gets more than the default" {
     python3 -c "
 import random, struct
