@@ -271,10 +271,16 @@ int settings_resolve(settings *s)
 
 static void log_to_stderr(void *arg, ort_log_level level, const char *message)
 {
-    if (level == ORT_LOG_WARNING)
+    static char last[1024]; /* a warning of each model that is tried says no more than the first */
+    const bool warns = level == ORT_LOG_WARNING;
+    flockfile(stderr);
+    if (warns)
         tool_set_warned();
-    if (level != ORT_LOG_QUIET)
+    if (level != ORT_LOG_QUIET && !(warns && !strncmp(last, message, sizeof last - 1)))
         fprintf(stderr, "%s: %s\n", tool_name(), message);
+    if (warns)
+        snprintf(last, sizeof last, "%s", message);
+    funlockfile(stderr);
 }
 
 static int add_libraries(const settings *s, ort_env *env)

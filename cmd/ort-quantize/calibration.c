@@ -74,7 +74,12 @@ static int see(void *arg, FILE *result)
     quantizing *q = s->q;
     ort_quantizer *quantizer = NULL;
     ort_error err = {0};
-    int status = settings_new_env(&q->options.settings, &q->env);
+    settings own = q->options.settings;
+    if (own.verbose == 0) { /* who makes the model warns */
+        own.quiet = true;
+        own.strict = false;
+    }
+    int status = settings_new_env(&own, &q->env);
     if (status != 0)
         return status;
     if (ort_quantizer_new(q->env, q->original, s->options, &quantizer, &err) != ORT_OK)
