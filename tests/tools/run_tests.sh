@@ -2,13 +2,13 @@
 # run_tests.sh: everything `make test` runs. Each suite ends with "N passed, N failed, N skipped"; the
 # sums are the last line. With CI=true a suite that can't run counts as a failure.
 set -u
-passed=0 failed=0 skipped=0
 logs=build/test
 jobs=$(nproc 2>/dev/null || echo 2)
 mkdir -p $logs
+: >$logs/counts
 
 add() { # add PASSED FAILED SKIPPED
-    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+    echo "$1 $2 $3" >>$logs/counts
 }
 
 suite() { # suite NAME COMMAND...
@@ -47,6 +47,8 @@ cannot() { # cannot NAME REASON: a skip, or a failure in CI
 }
 
 finish() {
+    set -- $(awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }' $logs/counts)
+    passed=$1 failed=$2 skipped=$3
     echo
     echo "$passed passed, $failed failed, $skipped skipped"
     [ $failed -eq 0 ]
@@ -59,16 +61,12 @@ make -j"$jobs" all >"$logs/build.log" 2>&1 || { tail -n 30 "$logs/build.log"; ad
 
 sh tests/tools/setup_venv.sh >"$logs/venv.log" 2>&1
 venv=$?
-suite lint make -s lint
 suite unit make -s -j"$jobs" unit
 suite cli sh tests/tools/run_cli.sh
 suite contrib make -s contrib
 
-if [ $venv -eq 0 ]; then
-    suite conformance make -s conformance
-    suite plugins make -s plugin-conformance
-    suite exact make -s exact
-    suite opencl make -s opencl
+# Suites of one thread, in two rows side by side: where both call make, all that they share is built.
+quantizer() {
     suite spellings make -s spellings
     suite quantize-matrix build/venv/bin/python tests/tools/check_quantize.py build/bin
     suite quantize-sizes make -s quantize-sizes
@@ -77,6 +75,11 @@ if [ $venv -eq 0 ]; then
     suite quantize-more build/venv/bin/python tests/tools/check_quantize_more.py \
         --openvino build/venv-bench/bin/python build/bin
     suite bundled build/venv/bin/python tests/tools/check_bundled.py
+}
+others() {
+    suite lint make -s lint
+    suite plugins make -s plugin-conformance
+    suite exact make -s exact
     suite schema make -s schema
     suite abi make -s abi
     suite opset make -s opset
@@ -84,7 +87,17 @@ if [ $venv -eq 0 ]; then
     suite shapes make -s shapes
     suite shape-versions make -s shape-versions
     suite check-models make -s check-models-sample
+}
+
+if [ $venv -eq 0 ]; then
+    suite conformance make -s conformance
+    suite opencl make -s opencl
+    quantizer >$logs/quantizer.out 2>&1 &
+    others
+    wait
+    cat $logs/quantizer.out
 else
+    suite lint make -s lint
     tail -n 3 "$logs/venv.log"
     cannot conformance "the pinned Python packages can't be installed (no network?)"
 fi
