@@ -85,6 +85,28 @@ PY
     [[ $output == *"new: no file"* ]]
 }
 
+@test "bench-quant finds what a peer left in float, be it initializers or constant nodes" {
+    run "$ROOT/build/venv/bin/python" - "$ROOT/tests/tools" <<'PY'
+import sys
+
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper, save
+from bench_quant import left_alone
+
+w = numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
+nodes = [helper.make_node("Constant", [], ["c"], value=w),
+         helper.make_node("MatMul", ["x", "c"], ["a"], name="of_a_node"),
+         helper.make_node("MatMul", ["a", "w"], ["b"], name="of_an_initializer"),
+         helper.make_node("DequantizeLinear", ["q", "s"], ["d"]),
+         helper.make_node("MatMul", ["b", "d"], ["e"], name="on_codes"),
+         helper.make_node("Gather", ["w", "i"], ["g"])]
+save(helper.make_model(helper.make_graph(nodes, "g", [], [], [w])), "net.onnx")
+print(left_alone("net.onnx"))
+PY
+    [ "$output" = "(['Gather'], ['of_a_node', 'of_an_initializer'])" ]
+}
+
 @test "bench-quant goes on where it was stopped, and starts over where something changed" {
     run "$ROOT/build/venv/bin/python" - "$ROOT/tests/tools" "$BATS_TEST_TMPDIR" <<'PY'
 import pathlib

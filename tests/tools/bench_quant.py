@@ -12,8 +12,9 @@ samples (8, or 4 of large models; 128 where outputs have less than 128 numbers e
 onnxruntime they are so with VNNI, and cut at 16 bits on AVX2 without it. Ours by
 default stands beside the best of twelve of onnxruntime's ({MinMax, Percentile, Entropy} x {per
 tensor, per channel} x {u8s8, s8s8}) in both; with --effort, that level of ours beside the best of
-NNCF's four (quant_peers.py) in onnxruntime. Where that is ahead by weights that it leaves
-in float, of recurrent layers and tables of rows, ours is measured with these excluded, too.
+NNCF's four (quant_peers.py) in onnxruntime. Where that is ahead and leaves weights in float, of
+recurrent layers, tables of rows and products (both convolutions of each squeeze-and-excitation
+block are on its list of what stays), ours is measured with these excluded, too.
 
 Peers' files and their SQNR stay in SCRATCH from run to run, while model, samples and the peer's
 version stay. The last lines are the gates. A float model with products that isn't judged fails
@@ -335,9 +336,11 @@ def measure(folder, settings):
 
 
 def left_alone(path):
-    """Of WEIGHTS_ALONE, operators in the file that read constants in float, and none as codes."""
+    """Of WEIGHTS_ALONE, operators in the file that read constants in float, and none as codes; and
+    names of its products that multiply by constants in float."""
     graph = onnx.load(str(path), load_external_data=False).graph
-    floats = {t.name for t in graph.initializer if t.data_type == onnx.TensorProto.FLOAT}
+    floats = {t.name for t in graph.initializer if t.data_type == onnx.TensorProto.FLOAT} | \
+             {n.output[0] for n in graph.node if n.op_type == "Constant"}
     coded = {n.output[0] for n in graph.node if n.op_type == "DequantizeLinear"}
     left, taken = set(), set()
     for node in graph.node:
@@ -346,17 +349,22 @@ def left_alone(path):
             left.add(node.op_type)
         if slots & coded:
             taken.add(node.op_type)
-    return sorted(left - taken)
+    products = [node.name for node in graph.node
+                if node.op_type in PRODUCTS and node.input[1] in floats and node.name]
+    return sorted(left - taken), products
 
 
 def measure_alike(row, settings, reference, home):
     """Ours with what NNCF leaves alone left alone, where NNCF is ahead."""
     if not row["nncf"] or row["effort"].get("ort", CEILING_DB) >= row["nncf"][0]:
         return
-    left = left_alone(home / "nncf" / f"{row['nncf'][1]}.onnx")
-    if left:
-        row["alike"] = ours(settings, reference, home, ["--effort", "--exclude", ",".join(left)])
-        row["left"] = left
+    left, products = left_alone(home / "nncf" / f"{row['nncf'][1]}.onnx")
+    here = {node.name for node in onnx.load(str(home / "ours_source.onnx")).graph.node}
+    products = [name for name in products if name in here]
+    if left or products:
+        row["alike"] = ours(settings, reference, home,
+                            ["--effort", "--exclude", ",".join(left + products)])
+        row["left"] = left + ([f"{len(products)} products"] if products else [])
 
 
 def made_of(found):
