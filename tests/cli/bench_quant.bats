@@ -100,11 +100,12 @@ nodes = [helper.make_node("Constant", [], ["c"], value=w),
          helper.make_node("MatMul", ["a", "w"], ["b"], name="of_an_initializer"),
          helper.make_node("DequantizeLinear", ["q", "s"], ["d"]),
          helper.make_node("MatMul", ["b", "d"], ["e"], name="on_codes"),
-         helper.make_node("Gather", ["w", "i"], ["g"])]
+         helper.make_node("Gather", ["w", "i"], ["g"]),
+         helper.make_node("Sigmoid", ["e"], ["f"]), helper.make_node("Mul", ["e", "f"], ["h"])]
 save(helper.make_model(helper.make_graph(nodes, "g", [], [], [w])), "net.onnx")
 print(left_alone("net.onnx"))
 PY
-    [ "$output" = "(['Gather'], ['of_a_node', 'of_an_initializer'])" ]
+    [ "$output" = "(['Gather', 'Mul', 'Sigmoid'], ['of_a_node', 'of_an_initializer'])" ]
 }
 
 @test "bench-quant goes on where it was stopped, and starts over where something changed" {

@@ -14,7 +14,8 @@ default stands beside the best of twelve of onnxruntime's ({MinMax, Percentile, 
 tensor, per channel} x {u8s8, s8s8}) in both; with --effort, that level of ours beside the best of
 NNCF's four (quant_peers.py) in onnxruntime. Where that is ahead and leaves weights in float, of
 recurrent layers, tables of rows and products (both convolutions of each squeeze-and-excitation
-block are on its list of what stays), ours is measured with these excluded, too.
+block are on its list of what stays), or computes swish in float between a product and the next
+codes, ours is measured with these excluded, too.
 
 Peers' files and their SQNR stay in SCRATCH from run to run, while model, samples and the peer's
 version stay. The last lines are the gates. A float model with products that isn't judged fails
@@ -336,8 +337,9 @@ def measure(folder, settings):
 
 
 def left_alone(path):
-    """Of WEIGHTS_ALONE, operators in the file that read constants in float, and none as codes; and
-    names of its products that multiply by constants in float."""
+    """Of WEIGHTS_ALONE, operators in the file that read constants in float, and none as codes, with
+    Sigmoid and Mul where a swish reads what products give in float; and names of its products that
+    multiply by constants in float."""
     graph = onnx.load(str(path), load_external_data=False).graph
     floats = {t.name for t in graph.initializer if t.data_type == onnx.TensorProto.FLOAT} | \
              {n.output[0] for n in graph.node if n.op_type == "Constant"}
@@ -349,6 +351,9 @@ def left_alone(path):
             left.add(node.op_type)
         if slots & coded:
             taken.add(node.op_type)
+    results = {node.output[0] for node in graph.node if node.op_type in PRODUCTS}
+    if any(n.op_type == "Sigmoid" and n.input[0] in results for n in graph.node):
+        left |= {"Mul", "Sigmoid"}
     products = [node.name for node in graph.node
                 if node.op_type in PRODUCTS and node.input[1] in floats and node.name]
     return sorted(left - taken), products
