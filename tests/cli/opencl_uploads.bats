@@ -42,6 +42,13 @@ net("riders", [node("Conv", ["x", "each"], ["a"], group=24, pads=[1, 1, 1, 1]), 
                node("Conv", ["b", "w"], ["c"]), node("Relu", ["c"], ["d"]), node("Add", ["x", "d"], ["e"]),
                node("Conv", ["e", "v"], ["f"]), node("Conv", ["e", "w"], ["g"]), node("Concat", ["f", "g"], ["y"], axis=1)],
     {"each": floats(24, 1, 3, 3), "w": floats(24, 24, 1, 1), "v": floats(16, 24, 1, 1)})
+net("pyramid", [node("SpaceToDepth", ["x"], ["d"], blocksize=2), node("Gather", ["d", "some"], ["a"], axis=1),
+                *(node("MaxPool", ["a"], [f"p{k}"], kernel_shape=[k, k], pads=[k // 2] * 4) for k in (3, 5, 7)),
+                node("Conv", ["p3", "w"], ["c"]), node("Conv", ["p5", "v"], ["e"]),
+                *(node("Reshape", [v, "flat"], [f"f{v}"]) for v in ("c", "p7", "e")),
+                node("Concat", ["fc", "fp7", "fe"], ["j"], axis=2), node("Transpose", ["j"], ["y"], perm=[0, 2, 1])],
+    {"some": np.arange(40)[::-1].copy(), "w": floats(40, 40, 1, 1), "v": floats(80, 40, 1, 1),
+     "flat": np.array([0, 40, -1])})
 one = {"s": np.float32(0.05), "z": np.uint8(120), "zw": np.int8(0)}
 net("codes", [node("QuantizeLinear", ["x", "s", "z"], ["q"]),
               node("QLinearConv", ["q", "s", "z", "w", "s", "zw", "s", "z"], ["a"], pads=[1, 1, 1, 1]),
@@ -151,4 +158,10 @@ print(*(f"{name} {count / runs:g}" for name, count in sorted(kernels.items())), 
     every_call riders x60 60
     [ "$(launches riders x60)" = "conv 2" ] || { launches riders x60; return 1; }
     [ "$(launches riders x60 :chains=off)" = "add_0 1, conv 3, depthwise_rows 1" ]
+}
+
+@test "pools of one value, convolutions of two, what is joined and then turned are a launch each" {
+    every_call pyramid x60 60
+    [ "$(launches pyramid x60)" = "conv 1, join 1, pool 1, take 1" ] || { launches pyramid x60; return 1; }
+    [ "$(launches pyramid x60 :chains=off)" = "conv 2, join 1, move 2, pool 3, take 1" ]
 }

@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 import onnx.reference
 import onnxruntime
+import provider_pyramid
 import rounding
 from onnx import TensorProto, helper, numpy_helper
 
@@ -693,8 +694,10 @@ def main():
     joined_model(out)
     siblings_model(out)
     norms_model(out)
+    for name, model, x in provider_pyramid.cases(of_later_cases):
+        write_expected(out / name, model, "MaxPool", "", [x])
     print(f"make_provider_cases: {fixed} tests with constants, {kept} and {borrowed} as they are, "
-          f"{len(cases + RECURRENT + TERMS) + 5} cases in {out}")
+          f"{len(cases + RECURRENT + TERMS) + 8} cases in {out}")
 
 
 if __name__ == "__main__":

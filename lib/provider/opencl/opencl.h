@@ -366,6 +366,8 @@ static inline const ort_node *ort_cl_last_node(const ort_cl_step *s)
     return s->sum ? s->sum->node : s->next ? s->next->node : s->node;
 }
 const ort_device_step *ort_cl_only_reader(const ort_cl_step *s);
+/* The steps of the part that is being made, behind this one, as far as `end`. */
+const ort_device_step *ort_cl_steps_behind(const ort_cl_step *s, const ort_device_step **end);
 /* Another step, of the same plan, and with its own activation. */
 ort_cl_step ort_cl_step_of(const ort_cl_step *s, const ort_device_step *step);
 /* All that the step stands for is made. */
@@ -470,7 +472,7 @@ ort_status ort_cl_upload(ort_cl_device *device, const void *data, size_t bytes, 
 
 /* Rows of each file opencl_NAME.c, ended by one without a name. */
 extern const ort_cl_row ort_cl_net_rows[], ort_cl_math_rows[], ort_cl_moves_rows[],
-    ort_cl_norm_rows[], ort_cl_attention_rows[], ort_cl_attention_fused_rows[],
+    ort_cl_pool_rows[], ort_cl_norm_rows[], ort_cl_attention_rows[], ort_cl_attention_fused_rows[],
     ort_cl_attention_group_rows[],
     ort_cl_take_rows[], ort_cl_reduce_rows[],
     ort_cl_transpose_rows[], ort_cl_tokens_rows[], ort_cl_codes_rows[], ort_cl_bytes_rows[],

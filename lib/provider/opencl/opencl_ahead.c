@@ -90,6 +90,17 @@ const ort_device_step *ort_cl_only_reader(const ort_cl_step *s)
                : NULL;
 }
 
+const ort_device_step *ort_cl_steps_behind(const ort_cl_step *s, const ort_device_step **end)
+{
+    const ort_cl_plan *p = s->plan;
+    const ort_device_part *part = &p->request->parts[p->ends.count];
+    const ort_device_step *step = p->request->steps + part->first;
+    *end = step + part->count;
+    while (step < *end && step->node != s->node)
+        step++;
+    return step < *end ? step + 1 : step;
+}
+
 bool ort_cl_is_there(const ort_cl_step *s, ort_id id)
 {
     const ort_cl_plan *p = s->plan;

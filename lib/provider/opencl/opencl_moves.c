@@ -96,22 +96,97 @@ static bool is_in_place(const ort_cl_step *s, int from, int to, int64_t at)
            b->offset == (size_t)at * ort_cl_size(p, s->node->outputs[0], s->half);
 }
 
+enum { JOINED = 6 }; /* of a launch, map.cl */
+
+typedef struct joint { /* what a launch joins: rows of n elements each, `at` a place of theirs */
+    int count, from[JOINED], to;
+    int64_t n[JOINED], at[JOINED], rows, row, most; /* row: of the result; most: of the n */
+    bool turned;
+} joint;
+
+static void join(ort_cl_step *s, joint *j)
+{
+    bool wide = s->plan->device->lanes, turned = j->turned;
+    int64_t across = !wide ? 1 : turned ? 32 : 256, down = !wide ? 1 : turned ? 128 : 16;
+    const int64_t grid[3] = {(j->most + across - 1) / across, (j->rows + down - 1) / down,
+                             j->count};
+    for (int i = j->count; i < JOINED; i++)
+        j->from[i] = j->from[0];
+    ort_cl_launch_grid(s, "map", "join", grid, NULL, "bbbbbbb|vviiiii", j->from[0], j->from[1],
+                       j->from[2], j->from[3], j->from[4], j->from[5], j->to, j->n, j->at, j->rows,
+                       turned ? 1 : j->row, turned ? j->rows : 1, down, across);
+}
+
+/* One alone is a move, of any type. */
+static void flush(ort_cl_step *s, joint *j)
+{
+    ort_cl_walk w = {{1, 1, 1, 1, j->rows, j->n[0]}, {0, 0, 0, 0, j->n[0], 1},
+                     {0, 0, 0, 0, j->row, 1}};
+    if (j->count == 1 && !j->turned)
+        move(s, j->from[0], j->to, w, 0, j->at[0]);
+    else if (j->count)
+        join(s, j);
+    j->count = 0;
+    j->most = 0;
+}
+
+/* Does the Transpose turn a matrix whose columns begin with the axis? Axes of size 1 don't
+ * count. */
+static bool turns(const ort_node *node, const ort_type *type, int axis)
+{
+    size_t count = 0;
+    const int64_t *perm = ort_node_ints(node, "perm", &count);
+    int order[ORT_MAX_RANK], long_axes = 0;
+    for (int part = 0; part < 2; part++)
+        for (int d = part ? 0 : axis; d < (part ? axis : type->rank); d++)
+            if (type->dim[d].size != 1)
+                order[long_axes++] = d;
+    for (int d = 0, next = 0; d < type->rank; d++) {
+        int from = count ? (int)perm[d] : type->rank - 1 - d;
+        if (type->dim[from].size != 1 && order[next++] != from)
+            return false;
+    }
+    return true;
+}
+
+/* The Transpose that alone reads the result, and turns it. */
+static bool find_turn(const ort_cl_step *s, int axis, int64_t rows, ort_cl_step *turn)
+{
+    const ort_device_step *step = ort_cl_only_reader(s);
+    if (!step || rows == 1 || strcmp(step->op->name, "Transpose"))
+        return false;
+    *turn = ort_cl_step_of(s, step);
+    return turns(step->node, &ort_cl_out(s, 0)->type, axis);
+}
+
 static ort_status emit_concat(ort_cl_step *s, ort_error *err)
 {
     const ort_type *y = &ort_cl_out(s, 0)->type;
-    int axis = axis_of(s, y->rank, 1), to = ort_cl_write(s, 0);
-    int64_t at = 0;
+    int axis = axis_of(s, y->rank, 1);
+    int64_t at = 0, row = y->dim[axis].size * behind(y, axis);
+    const char *mover = ort_cl_mover(y->dtype);
+    ort_cl_step turn;
+    joint j = {.row = row, .rows = row ? ort_cl_count(ort_cl_out(s, 0)) / row : 0};
+    j.turned = !strcmp(mover, "move") && find_turn(s, axis, j.rows, &turn);
+    j.to = ort_cl_write(j.turned ? &turn : s, 0);
     for (int i = 0; i < s->node->input_count; i++) {
         const ort_type *x = &ort_cl_in(s, i)->type;
         bool placed = s->plan->ahead[s->node->inputs[i]].placed;
+        int64_t n = x->dim[axis].size * behind(y, axis);
         int from = placed ? -1 : ort_cl_read(s, i);
-        ort_cl_walk w = ort_cl_walk_of(x);
-        ort_cl_spread(x, ORT_CL_AXES, w.x);
-        ort_cl_spread(y, ORT_CL_AXES, w.y);
-        if (!placed && !is_in_place(s, from, to, at))
-            move(s, from, to, w, 0, at);
-        at += x->dim[axis].size * behind(y, axis);
+        if (!placed && n && (j.turned || !is_in_place(s, from, j.to, at))) {
+            j.from[j.count] = from;
+            j.n[j.count] = n;
+            j.at[j.count++] = at;
+            j.most = n > j.most ? n : j.most;
+        }
+        at += n;
+        if (j.count == JOINED || (j.count == 1 && strcmp(mover, "move")))
+            flush(s, &j);
     }
+    flush(s, &j);
+    if (j.turned)
+        ort_cl_set_made(&turn);
     return ORT_OK;
 }
 
@@ -216,6 +291,11 @@ static ort_status emit_blocks(ort_cl_step *s, ort_error *err)
                             {c * b * b * plane, crd ? b * b * plane : plane, w,
                              crd ? b * plane : b * c * plane, 1, crd ? plane : c * plane},
                             {c * b * b * plane, b * b * plane, b * b * w, b * w, b, 1}};
+    bool taken = false;
+    if (deep)
+        ORT_TRY(ort_cl_take_blocks(s, &taken, err));
+    if (taken)
+        return ORT_OK;
     if (deep)
         for (int d = 0; d < ORT_CL_AXES; d++) {
             int64_t x = in_depth.x[d];

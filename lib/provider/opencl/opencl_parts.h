@@ -63,6 +63,8 @@ void ort_cl_multiply(ort_cl_step *s, const ort_cl_product *p);
 bool ort_cl_norm_behind(ort_cl_step *s, int64_t count, ort_cl_norm *norm, int *to);
 /* Gather of a constant list of indices. */
 ort_status ort_cl_gather_table(ort_cl_step *s, ort_error *err);
+/* SpaceToDepth and the Gather of channels that alone reads it, as one launch; taken: is it one? */
+ort_status ort_cl_take_blocks(ort_cl_step *s, bool *taken, ort_error *err);
 /* Softmax over `count` elements that lie `step` apart, of `rows` such rows. */
 void ort_cl_softmax_rows(ort_cl_step *s, int from, int to, int64_t rows, int64_t count,
                          int64_t step, bool as_log);

@@ -5,7 +5,7 @@
 #include "provider/opencl/opencl.h"
 
 const ort_cl_row *const ort_cl_row_tables[] = {
-    ort_cl_net_rows,    ort_cl_math_rows,      ort_cl_moves_rows,
+    ort_cl_net_rows,    ort_cl_math_rows,      ort_cl_moves_rows,  ort_cl_pool_rows,
     ort_cl_norm_rows,   ort_cl_attention_rows, ort_cl_attention_fused_rows,
     ort_cl_attention_group_rows,               ort_cl_take_rows,
     ort_cl_reduce_rows, ort_cl_transpose_rows, ort_cl_tokens_rows,

@@ -1,6 +1,6 @@
 /* opencl_take.c - results whose elements are looked up by tables, one for each axis: Pad, Gather of
- * constant indices, Resize, Tile. The tables are made with the plan: kernels ask nothing about
- * borders.
+ * constant indices, also of what SpaceToDepth makes, Resize, Tile. The tables are made with the
+ * plan: kernels ask nothing about borders.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static bool in_rows(const look_up *l, int64_t row)
     return true;
 }
 
-static void take(ort_cl_step *s, look_up *l, double fill)
+static void take_from(ort_cl_step *s, int from, look_up *l, double fill)
 {
     const ort_fact *y = ort_cl_out(s, 0);
     ort_cl_walk w = ort_cl_walk_of(&y->type);
@@ -50,9 +50,14 @@ static void take(ort_cl_step *s, look_up *l, double fill)
     const int64_t grid[3] = {ort_cl_items(s, ort_cl_count(y)), 1, 1};
     int table = ort_cl_table(s, l->table, l->count);
     free(l->table);
-    ort_cl_launch_grid(s, "take", "take", grid, NULL, "bbbiiiiiifii", ort_cl_read(s, 0),
-                       ort_cl_write(s, 0), table, w.n[0], w.n[1], w.n[2], w.n[3], w.n[4], w.n[5],
-                       fill, rows, ort_cl_count(y));
+    ort_cl_launch_grid(s, "take", "take", grid, NULL, "bbbiiiiiifii", from, ort_cl_write(s, 0),
+                       table, w.n[0], w.n[1], w.n[2], w.n[3], w.n[4], w.n[5], fill, rows,
+                       ort_cl_count(y));
+}
+
+static void take(ort_cl_step *s, look_up *l, double fill)
+{
+    take_from(s, ort_cl_read(s, 0), l, fill);
 }
 
 static void strides_of(const ort_type *type, int64_t *stride)
@@ -172,6 +177,55 @@ ort_status ort_cl_gather_table(ort_cl_step *s, ort_error *err)
             l.table[0] = index; /* of an axis of size 1 in front */
     }
     take(s, &l, 0);
+    return ORT_OK;
+}
+
+/* Channels as blocks have them: row and column of the block, then channel. */
+static void block_tables(const ort_cl_step *s, const ort_tensor *chosen, look_up *l)
+{
+    const ort_type *x = &ort_cl_in(s, 0)->type, *y = &ort_cl_out(s, 0)->type;
+    int64_t block = ort_node_int(s->node, "blocksize", 1), stride[ORT_CL_AXES];
+    int64_t channels = x->dim[1].size, all = channels * block * block;
+    strides_of(x, stride);
+    for (int64_t i = 0; i < x->dim[0].size; i++)
+        l->axis[0][i] = i * stride[0];
+    for (int64_t i = 0; i < ort_tensor_count(chosen); i++) {
+        int64_t index = ort_tensor_get_i64(chosen, i), at = index < 0 ? index + all : index;
+        l->axis[1][i] = at % channels * stride[1] + at / channels / block * stride[2] +
+                        at / channels % block;
+    }
+    for (int64_t i = 0; i < y->dim[2].size; i++)
+        l->axis[2][i] = i * block * stride[2];
+    for (int64_t i = 0; i < y->dim[3].size; i++)
+        l->axis[3][i] = i * block;
+}
+
+static bool are_within(const ort_tensor *indices, int64_t size)
+{
+    for (int64_t i = 0; i < ort_tensor_count(indices); i++)
+        if (ort_tensor_get_i64(indices, i) < -size || ort_tensor_get_i64(indices, i) >= size)
+            return false;
+    return true;
+}
+
+ort_status ort_cl_take_blocks(ort_cl_step *s, bool *taken, ort_error *err)
+{
+    const ort_device_step *step = ort_cl_only_reader(s);
+    look_up l;
+    *taken = false;
+    if (!step || strcmp(step->op->name, "Gather") || ort_node_int(step->node, "axis", 0) != 1)
+        return ORT_OK;
+    ort_cl_step gather = ort_cl_step_of(s, step);
+    const ort_tensor *chosen = ort_cl_in(&gather, 1)->value;
+    if (!chosen || chosen->shape.rank != 1 || step->node->inputs[0] != s->node->outputs[0] ||
+        !are_within(chosen, ort_cl_dim(ort_cl_out(s, 0), 1)))
+        return ORT_OK;
+    *taken = true;
+    if (!new_tables(&gather, &ort_cl_out(&gather, 0)->type, &l))
+        return s->plan->status;
+    block_tables(s, chosen, &l);
+    take_from(&gather, ort_cl_read(s, 0), &l, 0);
+    ort_cl_set_made(&gather);
     return ORT_OK;
 }
 

@@ -40,6 +40,44 @@ typedef struct {
 MOVE(move, cell)
 MOVE(move_bytes, uchar)
 
+#define JOIN_NUMBERS(X)                                                                            \
+    X(int, n0) X(int, n1) X(int, n2) X(int, n3) X(int, n4) X(int, n5) X(int, at0) X(int, at1)      \
+    X(int, at2) X(int, at3) X(int, at4) X(int, at5) X(int, rows) X(int, row_step) X(int, step)     \
+    X(int, high) X(int, wide)
+typedef struct {
+    JOIN_NUMBERS(MEMBER)
+} join_numbers;
+#define JOIN_FROM(i)                                                                               \
+    if (get_global_id(2) == i) {                                                                   \
+        in = in##i;                                                                                \
+        n = n##i;                                                                                  \
+        at = at##i;                                                                                \
+    }
+
+/* Rows of up to six operands, of n elements each, behind one another in the rows of one; an item
+ * moves `wide` elements of `high` rows. row_step 1: the result is turned, its rows are columns. */
+__kernel void join(__global const cell *in0, __global const cell *in1, __global const cell *in2,
+                   __global const cell *in3, __global const cell *in4, __global const cell *in5,
+                   __global cell *out, join_numbers numbers)
+{
+    JOIN_NUMBERS(OWN)
+    __global const cell *in = in0;
+    int n = n0, at = at0, first = (int)get_global_id(0) * wide, row = (int)get_global_id(1) * high;
+    JOIN_FROM(1)
+    JOIN_FROM(2)
+    JOIN_FROM(3)
+    JOIN_FROM(4)
+    JOIN_FROM(5)
+    int end = min(first + wide, n), last = min(row + high, rows);
+    out += (size_t)at * step;
+    for (int r = row; step == 1 && r < last; r++)
+        for (int i = first; i < end; i++)
+            out[(size_t)r * row_step + i] = in[(size_t)r * n + i];
+    for (int i = first; step != 1 && i < end; i++)
+        for (int r = row; r < last; r++)
+            out[(size_t)i * step + (size_t)r * row_step] = in[(size_t)r * n + i];
+}
+
 /* (x - mean) / sqrt(variance + epsilon) * scale + bias by channel; items share a plane. */
 __kernel void batch_norm(__global const real *x, __global const real *scale,
                          __global const real *bias, __global const real *mean,

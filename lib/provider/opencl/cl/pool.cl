@@ -70,18 +70,38 @@ static V pool_windows(const slab *s, const float *line, int step, int kw, int dx
 #define POOL_NUMBERS(X)                                                                            \
     X(int, depth) X(int, height) X(int, width) X(int, out_height) X(int, out_width) X(int, kd)     \
     X(int, kh) X(int, kw) X(int, sd) X(int, sy) X(int, sx) X(int, pd) X(int, py) X(int, px)        \
-    X(int, dd) X(int, dy) X(int, dx) X(int, end_d) X(int, end_y) X(int, end_x) X(int, kind)
+    X(int, dd) X(int, dy) X(int, dx) X(int, end_d) X(int, end_y) X(int, end_x) X(int, kind)        \
+    X(int, many) X(int, start) X(int, start2) X(int, start3) X(int, kd2) X(int, kh2) X(int, kw2)   \
+    X(int, pd2) X(int, py2) X(int, px2) X(int, end_d2) X(int, end_y2) X(int, end_x2) X(int, kd3)   \
+    X(int, kh3) X(int, kw3) X(int, pd3) X(int, py3) X(int, px3) X(int, end_d3) X(int, end_y3)      \
+    X(int, end_x3)
 typedef struct {
     POOL_NUMBERS(MEMBER)
 } pool_numbers;
 
+/* Windows and result of another pool of the launch, by its number. */
+#define OTHER_POOL(n)                                                                              \
+    y = y##n + start##n;                                                                           \
+    kd = kd##n, kh = kh##n, kw = kw##n, pd = pd##n, py = py##n, px = px##n;                        \
+    end_d = end_d##n, end_y = end_y##n, end_x = end_x##n
+
 /* kind 0: the greatest; 1: the mean of what lies inside; 2: of the whole window, padding too. Items
- * share a row of results; where one item makes it, windows share their columns. */
-__kernel void pool(__global const real *x, __global real *y, pool_numbers numbers)
+ * share a row of results; where one item makes it, windows share their columns. Up to three pools
+ * of one input are a launch. */
+__kernel void pool(__global const real *x, __global real *y, __global real *y2,
+                   __global real *y3, pool_numbers numbers)
 {
     POOL_NUMBERS(OWN)
+    size_t plane = get_global_id(2) / many, rows = get_global_size(1);
+    int which = get_global_id(2) % many;
+    y += start;
+    if (which == 1) {
+        OTHER_POOL(2);
+    }
+    if (which == 2) {
+        OTHER_POOL(3);
+    }
     int row = get_global_id(1), d = row / out_height * sd - pd, top = row % out_height * sy - py;
-    size_t plane = get_global_id(2), rows = get_global_size(1);
     const slab s = {x + plane * depth * height * width, depth, height, width, d, top, kd, kh, dd,
                     dy, kind != 0};
     int inside = taps_within(d, dd, kd, 0, depth) * taps_within(top, dy, kh, 0, height);
@@ -123,7 +143,8 @@ __kernel void pool(__global const real *x, __global real *y, pool_numbers number
 
 /* The greatest code of each window. */
 #define POOL_CODES(name, type, least)                                                              \
-    __kernel void name(__global const type *x, __global type *y, pool_numbers numbers)             \
+    __kernel void name(__global const type *x, __global type *y, __global type *y2,                \
+                       __global type *y3, pool_numbers numbers)                                    \
     {                                                                                              \
         POOL_NUMBERS(OWN)                                                                          \
         int row = get_global_id(1), d0 = row / out_height * sd - pd;                               \

@@ -1,50 +1,23 @@
-/* opencl_net.c - convolutions, pools, means of planes, BatchNormalization.
+/* opencl_net.c - convolutions.
  *
  * What rides with a convolution, in one launch: an addition behind it, of an operand that is there;
- * another one of the same field; on a CPU, what makes its field by windows of one filter a channel,
- * and then another two of that kind. Steps that ride are made early, by the first of them.
+ * another one of the same field, or of one that is there; on a CPU, what makes its field by windows
+ * of one filter a channel, and then another two of that kind. Steps that ride are made early, by
+ * the first of them.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "op/shared/window.h"
-#include "provider/opencl/opencl_parts.h"
-
-/* ---- windows: three axes, of which the first may be 1 */
-
-static bool fits_window(const ort_graph *graph, const ort_node *node, const char **why)
-{
-    int rank = ort_cl_rank(graph, node, 0);
-    *why = "windows of more than three axes have no kernel";
-    return rank >= 3 && rank <= 5;
-}
-
-static void spatial(const ort_fact *fact, int64_t *dims)
-{
-    for (int d = 2; d < fact->type.rank; d++)
-        dims[d - 2] = ort_cl_dim(fact, d);
-}
-
-static ort_status window_of(const ort_cl_step *s, const int64_t *kernel, ort_window *w,
-                            ort_error *err)
-{
-    ort_window_spec spec = {0};
-    int64_t in[ORT_WINDOW_MAX];
-    spatial(ort_cl_in(s, 0), in);
-    ORT_TRY(ort_window_read(s->node, &spec, err));
-    ORT_TRY(ort_window_resolve(&spec, ort_cl_in(s, 0)->type.rank - 2, in, kernel, w, err));
-    ort_window_pad_to_3d(w);
-    return ORT_OK;
-}
+#include "provider/opencl/image/opencl_window.h"
 
 /* ---- convolutions */
 
 static bool claim_conv(const ort_graph *graph, const ort_node *node, const char **why)
 {
     ort_cl_activation activation;
-    if (!fits_window(graph, node, why))
+    if (!ort_cl_fits_window(graph, node, why))
         return false;
     *why = "the activation has no kernel";
     return ort_cl_floats(graph, node) && ort_cl_find_activation(node, &activation);
@@ -70,15 +43,22 @@ static int64_t rows_at_once(const ort_cl_step *s, int64_t rows, int64_t planes)
     return d->lanes ? (rows + groups - 1) / groups : 1;
 }
 
-/* Windows of one tap each step, or without stride and padding, are read from the input itself. */
+static bool is_plain(const ort_window *w)
+{
+    for (int d = 0; d < 3; d++)
+        if (w->stride[d] != 1 || w->begin[d] || w->end[d])
+            return false;
+    return true;
+}
+
+/* Windows without stride and padding are read from the input itself. */
 static field input_field(ort_cl_step *s, const ort_window *w, bool slack, int lanes)
 {
     field f = {.buffer = ort_cl_read(s, 0), .phases = {1, 1, 1}};
-    bool plain = !slack;
+    bool plain = !slack && is_plain(w);
     for (int d = 0; d < 3; d++) {
         int64_t reach = (w->kernel[d] - 1) * w->dilation[d] + 1;
         f.size[d] = w->in[d];
-        plain = plain && w->stride[d] == 1 && !w->begin[d] && !w->end[d];
         f.phases[d] = w->stride[d] < reach ? w->stride[d] : reach;
     }
     for (int d = 0; d < 3; d++) {
@@ -179,7 +159,7 @@ typedef struct conv { /* a convolution, as its launches are made of it */
     bool late;      /* behind the activation */
     ort_cl_step *own_step; /* what makes the field that is read, of one tap; NULL: it is there */
     const struct conv *own;
-    ort_cl_step *other_step; /* another of the same field, but with other filters; NULL: none */
+    ort_cl_step *other_step; /* another one, of the same field or one that is there; NULL: none */
     const struct conv *other;
 } conv;
 
@@ -266,7 +246,9 @@ static void convolve(ort_cl_step *s, const conv *v, int64_t rows, ort_error *err
     int own_shift = own_bias ? ort_cl_read(first, 2) : filter;
     int own_filter2 = v->own ? ort_cl_read(first2, 1) : filter;
     int own_shift2 = own_bias ? ort_cl_read(first2, 2) : filter;
-    int x2 = v->own ? ort_cl_read(first2, 0) : f.buffer;
+    int x2 = v->own                                            ? ort_cl_read(first2, 0)
+             : second->node->inputs[0] != s->node->inputs[0] ? ort_cl_read(second, 0)
+                                                             : f.buffer;
     ort_cl_launch_grid(s, "conv", v->single ? "depthwise" : "conv", g.items,
                        g.local[0] ? g.local : NULL,
                        "bbbbbbbbbbbbbb|iiiiiiiiiiiiiffiiiiiiiiiiiiiiffiii", f.buffer, filter, shift,
@@ -301,8 +283,8 @@ static ort_status read_conv(ort_cl_step *s, conv *v, ort_error *err)
     int64_t kernel[ORT_WINDOW_MAX], groups = ort_node_int(s->node, "group", 1);
     *v = (conv){.groups = groups, .ins = ort_cl_dim(x, 1) / groups,
                 .outs = ort_cl_dim(y, 1) / groups, .images = ort_cl_dim(x, 0) * groups, .sum = -1};
-    spatial(ort_cl_in(s, 1), kernel);
-    ORT_TRY(window_of(s, kernel, &v->w, err));
+    ort_cl_spatial(ort_cl_in(s, 1), kernel);
+    ORT_TRY(ort_cl_window_of(s, kernel, &v->w, err));
     v->act = ort_cl_activation_of(s);
     v->single = v->ins == 1;
     v->plane = product(v->w.out);
@@ -355,32 +337,23 @@ static bool is_alike(const ort_cl_step *s, const conv *v, const ort_cl_step *oth
            ort_cl_has(other->node, 2) == ort_cl_has(s->node, 2);
 }
 
-/* The steps of the part that is being made, behind this one. */
-static const ort_device_step *steps_behind(const ort_cl_step *s, const ort_device_step **end)
-{
-    const ort_cl_plan *p = s->plan;
-    const ort_device_part *part = &p->request->parts[p->ends.count];
-    const ort_device_step *step = p->request->steps + part->first;
-    *end = step + part->count;
-    while (step < *end && step->node != s->node)
-        step++;
-    return step < *end ? step + 1 : step;
-}
-
 static bool may_pair(const ort_cl_step *s, const conv *v)
 {
     const ort_cl_device *d = s->plan->device;
     return v->sum < 0 && !d->measuring && d->chain != 1 && has_weights(s);
 }
 
-/* Another convolution of the same field, as wide a window and of the same activation. */
+/* Another convolution of as wide a window and the same activation: of the same field, or of one
+ * that is there and is read as it lies. */
 static bool find_other(const ort_cl_step *s, const conv *v, ort_cl_step *other, conv *o)
 {
-    const ort_device_step *end, *step = steps_behind(s, &end);
+    const ort_device_step *end, *step = ort_cl_steps_behind(s, &end);
     for (; step < end && v->groups == 1 && may_pair(s, v); step++) {
         ort_error ignored;
         *other = ort_cl_step_of(s, step);
-        if (is_conv(other) && step->node->inputs[0] == s->node->inputs[0] &&
+        if (is_conv(other) &&
+            (step->node->inputs[0] == s->node->inputs[0] ||
+             (is_plain(&v->w) && ort_cl_is_there(s, step->node->inputs[0]))) &&
             read_conv(other, o, &ignored) == ORT_OK && is_alike(s, v, other, o))
             return true;
     }
@@ -419,7 +392,7 @@ typedef struct riding { /* a convolution of one tap and what makes its field */
 static bool find_two(const riding *r, riding *other)
 {
     const ort_cl_step *s = &r->first;
-    const ort_device_step *end, *step = steps_behind(s, &end);
+    const ort_device_step *end, *step = ort_cl_steps_behind(s, &end);
     for (; step < end && may_pair(&r->behind, &r->o); step++) {
         ort_error ignored;
         other->first = ort_cl_step_of(s, step);
@@ -509,129 +482,8 @@ static ort_status emit_conv(ort_cl_step *s, ort_error *err)
     return ORT_OK;
 }
 
-/* ---- pools */
-
-static const char *pool_kernel(ort_dtype type)
-{
-    return type == ORT_DTYPE_FLOAT   ? "pool"
-           : type == ORT_DTYPE_UINT8 ? "pool_bytes"
-           : type == ORT_DTYPE_INT8  ? "pool_chars"
-                                     : NULL;
-}
-
-static bool claim_pool(const ort_graph *graph, const ort_node *node, const char **why)
-{
-    *why = "indices have no kernel";
-    if (ort_cl_gives(node, 1))
-        return false;
-    *why = "the element type has no kernel";
-    return pool_kernel(ort_cl_type(graph, node, 0)) && fits_window(graph, node, why);
-}
-
-static ort_status emit_pool(ort_cl_step *s, ort_error *err)
-{
-    const ort_fact *x = ort_cl_in(s, 0);
-    ort_window w;
-    ORT_TRY(window_of(s, NULL, &w, err));
-    bool most = !strcmp(s->node->op_type, "MaxPool");
-    bool padding = ort_node_int(s->node, "count_include_pad", 0);
-    const int64_t items[3] = {ort_cl_along(s, w.out[2]), w.out[0] * w.out[1],
-                              ort_cl_dim(x, 0) * ort_cl_dim(x, 1)};
-    ort_cl_launch_grid(s, "pool", pool_kernel(x->type.dtype), items, NULL,
-                       "bb|iiiiiiiiiiiiiiiiiiiii", ort_cl_read(s, 0), ort_cl_write(s, 0), w.in[0],
-                       w.in[1], w.in[2], w.out[1], w.out[2], w.kernel[0], w.kernel[1], w.kernel[2],
-                       w.stride[0], w.stride[1], w.stride[2], w.begin[0], w.begin[1], w.begin[2],
-                       w.dilation[0], w.dilation[1], w.dilation[2], w.end[0], w.end[1], w.end[2],
-                       (int64_t)(most ? 0 : padding ? 2 : 1));
-    return ORT_OK;
-}
-
-static ort_status emit_global_mean(ort_cl_step *s, ort_error *err)
-{
-    const ort_fact *x = ort_cl_in(s, 0);
-    int64_t rows = ort_cl_dim(x, 0) * ort_cl_dim(x, 1);
-    const int64_t grid[3] = {rows, 1, 1};
-    if (rows)
-        ort_cl_launch_grid(s, "rows", "mean", grid, NULL, "bbi", ort_cl_read(s, 0),
-                           ort_cl_write(s, 0), ort_cl_count(x) / rows);
-    else
-        ort_cl_write(s, 0);
-    return ORT_OK;
-}
-
-static ort_status emit_global_most(ort_cl_step *s, ort_error *err)
-{
-    const ort_fact *x = ort_cl_in(s, 0);
-    int64_t rows = ort_cl_dim(x, 0) * ort_cl_dim(x, 1), count = rows ? ort_cl_count(x) / rows : 0;
-    const int64_t grid[3] = {rows, 1, 1}, kept[] = {1, 1, 1, 1, 1, rows};
-    const int64_t all[] = {1, 1, 1, 1, 1, count};
-    const int64_t step[] = {0, 0, 0, 0, 0, count}, one[] = {0, 0, 0, 0, 0, 1};
-    ort_cl_launch_grid(s, "rows", "reduce_max", grid, NULL, "bbvvvvi", ort_cl_read(s, 0),
-                       ort_cl_write(s, 0), kept, step, all, one, count);
-    return ORT_OK;
-}
-
-static bool claim_planes(const ort_graph *graph, const ort_node *node, const char **why)
-{
-    return ort_cl_rank(graph, node, 0) >= 2;
-}
-
-/* ---- BatchNormalization of inference */
-
-static bool claim_batch(const ort_graph *graph, const ort_node *node, const char **why)
-{
-    *why = "training has no kernel";
-    return ort_cl_floats(graph, node) && !ort_cl_gives(node, 1) &&
-           ort_cl_rank(graph, node, 0) >= 2 && ort_node_int(node, "training_mode", 0) == 0 &&
-           ort_node_int(node, "spatial", 1) == 1 && node->opset >= 7;
-}
-
-static ort_status emit_batch(ort_cl_step *s, ort_error *err)
-{
-    const ort_fact *x = ort_cl_in(s, 0);
-    int64_t count = ort_cl_count(x), planes = ort_cl_dim(x, 0) * ort_cl_dim(x, 1);
-    const int64_t grid[3] = {planes ? ort_cl_along(s, count / planes) : 0, planes, 1};
-    ort_cl_launch_grid(s, "map", "batch_norm", grid, NULL, "bbbbbbiif", ort_cl_read(s, 0),
-                       ort_cl_read(s, 1), ort_cl_read(s, 2), ort_cl_read(s, 3), ort_cl_read(s, 4),
-                       ort_cl_write(s, 0), ort_cl_dim(x, 1), planes ? count / planes : 1,
-                       (double)ort_node_attr_float(s->node, "epsilon"));
-    return ORT_OK;
-}
-
-/* ---- ImageScaler */
-
-static bool claim_scaler(const ort_graph *graph, const ort_node *node, const char **why)
-{
-    const ort_type *x = &graph->values.data[node->inputs[0]]->fact.type;
-    size_t count;
-    (void)ort_node_floats(node, "bias", &count);
-    *why = "this form has no kernel";
-    return x->rank >= 2 && ort_dim_known(x->dim[1]) && x->dim[1].size == (int64_t)count;
-}
-
-static ort_status emit_scaler(ort_cl_step *s, ort_error *err)
-{
-    const ort_fact *x = ort_cl_in(s, 0);
-    size_t channels;
-    const float *bias = ort_node_floats(s->node, "bias", &channels);
-    int64_t count = ort_cl_count(x), planes = ort_cl_dim(x, 0) * (int64_t)channels;
-    int64_t plane = planes ? count / planes : 0;
-    const int64_t grid[3] = {ort_cl_along(s, plane), planes, 1};
-    int shift = ort_cl_numbers(s, bias, (int64_t)channels);
-    ort_cl_launch_grid(s, "map", "scale_planes", grid, NULL, "bbbiif", ort_cl_read(s, 0), shift,
-                       ort_cl_write(s, 0), (int64_t)channels, plane,
-                       (double)ort_node_attr_float(s->node, "scale"));
-    return ORT_OK;
-}
-
 const ort_cl_row ort_cl_net_rows[] = {
     {ONNX, "Conv", claim_conv, emit_conv, .half = true, .activates = true},
     {MS, "FusedConv", claim_conv, emit_conv, .half = true, .activates = true},
-    {ONNX, "MaxPool", claim_pool, emit_pool, .half = true, .typed = true},
-    {ONNX, "AveragePool", claim_pool, emit_pool, .half = true},
-    {ONNX, "GlobalAveragePool", claim_planes, emit_global_mean, .half = true},
-    {ONNX, "GlobalMaxPool", claim_planes, emit_global_most, .half = true},
-    {ONNX, "BatchNormalization", claim_batch, emit_batch, .half = true},
-    {ONNX, "ImageScaler", claim_scaler, emit_scaler, .half = true},
     {0},
 };
