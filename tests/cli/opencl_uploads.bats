@@ -40,8 +40,12 @@ net("normed", [node("GlobalAveragePool", ["x"], ["a"]), node("Flatten", ["a"], [
     {"w0": floats(24, 40), "w1": floats(40, 40), "s0": floats(40), "s1": floats(40)})
 net("riders", [node("Conv", ["x", "each"], ["a"], group=24, pads=[1, 1, 1, 1]), node("Sigmoid", ["a"], ["b"]),
                node("Conv", ["b", "w"], ["c"]), node("Relu", ["c"], ["d"]), node("Add", ["x", "d"], ["e"]),
-               node("Conv", ["e", "v"], ["f"]), node("Conv", ["e", "w"], ["g"]), node("Concat", ["f", "g"], ["y"], axis=1)],
-    {"each": floats(24, 1, 3, 3), "w": floats(24, 24, 1, 1), "v": floats(16, 24, 1, 1)})
+               node("Conv", ["e", "v"], ["f"]), node("Conv", ["e", "w"], ["g"]),
+               node("Concat", ["f", "g"], ["h"], axis=1),
+               node("Conv", ["h", "apart"], ["i"], group=40, pads=[1, 1, 1, 1], strides=[2, 2]),
+               node("Conv", ["i", "u"], ["y"])],
+    {"apart": floats(40, 1, 3, 3), "u": floats(16, 40, 1, 1),
+     "each": floats(24, 1, 3, 3), "w": floats(24, 24, 1, 1), "v": floats(16, 24, 1, 1)})
 net("pyramid", [node("SpaceToDepth", ["x"], ["d"], blocksize=2), node("Gather", ["d", "some"], ["a"], axis=1),
                 *(node("MaxPool", ["a"], [f"p{k}"], kernel_shape=[k, k], pads=[k // 2] * 4) for k in (3, 5, 7)),
                 node("Conv", ["p3", "w"], ["c"]), node("Conv", ["p5", "v"], ["e"]),
@@ -154,10 +158,10 @@ print(*(f"{name} {count / runs:g}" for name, count in sorted(kernels.items())), 
     [ "$(FAKE_CL_KIND=discrete launches normed x6)" = "gemm 2, layer_norm 2, mean 1" ]
 }
 
-@test "windows of a channel, an addition, a second convolution of one value ride with a convolution" {
+@test "windows of a channel, near or two apart, an addition, a second convolution of one value ride with a convolution" {
     every_call riders x60 60
-    [ "$(launches riders x60)" = "conv 2" ] || { launches riders x60; return 1; }
-    [ "$(launches riders x60 :chains=off)" = "add_0 1, conv 3, depthwise_rows 1" ]
+    [ "$(launches riders x60)" = "conv 3" ] || { launches riders x60; return 1; }
+    [ "$(launches riders x60 :chains=off)" = "add_0 1, conv 4, depthwise_rows 2" ]
 }
 
 @test "pools of one value, convolutions of two, what is joined and then turned are a launch each" {

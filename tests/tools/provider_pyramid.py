@@ -5,9 +5,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 def model_of(random):
     """Pools of one value: three of one size with windows of their own, a fourth; means that count their padding or don't;
-    ones with another stride. Convolutions of one tap of values that are there, alike or not; of one that is made later.
-    SpaceToDepth before a Gather of some of its channels, and one that others read. What is joined along rows: by seven,
-    by two; turned, where there is one image."""
+    ones with another stride. Convolutions of one tap of values that are there, alike or not; of one that is made later;
+    behind filters of one channel two apart. SpaceToDepth before a Gather of some of its channels, and one that others
+    read. What is joined along rows: by seven, by two; turned, where there is one image."""
     nodes, weights = [], {}
 
     def add(op, inputs, output, **attributes):
@@ -33,13 +33,20 @@ def model_of(random):
     later = add("Sigmoid", [add("Conv", [add("Relu", [plain], "up"), weight(7, 33, 1, 1), weight(7)], "c2")], "later")
     wide = add("Conv", [pools[0], weight(9, 12, 3, 3), weight(9)], "wide", pads=[1] * 4)
     other = add("Conv", [pools[2], weight(9, 12, 3, 3), weight(9)], "other", pads=[1] * 4)
+    apart = add("Conv", [add("Relu", [add("Conv", [chosen, weight(12, 1, 3, 3), weight(12)], "c3", group=12, strides=[2, 2],
+                                          pads=[1] * 4)], "c4"), weight(21, 12, 1, 1), weight(21)], "apart")
+    uneven = add("Conv", [add("Conv", [chosen, weight(12, 1, 5, 3)], "c5", group=12, strides=[2, 2], pads=[3, 0, 1, 2],
+                              dilations=[1, 2]), weight(8, 12, 1, 1)], "uneven")
+    aslant = add("Conv", [add("Conv", [chosen, weight(12, 1, 3, 3)], "c6", group=12, strides=[1, 2], pads=[1] * 4),
+                          weight(8, 12, 1, 1)], "aslant")
     weights["flat"] = np.array([0, 12, -1])
     parts = [add("Reshape", [v, "flat"], f"flat_{v}") for v in [*pools, *means, halves[1]]]
     add("Transpose", [add("Concat", parts, "long", axis=2)], "turned", perm=[0, 2, 1])
     add("Concat", [parts[0], parts[-1]], "two", axis=-1)
     add("Transpose", [add("Concat", halves, "wider", axis=3)], "axes", perm=[0, 3, 1, 2])
     add("Transpose", [add("Concat", [halves[0], halves[2]], "beside", axis=3)], "mixed", perm=[0, 1, 3, 2])
-    results = ["of_seen", padded, "h4", first, second, later, wide, other, "turned", "two", "axes", "mixed"]
+    results = ["of_seen", padded, "h4", first, second, later, wide, other, apart, uneven, aslant, "turned", "two", "axes",
+               "mixed"]
     graph = helper.make_graph(nodes, "pyramid", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3, "H", "W"])],
                               [helper.make_tensor_value_info(v, TensorProto.FLOAT, None) for v in results],
                               [numpy_helper.from_array(v, k) for k, v in weights.items()])

@@ -56,15 +56,16 @@ __kernel void spread(__global const cell *x, __global cell *out, spread_numbers 
     X(int, out_width) X(int, plane) X(int, kind) X(float, a) X(float, b) X(int, rows)              \
     X(int, columns) X(int, span) X(int, most) X(int, pair) X(int, outs2) X(int, kh) X(int, kw)     \
     X(int, py) X(int, px) X(int, dy) X(int, dx) X(int, has_own_bias) X(int, own_kind) X(float, oa) \
-    X(float, ob) X(int, size) X(int, start) X(int, start2)
+    X(float, ob) X(int, size) X(int, start) X(int, start2) X(int, height) X(int, width)            \
+    X(int, sy) X(int, sx)
 typedef struct {
     CONV_NUMBERS(MEMBER)
 } conv_numbers;
 
 /* has_sum 1: `sum` is added before the activation, 2: behind it. pair 2: a second convolution, with
  * field, filters, bias, number of filters and result of its own. kh above 0: the field is computed
- * by windows of kh x kw, of x as large as it is, which has `size` elements. Results begin at
- * `start`. */
+ * by windows of kh x kw, sy and sx apart (sx at most 2), of planes of height x width in x, which
+ * has `size` elements. Results begin at `start`. */
 #define CONV_BUFFERS                                                                               \
     __global const real *x, __global const real *w, __global const real *bias,                     \
         __global const real *sum, __global real *y, __global const int *taps,                      \
@@ -144,21 +145,25 @@ typedef PASTE(int, LANES) bits;
 typedef struct window {
     __global const real *x, *w, *bias; /* bias 0: none */
     long size;                         /* elements of x */
-    int plane, width, kh, kw, py, px, dy, dx;
+    int plane, out_width, height, width, kh, kw, sy, sx, py, px, dy, dx;
     const int *inside; /* by tap and pixel: all bits, or none */
+    const int *from;   /* by pixel: where its window begins, from its plane's first element */
     finish f;
 } window;
 
-static void mark_inside(int *inside, const window *o, int p0)
+static void mark_inside(int *inside, int *from, const window *o, int p0)
 {
-    int height = o->plane / o->width;
-    for (int t = 0; t < o->kh * o->kw; t++)
-        for (int j = 0; j < SUBS * STRIP; j++) {
-            int p = p0 + j, row = p / o->width + t / o->kw * o->dy - o->py;
-            int column = p % o->width + t % o->kw * o->dx - o->px;
-            bool is = p < o->plane && row >= 0 && row < height && column >= 0 && column < o->width;
+    for (int j = 0; j < SUBS * STRIP; j++) {
+        int p = p0 + j, top = p / o->out_width * o->sy - o->py;
+        int left = p % o->out_width * o->sx - o->px;
+        from[j] = top * o->width + left;
+        for (int t = 0; t < o->kh * o->kw; t++) {
+            int row = top + t / o->kw * o->dy, column = left + t % o->kw * o->dx;
+            bool is = p < o->plane && row >= 0 && row < o->height && column >= 0 &&
+                      column < o->width;
             inside[t * SUBS * STRIP + j] = is ? -1 : 0;
         }
+    }
 }
 
 /* LANES elements from `at` on, as far as there are any. */
@@ -172,13 +177,28 @@ static V load_near(const window *o, long at)
     return LOAD(some);
 }
 
-/* Strips of the field from pixel p0 on: a row for each of `depth` channels, from plane `first` on,
- * whose filter is `filter`. */
-static void fill_windows(const window *o, int first, int filter, int p0, __local float *to,
-                         int depth)
+/* Those of LANES pixels of windows that lie two apart, from `plane` on in x: each second one, or as
+ * they come where they are of two rows. */
+static V load_apart(const window *o, long plane, const int *from)
+{
+    float some[LANES];
+    if (from[LANES - 1] - from[0] == 2 * (LANES - 1)) {
+        V low = load_near(o, plane + from[0]), high = load_near(o, plane + from[0] + LANES);
+        return (V)(low.even, high.even);
+    }
+    for (int j = 0; j < LANES; j++) {
+        long at = plane + from[j];
+        some[j] = at >= 0 && at < o->size ? AT(o->x, at) : 0.0f;
+    }
+    return LOAD(some);
+}
+
+/* Strips of the field: a row for each of `depth` channels, from plane `first` on, whose filter is
+ * `filter`. */
+static void fill_windows(const window *o, int first, int filter, __local float *to, int depth)
 {
     for (int k = 0; k < depth; k++, filter++, to += STRIP) {
-        long at = (long)(first + k) * o->plane + p0 - o->py * o->width - o->px;
+        long at = (long)(first + k) * o->height * o->width;
         V acc[SUBS * 2];
 #pragma unroll
         for (int i = 0; i < SUBS * 2; i++)
@@ -193,7 +213,10 @@ static void fill_windows(const window *o, int first, int filter, int p0, __local
                 const int *inside = o->inside + t * SUBS * STRIP;
 #pragma unroll
                 for (int i = 0; i < SUBS * 2; i++) {
-                    bits all = PASTE(as_int, LANES)(load_near(o, at + v * o->dx + i * LANES));
+                    long tap = at + v * o->dx;
+                    V loaded = o->sx == 1 ? load_near(o, tap + o->from[0] + i * LANES)
+                                          : load_apart(o, tap, o->from + i * LANES);
+                    bits all = PASTE(as_int, LANES)(loaded);
                     all &= PASTE(vload, LANES)(i, inside);
                     some[i] = fused(factor, PASTE(as_float, LANES)(all), some[i]);
                 }
@@ -281,18 +304,19 @@ ALONE void conv(CONV_BUFFERS, conv_numbers numbers)
     __local float wide[ROWS * DEEP] __attribute__((aligned(64)));
 #endif
     int inside[MOST_TAPS * SUBS * STRIP] __attribute__((aligned(64)));
+    int from[SUBS * STRIP];
     int z = get_group_id(2), K = ins * tap_count;
     OF_PAIR(z);
     int group = z % groups;
     int p0 = (int)get_group_id(0) * SUBS * STRIP, m0 = (int)get_group_id(1) * rows;
     int m_end = min(m0 + rows, outs), offsets[SUBS * STRIP], pixels[SUBS * STRIP];
     finish f = finish_of(kind, a, b);
-    window field = {x, own, has_own_bias ? own_bias : 0, size, plane, out_width, kh, kw, py, px,
-                    dy, dx, inside, finish_of(own_kind, oa, ob)};
+    window field = {x, own, has_own_bias ? own_bias : 0, size, plane, out_width, height, width, kh,
+                    kw, sy, sx, py, px, dy, dx, inside, from, finish_of(own_kind, oa, ob)};
     if (m0 >= outs) /* of the other one's rows */
         return;
     if (kh)
-        mark_inside(inside, &field, p0);
+        mark_inside(inside, from, &field, p0);
     for (int j = 0; j < SUBS * STRIP; j++) {
         int at = min(p0 + j, most), column = at % row_step, row = at / row_step;
         int line = span ? row % (slice_step / row_step) : 0;
@@ -315,7 +339,7 @@ ALONE void conv(CONV_BUFFERS, conv_numbers numbers)
         bool more = k0 > 0, last = k0 + depth == K;
         __private float *mine = waiting;
         if (kh)
-            fill_windows(&field, z * ins + k0, group * ins + k0, p0, panel, depth);
+            fill_windows(&field, z * ins + k0, group * ins + k0, panel, depth);
         for (int s = 0; !kh && s < SUBS && p0 + s * STRIP < columns; s++)
             fill_taps(x + (size_t)(k0 / tap_count) * channel_step, taps, k0 % tap_count, tap_count,
                       channel_step, offsets + s * STRIP, panel + s * DEEP * STRIP, depth);

@@ -51,6 +51,15 @@ static bool is_plain(const ort_window *w)
     return true;
 }
 
+/* A window at each element. */
+static bool is_dense(const ort_window *w)
+{
+    for (int d = 0; d < 3; d++)
+        if (w->stride[d] != 1 || w->in[d] != w->out[d])
+            return false;
+    return true;
+}
+
 /* Windows without stride and padding are read from the input itself. */
 static field input_field(ort_cl_step *s, const ort_window *w, bool slack, int lanes)
 {
@@ -251,8 +260,8 @@ static void convolve(ort_cl_step *s, const conv *v, int64_t rows, ort_error *err
                                                              : f.buffer;
     ort_cl_launch_grid(s, "conv", v->single ? "depthwise" : "conv", g.items,
                        g.local[0] ? g.local : NULL,
-                       "bbbbbbbbbbbbbb|iiiiiiiiiiiiiffiiiiiiiiiiiiiiffiii", f.buffer, filter, shift,
-                       v->sum >= 0 ? v->sum : f.buffer, v->to, tap_table(s, &f, &v->w, err),
+                       "bbbbbbbbbbbbbb|iiiiiiiiiiiiiffiiiiiiiiiiiiiiffiiiiiii", f.buffer, filter,
+                       shift, v->sum >= 0 ? v->sum : f.buffer, v->to, tap_table(s, &f, &v->w, err),
                        filter2, shift2, other->to, own_filter, own_shift, x2, own_filter2,
                        own_shift2, (int64_t)bias,
                        (int64_t)(v->sum < 0 ? 0 : v->late ? 2 : 1), v->groups, v->ins, v->outs,
@@ -261,7 +270,8 @@ static void convolve(ort_cl_step *s, const conv *v, int64_t rows, ort_error *err
                        c.span, c.most, pair, other->outs, own->w.kernel[1], own->w.kernel[2],
                        own->w.begin[1], own->w.begin[2], own->w.dilation[1], own->w.dilation[2],
                        (int64_t)own_bias, own->act.kind, own->act.a, own->act.b,
-                       planes * v->plane, v->start, other->start);
+                       planes * own->w.in[1] * own->w.in[2], v->start, other->start, own->w.in[1],
+                       own->w.in[2], own->w.stride[1], own->w.stride[2]);
 }
 
 static void describe(const conv *v, bool half, char *text, size_t size)
@@ -375,12 +385,13 @@ static bool find_behind(ort_cl_step *s, const conv *v, ort_cl_step *behind, conv
     if (!is_conv(behind) || step->node->inputs[0] != ort_cl_last_node(s)->outputs[0] ||
         read_conv(behind, o, &ignored) != ORT_OK || o->groups != 1)
         return false;
+    if (!is_dense(&v->w) && (v->w.stride[1] != 2 || v->w.stride[2] != 2))
+        return false;
     for (int i = 0; i < 3; i++)
-        if (v->w.stride[i] != 1 || v->w.in[i] != v->w.out[i] || o->w.kernel[i] != 1 ||
-            o->w.stride[i] != 1 || o->w.begin[i] || o->w.end[i])
+        if (o->w.kernel[i] != 1)
             return false;
     return o->outs <= ORT_CL_MOST_ROWS / d->tiles[d->own].rows * d->tiles[d->own].rows &&
-           (o->plane + width - 1) / width * o->images >= 2 * units;
+           is_plain(&o->w) && (o->plane + width - 1) / width * o->images >= 2 * units;
 }
 
 typedef struct riding { /* a convolution of one tap and what makes its field */
