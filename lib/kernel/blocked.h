@@ -105,6 +105,19 @@ typedef struct ort_blocked_tiles {
     ort_blocked_out out;       /* output: y (and z) at (top, left); count is unused */
 } ort_blocked_tiles;
 
+/* Tiles down one axis: sums of at most 7 - `form` taps give `form` outputs, 2, 3 or 4, by six
+ * products. `v` holds six stretches of pixels, v_step floats apart, tile t at pixel t of each. */
+typedef struct ort_blocked_line {
+    const float *x[6];         /* input: pixels that the first tile reads */
+    float *v;
+    int64_t v_step, count;     /* count: tiles */
+    int64_t next;              /* floats of x, or of out.y and out.z, from one tile to the next */
+    int form;
+    int64_t outputs;           /* of each tile that are in the plane */
+    int64_t step;              /* floats from one of them to the next */
+    ort_blocked_out out;       /* output: y (and z) of the first tile's first; count is unused */
+} ort_blocked_line;
+
 /* Where a pixel of a wider row comes from: two pixels, and the weight of the second. */
 typedef struct ort_blocked_place {
     int64_t low, high;
@@ -177,6 +190,11 @@ typedef struct ort_blocked_kernels {
     void (*winograd_filter)(const float *g, int64_t channels, int64_t width, float *u);
     void (*winograd_input)(const ort_blocked_tiles *tiles);
     void (*winograd_output)(const ort_blocked_tiles *tiles);
+    /* The same along one axis, of blocks of 8 (else NULL). `taps` stretches of `count` floats, a
+     * multiple of `vector`, to six of u. */
+    void (*line_filter)(const float *g, int64_t count, int64_t taps, int form, float *u);
+    void (*line_input)(const ort_blocked_line *line);
+    void (*line_output)(const ort_blocked_line *line);
     /* NULL: the tier has no tiles. Splitting gives the size of what was split, of several pieces
      * the largest one counts: `fits` is false where an element is too large or not finite, or all
      * are too small; then the sums aren't those of floats. pack, from a panel of pack_panel, says

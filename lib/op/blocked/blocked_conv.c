@@ -7,7 +7,7 @@
  *   few         a product of few output channels, whose sums run over vectors of input channels.
  *   depthwise   a task is some output rows of one block of channels.
  *
- * Others run on tiles (conv_tiled.c) or through Winograd's (winograd.c).
+ * Others run on tiles (conv_tiled.c) or through Winograd's (winograd.c, winograd_line.c).
  *
  * Long sums are cut along the input channels, so that the weights of a call stay in the cache and
  * rounding errors small; the cut depends on the filter alone.
@@ -19,6 +19,7 @@
 #include "op/blocked/blocked_op.h"
 #include "op/blocked/conv_tiled.h"
 #include "op/blocked/winograd.h"
+#include "op/blocked/winograd_line.h"
 #include "op/shared/parts.h"
 #include "op/written.h"
 
@@ -104,6 +105,8 @@ void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost)
     cost->on_tiles = s && s->tiled && !s->tiled_floats;
     if (s && s->winograd)
         cost->done_macs = cost->macs * ort_winograd_share(&x->out[0].type);
+    if (s && s->line)
+        cost->done_macs = cost->macs * ort_line_share(s);
 }
 
 /* ---- prepare */
@@ -166,9 +169,11 @@ ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
         return ort_prep_fail(p, err, "groups aren't whole blocks");
     s->few = few_pays(s);
     s->winograd = !s->few && ort_winograd_pays(p, s);
-    s->tiled = !s->few && !s->winograd && ort_conv_tiled_pays(p, s);
+    s->line = s->winograd ? 0 : ort_line_pays(p, s);
+    s->tiled = !s->few && !s->winograd && !s->line && ort_conv_tiled_pays(p, s);
     ORT_TRY(fill_slopes(p, s, err));
     ORT_TRY(s->winograd ? ort_winograd_pack(p, s, w, err)
+            : s->line   ? ort_line_pack(p, s, w, err)
             : s->tiled  ? ort_conv_tiled_pack(p, s, w, err)
                         : ort_blocked_pack(p, s, w, err));
     return ort_blocked_pack_bias(p, s, err);
@@ -274,6 +279,8 @@ ort_status ort_blocked_conv_shape(ort_shaping *sh, ort_error *err)
         return ORT_OK;
     if (s->winograd)
         return ort_winograd_shape(sh, &p->in, &p->out, &p->w, err);
+    if (s->line)
+        return ort_line_shape(sh, &p->in, &p->out, &p->w, err);
     if (s->tiled)
         return ort_conv_tiled_shape(sh, &p->in, &p->out, &p->w, err);
     ort_blocked_turn_column(&p->w);
@@ -543,8 +550,10 @@ ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
     const ort_tensor *z = ort_call_in(call, 3), *y = ort_call_out(call, 0);
     if (ort_tensor_count(y) == 0)
         return ORT_OK;
-    if (s->winograd) /* these two have plans of their own */
+    if (s->winograd) /* these three have plans of their own */
         return ort_winograd_run(call, err);
+    if (s->line)
+        return ort_line_run(call, err);
     if (s->tiled)
         return ort_conv_tiled_run(call, err);
     const blocked_plan *p = call->plan_state;

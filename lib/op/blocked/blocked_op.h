@@ -23,6 +23,7 @@ typedef struct ort_blocked_state {
     bool plain, depthwise;  /* plain: the input isn't blocked */
     bool few;               /* output channels: w is that of conv_few */
     bool winograd;          /* w holds transformed filters */
+    int line;               /* ... of tiles of so many outputs along one axis; 0: not so */
     bool tiled;             /* w holds thirds of bfloat16 (conv_tiled.h) */
     bool tiled_floats;      /* ... or floats in their place */
     int64_t group, maps, channels; /* channels of one group; maps: real outputs, all groups */

@@ -7,6 +7,7 @@
  * there. The filters of its other 1x1 convolutions must be small, because they are read again for
  * every few rows.
  */
+#pragma GCC optimize("Os") /* runs once for a model */
 #include <string.h>
 
 #include "op/blocked/blocked_chain.h"

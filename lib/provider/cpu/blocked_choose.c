@@ -6,6 +6,7 @@
  * are cycles per product and per element, measured on both vector tiers; unknown extents count as
  * a middling size.
  */
+#pragma GCC optimize("Os") /* runs once for a model */
 #include <string.h>
 
 #include "graph/uses.h"
@@ -77,13 +78,21 @@ static bool constant_later(const ort_graph *graph, const ort_node *node, int slo
     return true;
 }
 
-bool ort_blocked_reads_plain(const ort_graph *graph, const ort_node *conv)
+static bool reads_plain(const ort_graph *graph, const ort_node *conv)
 {
     ort_shape w;
     return constant_later(graph, conv, 1, &w) && w.dim[1] <= PLAIN_CHANNELS &&
            ort_node_attr_int(conv, "group") == 1 &&
            ort_shape_count_range(&w, 1, w.rank) <= PLAIN_DEPTH &&
            (conv->input_count < 4 || conv->inputs[3] == ORT_ID_NONE);
+}
+
+bool ort_blocked_from_plain(const ort_graph *graph, const ort_blocked_choice *c,
+                            const ort_node *conv)
+{
+    const ort_type *w = ort_fact_type(graph, conv->inputs[1]);
+    return reads_plain(graph, conv) &&
+           (!c->blocked[conv->inputs[0]] || w->dim[1].size == 1);
 }
 
 static bool is_single(const ort_type *t)
@@ -99,7 +108,7 @@ static bool is_column(const ort_graph *graph, const ort_node *node, const ort_sh
     const ort_type *t = ort_fact_type(graph, node->outputs[0]);
     ort_dim height = t->dim[t->rank - 2], width = t->dim[t->rank - 1];
     if (t->rank == 4 && is_single(x) && is_single(t) && w->dim[3] == 1)
-        return w->dim[2] >= LONG_FILTER;
+        return w->dim[2] >= LONG_FILTER && w->dim[1] < 8;
     return t->rank == 4 && ort_dim_known(width) && width.size < 4 &&
            (!ort_dim_known(height) || height.size > 4 * width.size);
 }
@@ -121,7 +130,7 @@ static const char *conv_stays(const ort_graph *graph, const ort_blocked_choice *
     int64_t group = ort_node_attr_int(node, "group"), maps = w.dim[0];
     if (w.rank != x->rank || ort_shape_count(&w) == 0 || group < 1 || maps % group)
         return "its filters don't fit";
-    if (w.dim[w.rank - 1] >= LONG_FILTER || is_column(graph, node, &w))
+    if ((w.dim[w.rank - 1] >= LONG_FILTER && w.dim[1] < 8) || is_column(graph, node, &w))
         return "its filters are long rows";
     if (!ort_epilogue_activate(&e, ort_node_string(node, "activation", ""), NULL, 0))
         return "its activation isn't one of the layout's";
@@ -133,7 +142,7 @@ static const char *conv_stays(const ort_graph *graph, const ort_blocked_choice *
     /* a block half empty costs less than a way out */
     if (!blocked && !fills_blocks(maps, c->block))
         return "its channels would fill less than half of their blocks";
-    return blocked || ort_blocked_reads_plain(graph, node) || w.dim[1] >= 8
+    return blocked || reads_plain(graph, node) || w.dim[1] >= 8
                ? NULL : "its input has few channels and doesn't lie in the layout";
 }
 
@@ -395,7 +404,8 @@ static void join_regions(const ort_graph *graph, ort_blocked_choice *c)
     ORT_EACH_NODE(graph, node)
         for (int i = 0; c->role[node->id] && i < node->input_count; i++) {
             ort_id in = node->inputs[i];
-            if (in == ORT_ID_NONE || !c->blocked[in] || !ort_blocked_slot(c->role[node->id], i))
+            if (in == ORT_ID_NONE || !c->blocked[in] || !ort_blocked_slot(c->role[node->id], i) ||
+                (i == 0 && is_conv(node) && ort_blocked_from_plain(graph, c, node)))
                 continue;
             c->uses[in]++;
             c->region[root_of(c, node->id)] = root_of(c, graph->producers.data[in]);
@@ -408,7 +418,7 @@ static double gain_of(const ort_graph *graph, const ort_blocked_choice *c, const
     ort_id out = node->outputs[0];
     if (c->role[node->id] == ORT_BLOCKED_CONV) {
         gain = conv_gain(graph, node);
-        if (!c->blocked[node->inputs[0]] && !ort_blocked_reads_plain(graph, node))
+        if (!c->blocked[node->inputs[0]] && !ort_blocked_from_plain(graph, c, node))
             gain -= elements(ort_fact_type(graph, node->inputs[0])) * convert_cost;
         if (ort_edit_input(node, 3) != ORT_ID_NONE && !c->blocked[node->inputs[3]])
             gain -= elements(ort_fact_type(graph, node->inputs[3])) * convert_cost;

@@ -33,8 +33,10 @@ const char *ort_blocked_stays(const ort_graph *graph, const ort_blocked_choice *
                               const ort_node *node);
 /* Is this the mean over all spatial axes, kept as ones: GlobalAveragePool by another name? */
 bool ort_blocked_is_mean(const ort_graph *graph, const ort_node *node);
-/* Does this convolution read plain rows when nobody gives its input in the layout? */
-bool ort_blocked_reads_plain(const ort_graph *graph, const ort_node *conv);
+/* Does this convolution read plain rows? It can, and its input lies outside of the layout or a
+ * block would hold one channel of it. */
+bool ort_blocked_from_plain(const ort_graph *graph, const ort_blocked_choice *c,
+                            const ort_node *conv);
 /* Is this a Resize by whole factors along the two spatial axes? *place: where a linear one finds
  * its pixels, in the words of BlockedUpsample; NULL: each pixel is repeated. */
 bool ort_blocked_grows(const ort_graph *graph, const ort_node *node, int64_t factors[2],

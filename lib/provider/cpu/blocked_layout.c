@@ -3,6 +3,7 @@
  * where somebody outside reads its values. Level 3: the operators are ours and the block is the
  * machine's, so nothing of this is saved.
  */
+#pragma GCC optimize("Os") /* runs once for a model */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,8 +128,8 @@ static ort_status convert_inputs(layout *l, const ort_node *node, ort_id *inputs
         ort_id in = inputs[i] = node->inputs[i];
         bool data = in != ORT_ID_NONE && ort_blocked_slot(role, i) &&
                     !graph->values.data[in]->fact.value;
-        bool plain = role == ORT_BLOCKED_CONV && i == 0 && !l->choice.blocked[in] &&
-                     ort_blocked_reads_plain(graph, node);
+        bool plain = role == ORT_BLOCKED_CONV && i == 0 &&
+                     ort_blocked_from_plain(graph, &l->choice, node);
         if (data && !plain)
             ORT_TRY(ort_layout_input(&l->edit, in, "BlockChannels", &inputs[i], err));
         if (data && role == ORT_BLOCKED_AFFINE)

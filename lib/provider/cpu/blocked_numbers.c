@@ -1,6 +1,6 @@
 /* blocked_numbers.c - what does the same to each pixel of a channel, by constants: PRelu,
  * BatchNormalization, and Mul, Div, Add and Sub of one number per channel. In the blocked layout
- * each becomes the lists of a BlockedAffine (op/blocked/affine_channels.c).
+ * each becomes the lists of a BlockedAffine (op/blocked/between/affine_channels.c).
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * layout of bytes become its end (op/blocked/bytes_after.h): what it has made is then in the cache,
  * and no other step passes over it. At most a table, a sum and a table, in this order. Level 3.
  */
+#pragma GCC optimize("Os") /* runs once for a model */
 #include "op/blocked/bytes_after.h"
 #include "op/edit.h"
 #include "pass/pass.h"

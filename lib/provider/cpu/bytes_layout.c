@@ -4,6 +4,7 @@
  * converted for a fraction of what a convolution takes, so each one that the layout serves goes
  * there. Level 3: nothing of this is saved.
  */
+#pragma GCC optimize("Os") /* runs once for a model */
 #include "provider/cpu/bytes_layout.h"
 
 #include <assert.h>

@@ -3,6 +3,7 @@
  * notes which channels of which others it is made of, and one BytesChannels makes it when something
  * else reads it.
  */
+#pragma GCC optimize("Os") /* runs once for a model */
 #include "base/checked.h"
 #include "base/error.h"
 #include "op/shared/codes.h"

@@ -1,6 +1,7 @@
 /* bytes_roles.c - which nodes run in the layout of bytes: convolutions with constant weights, and
  * what stands between them or behind them on 8-bit codes.
  */
+#pragma GCC optimize("Os") /* runs once for a model */
 #include "op/shared/unary_apply.h"
 #include "provider/cpu/bytes_layout.h"
 #include "provider/cpu/float_convs.h"

@@ -4,6 +4,7 @@
  * inputs included (x * sigmoid(x)). float only. Level 3: the operator is ours, so it is never
  * saved.
  */
+#pragma GCC optimize("Os") /* runs once for a model */
 #include <string.h>
 
 #include "base/error.h"

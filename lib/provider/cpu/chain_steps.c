@@ -1,4 +1,5 @@
 /* chain_steps.c - see chain_steps.h. */
+#pragma GCC optimize("Os") /* runs once for a model */
 #include "provider/cpu/chain_steps.h"
 
 #include <math.h>

@@ -8,6 +8,7 @@
  * doesn't fit the nearest cache), and what 8-bit ones have where no table or QLinear operator
  * serves. The numbers are those of the operators. Level 3: nothing of this is saved.
  */
+#pragma GCC optimize("Os") /* runs once for a model */
 #include "base/error.h"
 #include "pass/facts/facts.h"
 #include "pass/numbers/quant_pair.h"

@@ -8,6 +8,7 @@
  * same batch. What lies between product and Softmax are steps of a chain, whose other operands are
  * floats that broadcast onto the scores: a scale, a mask. Level 3: nothing of this is saved.
  */
+#pragma GCC optimize("Os") /* runs once for a model */
 #include <string.h>
 
 #include "base/error.h"

@@ -7,6 +7,7 @@
  * Other activations that its FusedConv has follow as nodes of their own; where codes follow these,
  * bytes_layout.c takes them in again. Level 3: nothing of this is saved.
  */
+#pragma GCC optimize("Os") /* runs once for a model */
 #include <math.h>
 #include <string.h>
 

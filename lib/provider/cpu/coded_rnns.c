@@ -8,6 +8,7 @@
  * with one scale. What a file doesn't quantize, the state between steps above all, stays float.
  * Level 3: nothing of this is saved.
  */
+#pragma GCC optimize("Os") /* runs once for a model */
 #include <string.h>
 
 #include "op/edit.h"

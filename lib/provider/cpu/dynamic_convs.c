@@ -6,6 +6,7 @@
  * It scales, shifts and bounds in that order, so results stay. Its input comes into the layout, its
  * result is a plain tensor. Level 3: nothing of this is saved.
  */
+#pragma GCC optimize("Os") /* runs once for a model */
 #include <math.h>
 #include <string.h>
 
