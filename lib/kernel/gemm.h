@@ -83,6 +83,8 @@ typedef struct ort_tile_i32 {
     const int32_t *add;
     int64_t ldadd;
     bool far; /* C is more than caches hold: stores may pass them by */
+    const int32_t *first_halved, *halved; /* bytes_fours: of two vectors a panel; of all */
+    const void *halves;
 } ort_tile_i32;
 
 /* Sliding window over prepared rows: out[r * out_row + i] = op over t of in[offset[t] + r * in_row
@@ -201,6 +203,14 @@ typedef struct ort_gemm_kernels {
     void (*bytes)(int64_t m, int64_t n, int64_t k_words, const ort_tile_i32 *tile);
     /* The same of many rows, where the tier has a faster way than for few, else NULL. */
     void (*bytes_tiles)(int64_t m, int64_t n, int64_t k_words, const ort_tile_i32 *tile);
+    /* Where `word` is 2, the same of words of four on both sides, if weights allow it, else NULL.
+     * fours_pack turns panels of pack_bytes, k a multiple of 4 (or padded to one), into such, if no
+     * more than `most` of their vectors of four-byte words have to be halved, and says so; halves
+     * take 32 bytes each, `halved` has their words, and first_halved, of two vectors a panel and
+     * one behind them, where those of each vector begin. */
+    void (*bytes_fours)(int64_t m, int64_t n, int64_t k_words, const ort_tile_i32 *tile);
+    bool (*fours_pack)(int64_t k_words, int64_t panels, int64_t most, void *panel,
+                       int32_t *first_halved, int32_t *halved, void *halves);
     /* k bytes of a row of A to words for `bytes`, the last filled up with 0. Signed x is taken as
      * the unsigned x + 128. */
     void (*words_u8)(int64_t k, const void *x, bool is_signed, int32_t *out);

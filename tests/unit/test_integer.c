@@ -125,8 +125,20 @@ static bool is_whole(const char *p, size_t bytes)
     return true;
 }
 
-/* Sums are left in place, handed over, or handed over while what rows lack is still to be added. */
-typedef enum hand_over { IN_PLACE, WHOLE, LACKING } hand_over;
+/* Mostly weights of which two of one sign are no more than 128, and few others. */
+static void soften(matrix *x, int64_t count)
+{
+    const int zero = x->of.is_signed ? 0 : 128;
+    for (int64_t i = 0; i < count; i++)
+        if (draw() % 509)
+            x->memory[i] = (uint8_t)(zero + (int)(draw() % 129) - 64);
+}
+
+/* Sums are left in place, handed over, or handed over while what rows lack is still to be added;
+ * FOURS: the same of panels by fours, where weights allow it. */
+typedef enum hand_over { IN_PLACE, WHOLE, LACKING, FOURS } hand_over;
+
+static int seen_fours; /* products that were by fours */
 
 /* The product by one tier; does it equal `expected`? */
 static bool agrees(const ort_kernels *k, ort_pool *pool, const sizes *s, const matrix *a,
@@ -135,7 +147,8 @@ static bool agrees(const ort_kernels *k, ort_pool *pool, const sizes *s, const m
     const bool in_place = how == IN_PLACE;
     size_t rows = 0, packed = 0, count = (size_t)(s->m * s->n);
     if (!ort_integer_rows_bytes(k, s->m, s->k, &rows) ||
-        !ort_integer_packed_bytes(k, s->k, s->n, &packed))
+        !(how == FOURS ? ort_integer_fours_bytes
+                       : ort_integer_packed_bytes)(k, s->k, s->n, &packed))
         return false;
     spaces p = {guarded(rows), guarded(packed), malloc(THREADS * ort_integer_thread_bytes(k)),
                 malloc(count * sizeof *expected)};
@@ -150,8 +163,11 @@ static bool agrees(const ort_kernels *k, ort_pool *pool, const sizes *s, const m
                              .arg = &to, .adds_rows = how == LACKING};
     if (in_place)
         ort_integer_pack(k, s->k, s->n, &b->of, &b->zeros, p.packed);
+    else if (how == FOURS)
+        ort_integer_pack_fours(k, s->k, s->n, &b->of, &b->zeros, p.packed);
     else
         ort_integer_pack_now(&call, s->k, s->n, &b->of, &b->zeros, p.packed);
+    seen_fours += ort_integer_parts_of(k, s->n, p.packed).fours;
     ort_integer_multiply(&call, &q);
     bool same = !memcmp(p.got, expected, count * sizeof *expected) && is_whole(p.rows, rows) &&
                 is_whole(p.packed, packed);
@@ -172,7 +188,8 @@ static bool on_every_tier(ort_pool *pool, const sizes *s, const matrix *a, const
         const ort_kernels *k = ort_kernels_get(ort_kernel_tier_at(i)->name);
         good = agrees(k, NULL, s, a, b, expected, IN_PLACE) &&
                agrees(k, pool, s, a, b, expected, WHOLE) &&
-               agrees(k, NULL, s, a, b, expected, LACKING);
+               agrees(k, NULL, s, a, b, expected, LACKING) &&
+               agrees(k, pool, s, a, b, expected, FOURS);
     }
     free(expected);
     return good;
@@ -198,6 +215,33 @@ static void every_mix(test_state *test)
                 drop(&a);
                 drop(&b);
             }
+    ort_pool_free(pool);
+}
+
+/* Weights that mostly allow products by fours, of which every tier that has them makes some. */
+static void by_fours(test_state *test)
+{
+    ort_pool *pool = ort_pool_new(THREADS, false);
+    bool some = false;
+    CHECK(pool);
+    seen_fours = 0;
+    for (size_t i = 0; pool && i < sizeof all / sizeof *all; i++)
+        for (int turn = 0; turn < 4 * LAYOUTS; turn++) {
+            const sizes *s = &all[i];
+            matrix a = make(s->m, s->k, (layout)((turn / 2 + (int)i) % LAYOUTS), turn & 1,
+                            (zeros_kind)(turn % ZEROS_KINDS), s->m);
+            matrix b = make(s->k, s->n, (layout)(turn / 4), turn & 2,
+                            (zeros_kind)((turn / 3 + (int)i) % ZEROS_KINDS), s->n);
+            CHECK(a.memory && b.memory && a.zero_memory && b.zero_memory);
+            soften(&b, s->k * s->n * 4 + 8);
+            CHECK(on_every_tier(pool, s, &a, &b));
+            drop(&a);
+            drop(&b);
+        }
+    for (int i = 0; ort_kernel_tier_at(i); i++)
+        some |= ort_kernel_tier_at(i)->has() &&
+                ort_kernels_get(ort_kernel_tier_at(i)->name)->gemm.bytes_fours;
+    CHECK((seen_fours > 0) == some);
     ort_pool_free(pool);
 }
 
@@ -359,6 +403,7 @@ int main(void)
 {
     test_state test = {0};
     RUN(&test, every_mix);
+    RUN(&test, by_fours);
     RUN(&test, extremes);
     RUN(&test, floats);
     RUN(&test, far_sums);

@@ -111,10 +111,13 @@ static void stride_copy(int64_t n, const float *in, int64_t stride, float *out)
 #define GEMM_ROWS 6
 #include "kernel/gemm.inc"
 #include "kernel/avx2/nbits_bytes.inc"
+#include "kernel/avx2/gemm_fours.inc"
 
 void ort_gemm_plug_avx2(ort_gemm_kernels *table)
 {
     plug_table(table);
+    table->bytes_fours = bytes_fours;
+    table->fours_pack = pack_fours;
     table->nbits = nbits_by_bytes;
     table->nbits_widen = nbits_widen_fours;
 }

@@ -222,6 +222,9 @@ static inline void vf_to_f16(uint16_t *p, vf a)
 {
     _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
 }
+/* VF_SET1_AT of int32. */
+#define VI_SET1_AT(p, index, times, at)                                                            \
+    _mm256_castps_si256(VF_SET1_AT((const float *)(const void *)(p), index, times, at))
 /* Sum of products of neighbouring int16 pairs, added to c; at once and in place: gcc would form the
  * products of all sums first and spill them, or copy each sum. */
 static inline vi vi_dot_i16(vi a, vi b, vi c)

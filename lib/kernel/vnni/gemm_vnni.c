@@ -22,7 +22,6 @@
 #define T_STORE_N(p, n, v) vi_store_n(p, n, v)
 #define T_PLAIN(t) true
 #define T_FINISH(sum, t, i, add, j, n) (add ? vi_add(sum, vi_load_n(add, n)) : (sum))
-#define T_AHEAD(t) NULL
 
 #define TILE(name) i16_##name
 #define T_FMA(x, b, c) _mm512_dpwssd_epi32(c, x, b)

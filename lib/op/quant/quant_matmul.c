@@ -83,7 +83,7 @@ static ort_status pack_constant(ort_prep *p, qmm_state *state, ort_error *err)
         column = k;
     }
     size_t bytes, total;
-    if (!ort_integer_packed_bytes(p->k, k, n, &bytes) ||
+    if (!ort_integer_fours_bytes(p->k, k, n, &bytes) ||
         !ort_mul_size(bytes, (size_t)count, &total))
         return ort_error_memory(err, SIZE_MAX);
     ort_zeros zeros = ort_zeros_of(zero);
@@ -97,7 +97,7 @@ static ort_status pack_constant(ort_prep *p, qmm_state *state, ort_error *err)
     for (int64_t i = 0; i < count && fill; i++) {
         ort_bytes from = ort_bytes_of(b, row, column);
         from.data = (const char *)b->data + i * k * n;
-        ort_integer_pack(p->k, k, n, &from, &zeros, packed + (size_t)i * bytes);
+        ort_integer_pack_fours(p->k, k, n, &from, &zeros, packed + (size_t)i * bytes);
     }
     ort_prep_absorb(p, state->in->b);
     state->packed = packed;

@@ -1,11 +1,11 @@
 /* wide_matmul.c - products of 16-bit codes with 8-bit weights (WideMatMul), between
  * DequantizeLinear nodes and what reads floats or quantizes them: exact sums
- * (op/shared/integer_wide.h), where float sums of the dequantized numbers would round once for each
+ * (op/quant/integer_wide.h), where float sums of the dequantized numbers would round once for each
  * product. */
 #include "op/number.h"
 #include "op/shared/codes.h"
 #include "op/shared/integer.h"
-#include "op/shared/integer_wide.h"
+#include "op/quant/integer_wide.h"
 #include "op/shared/matmul_shape.h"
 
 enum { IN_A, IN_B, IN_A_SCALE, IN_B_SCALE, IN_A_ZERO, IN_B_ZERO, IN_BIAS,

@@ -242,7 +242,7 @@ static ort_status pack_bytes(ort_prep *p, ort_fused *f, const ort_tensor *w, ort
         return ORT_OK;
     if (!fits_columns(scale, w->shape.dim[1]) || !fits_columns(zero, w->shape.dim[1]))
         return ort_prep_fail(p, err, "weight_scale or weight_zero_point has a wrong size");
-    if (!ort_integer_packed_bytes(p->k, w->shape.dim[0], w->shape.dim[1], &bytes))
+    if (!ort_integer_fours_bytes(p->k, w->shape.dim[0], w->shape.dim[1], &bytes))
         return ort_prep_fail(p, err, "its weights are too large");
     void *packed = ort_prep_pack(p, "bytes", ort_prep_constants(p), bytes, &fill);
     if (!packed)
@@ -250,7 +250,7 @@ static ort_status pack_bytes(ort_prep *p, ort_fused *f, const ort_tensor *w, ort
     const ort_bytes b = ort_bytes_of(w, w->shape.dim[1], 1);
     const ort_zeros zeros = ort_zeros_of(zero);
     if (fill)
-        ort_integer_pack(p->k, w->shape.dim[0], w->shape.dim[1], &b, &zeros, packed);
+        ort_integer_pack_fours(p->k, w->shape.dim[0], w->shape.dim[1], &b, &zeros, packed);
     f->weights = packed;
     ort_prep_absorb(p, 1);
     return ORT_OK;

@@ -27,7 +27,7 @@ static size_t scale_bytes(int64_t n)
 
 static bool packed_bytes(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes)
 {
-    return n < INT32_MAX && ort_integer_packed_bytes(k, depth, n, bytes) &&
+    return n < INT32_MAX && ort_integer_fours_bytes(k, depth, n, bytes) &&
            ort_add_size(*bytes, scale_bytes(n), bytes);
 }
 
@@ -73,7 +73,7 @@ static const void *pack_rows(const ort_kernels *k, const ort_rnn_source *source,
     ort_tensor_to_f32(scale, shared ? d : first, shared ? 1 : count, scales);
     for (int64_t j = 1; j < count && shared; j++)
         scales[j] = scales[0];
-    ort_integer_pack(k, depth, count, &b, &zeros, packed + scale_bytes(count));
+    ort_integer_pack_fours(k, depth, count, &b, &zeros, packed + scale_bytes(count));
     return packed;
 }
 

@@ -48,7 +48,7 @@ static bool packed_bytes(const ort_kernels *k, int64_t depth, int64_t n, size_t 
     size_t whole, other;
     int64_t count;
     if (n >= INT32_MAX || !ort_mul_i64(depth, n, &count) ||
-        !ort_integer_packed_bytes(k, depth, n, &whole) ||
+        !ort_integer_fours_bytes(k, depth, n, &whole) ||
         !(stays(k, depth, n) ? ort_coded_packed_bytes : ort_matrix_packed_bytes_f32)(k, depth, n,
                                                                                     &other) ||
         !ort_add_size(whole, scale_bytes(n), bytes))
@@ -114,7 +114,7 @@ static const void *pack_rows(const ort_kernels *k, const ort_rnn_source *source,
     if (of_x && source->x_coded) {
         memset(packed, 0, scale_bytes(count));
         memcpy(packed, scale, (size_t)count * sizeof *scale);
-        ort_integer_pack(k, depth, count, &b, &zeros, packed + scale_bytes(count));
+        ort_integer_pack_fours(k, depth, count, &b, &zeros, packed + scale_bytes(count));
     } else if (stays(k, depth, count)) {
         ort_coded_pack(k, depth, count, &b, scale, &zeros, packed);
     } else {

@@ -74,7 +74,12 @@ bool ort_integer_packed_bytes(const ort_kernels *k, int64_t depth, int64_t n, si
 /* Zero points of B are one, or per column. `packed` is aligned to 64 bytes. */
 void ort_integer_pack(const ort_kernels *k, int64_t depth, int64_t n, const ort_bytes *b,
                       const ort_zeros *zeros, void *packed);
-/* The same on the call's pool. */
+/* The same by fours where the tier has those and weights allow it, for ort_integer_multiply alone;
+ * these bytes have room for it. */
+bool ort_integer_fours_bytes(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes);
+void ort_integer_pack_fours(const ort_kernels *k, int64_t depth, int64_t n, const ort_bytes *b,
+                            const ort_zeros *zeros, void *packed);
+/* As ort_integer_pack, on the call's pool. */
 void ort_integer_pack_now(const ort_call *call, int64_t depth, int64_t n, const ort_bytes *b,
                           const ort_zeros *zeros, void *packed);
 
@@ -84,6 +89,7 @@ typedef struct ort_integer_parts {
     const char *panels;
     bool shifted;              /* not all zero points are 0 */
     bool same;                 /* all columns have the zero point of the first */
+    bool fours;                /* panels are by fours */
 } ort_integer_parts;
 ort_integer_parts ort_integer_parts_of(const ort_kernels *k, int64_t n, const void *packed);
 

@@ -3,14 +3,14 @@
  *     DequantizeLinear of int16 or uint16 and of 8-bit weights, MatMul or Gemm, QuantizeLinear if
  *     there is one                                                                   WideMatMul
  *
- * Sums are exact (op/shared/integer_wide.h), and weights keep a byte each. Level 3: the operator is
+ * Sums are exact (op/quant/integer_wide.h), and weights keep a byte each. Level 3: the operator is
  * never saved.
  */
 #include "base/error.h"
 #include "pass/facts/facts.h"
 #include "pass/numbers/quant_pair.h"
 
-enum { DEPTH_MOST = 33025 }; /* products whose sum is exact (op/shared/integer_wide.h) */
+enum { DEPTH_MOST = 33025 }; /* products whose sum is exact (op/quant/integer_wide.h) */
 
 /* The weights' axis of one scale for each column, and that of the sum. */
 static void weight_axes(const ort_node *node, int *columns, int *depth)

@@ -3,7 +3,7 @@
  * In pairs, a sum of int16 by int8 stays within int32 for BLOCK products; blocks are added in
  * double, which is less than a hundredth of the work.
  */
-#include "op/shared/integer_wide.h"
+#include "op/quant/integer_wide.h"
 
 #include <assert.h>
 #include <string.h>

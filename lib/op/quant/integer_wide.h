@@ -6,8 +6,8 @@
  * multiply bytes by fours take a code as 256 h + l of two bytes, and its zero point likewise:
  * two products of bytes over one packed B. Those that multiply pairs of int16 take it as it is.
  */
-#ifndef ORT_OP_SHARED_INTEGER_WIDE_H
-#define ORT_OP_SHARED_INTEGER_WIDE_H
+#ifndef ORT_OP_QUANT_INTEGER_WIDE_H
+#define ORT_OP_QUANT_INTEGER_WIDE_H
 
 #include "op/op.h"
 
