@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/blocked/winograd_place.h"
 
 enum {
     SIDE = 6,                    /* inputs along an axis */
@@ -188,32 +189,25 @@ typedef struct winograd_job {
     uint8_t *y;
 } winograd_job;
 
-typedef struct winograd_place { /* what a task number stands for */
-    int64_t image, first_tile, tiles, first_panel, panels;
-} winograd_place;
-
-static winograd_place place_of(const winograd_job *j, size_t task)
+static ort_winograd_place place_of(const winograd_job *j, size_t task)
 {
     const winograd_plan *p = j->p;
-    int64_t index = (int64_t)task, panel = index % p->panel_blocks * p->task_panels;
-    int64_t tile = (index /= p->panel_blocks) % p->tile_blocks * p->tiles;
-    return (winograd_place){index / p->tile_blocks, tile,
-                            ort_min_i64(p->tiles, p->all_tiles - tile), panel,
-                            ort_min_i64(p->task_panels, p->panels - panel)};
+    return ort_winograd_place_of(task, (ort_winograd_cut){p->all_tiles, p->tiles, p->tile_blocks},
+                                 (ort_winograd_cut){p->panels, p->task_panels, p->panel_blocks});
 }
 
 /* The tiles from `tile` to the end of their row or of the task. */
-static int64_t row_of_tiles(const winograd_plan *p, const winograd_place *at, int64_t tile,
+static int64_t row_of_tiles(const winograd_plan *p, const ort_winograd_place *at, int64_t tile,
                             ort_bytes_tiles *t)
 {
-    int64_t column = tile % p->tile_columns, end = at->first_tile + at->tiles;
+    int64_t column = tile % p->tile_columns, end = at->first + at->tiles;
     t->top = tile / p->tile_columns * TILE;
     t->left = column * TILE;
     t->tiles = ort_min_i64(p->tile_columns - column, end - tile);
     return tile + t->tiles;
 }
 
-static void transform_input(const winograd_job *j, const winograd_place *at, int16_t *v)
+static void transform_input(const winograd_job *j, const ort_winograd_place *at, int16_t *v)
 {
     const winograd_plan *p = j->p;
     ort_bytes_tiles t = {.height = p->in.in[0], .width = p->in.in[1],
@@ -221,17 +215,17 @@ static void transform_input(const winograd_job *j, const winograd_place *at, int
                          .v_point = at->tiles * p->channels};
     for (int64_t b = 0; b < p->in.blocks; b++) {
         t.x = j->x + (at->image * p->in.blocks + b) * p->in.plane * ORT_BYTES_BLOCK;
-        for (int64_t tile = at->first_tile, next; tile < at->first_tile + at->tiles; tile = next) {
+        for (int64_t tile = at->first, next; tile < at->first + at->tiles; tile = next) {
             next = row_of_tiles(p, at, tile, &t);
             t.top -= p->top;
             t.left -= p->left;
-            t.v = v + (tile - at->first_tile) * p->channels + b * ORT_BYTES_BLOCK;
+            t.v = v + (tile - at->first) * p->channels + b * ORT_BYTES_BLOCK;
             j->call->k->bytes.tiles_in(&t);
         }
     }
 }
 
-static void multiply(const winograd_job *j, const winograd_place *at, int64_t panel, int16_t *v,
+static void multiply(const winograd_job *j, const ort_winograd_place *at, int64_t panel, int16_t *v,
                      int32_t *m)
 {
     const ort_bytes_tiles t = {.tiles = at->tiles, .v = v, .v_tile = j->p->channels,
@@ -241,7 +235,7 @@ static void multiply(const winograd_job *j, const winograd_place *at, int64_t pa
                                      j->p->channels, m);
 }
 
-static void transform_output(const winograd_job *j, const winograd_place *at, int64_t block,
+static void transform_output(const winograd_job *j, const ort_winograd_place *at, int64_t block,
                              const int32_t *m)
 {
     const winograd_plan *p = j->p;
@@ -251,11 +245,11 @@ static void transform_output(const winograd_job *j, const winograd_place *at, in
                             .scale = j->s->scale + block * ORT_BYTES_BLOCK,
                             .zero = j->s->y_zero, .bounded = j->s->bounded};
     t.whole = j->s->whole[block];
-    for (int64_t tile = at->first_tile, next; tile < at->first_tile + at->tiles; tile = next) {
+    for (int64_t tile = at->first, next; tile < at->first + at->tiles; tile = next) {
         next = row_of_tiles(p, at, tile, &t);
         t.out.y = j->y + ((at->image * p->out.blocks + block) * p->out.plane +
                           t.top * t.width + t.left) * ORT_BYTES_BLOCK;
-        t.m = m + (tile - at->first_tile) * ORT_BYTES_BLOCK;
+        t.m = m + (tile - at->first) * ORT_BYTES_BLOCK;
         j->call->k->bytes.tiles_out(&t);
     }
 }
@@ -264,11 +258,11 @@ static void task_winograd(void *arg, size_t task, int thread)
 {
     const winograd_job *j = arg;
     const winograd_plan *p = j->p;
-    const winograd_place at = place_of(j, task);
+    const ort_winograd_place at = place_of(j, task);
     int16_t *v = ort_call_scratch(j->call, thread);
     int32_t *m = (int32_t *)(void *)(v + POINTS * p->tiles * p->channels);
     transform_input(j, &at, v);
-    for (int64_t panel = at.first_panel; panel < at.first_panel + at.panels; panel++) {
+    for (int64_t panel = at.first_out; panel < at.first_out + at.outs; panel++) {
         multiply(j, &at, panel, v, m);
         transform_output(j, &at, panel, m);
     }

@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "op/blocked/winograd.h"
+#include "op/blocked/winograd_place.h"
 #include "op/written.h"
 
 enum {
@@ -189,32 +190,25 @@ typedef struct winograd_job {
     const ort_written *written;
 } winograd_job;
 
-typedef struct winograd_place { /* what a task number stands for */
-    int64_t image, first_tile, tiles, first_vector, vectors;
-} winograd_place;
-
-static winograd_place place_of(const winograd_job *j, size_t task)
+static ort_winograd_place place_of(const winograd_job *j, size_t task)
 {
     const winograd_plan *p = j->p;
-    int64_t index = (int64_t)task, vector = index % p->vector_blocks * p->task_vectors;
-    int64_t tile = (index /= p->vector_blocks) % p->tile_blocks * p->tiles;
-    return (winograd_place){index / p->tile_blocks, tile,
-                            ort_min_i64(p->tiles, p->all_tiles - tile), vector,
-                            ort_min_i64(p->task_vectors, p->vectors - vector)};
+    return ort_winograd_place_of(task, (ort_winograd_cut){p->all_tiles, p->tiles, p->tile_blocks},
+                                 (ort_winograd_cut){p->vectors, p->task_vectors, p->vector_blocks});
 }
 
 /* The tiles from `tile` to the end of their row or of the task. */
-static int64_t row_of_tiles(const winograd_job *j, const winograd_place *at, int64_t tile,
+static int64_t row_of_tiles(const winograd_job *j, const ort_winograd_place *at, int64_t tile,
                             ort_blocked_tiles *t)
 {
-    int64_t column = tile % j->p->tile_columns, end = at->first_tile + at->tiles;
+    int64_t column = tile % j->p->tile_columns, end = at->first + at->tiles;
     t->top = tile / j->p->tile_columns * TILE;
     t->left = column * TILE;
     t->tiles = ort_min_i64(j->p->tile_columns - column, end - tile);
     return tile + t->tiles;
 }
 
-static void transform_input(const winograd_job *j, const winograd_place *at, float *v)
+static void transform_input(const winograd_job *j, const ort_winograd_place *at, float *v)
 {
     const winograd_plan *p = j->p;
     int64_t block = j->s->block;
@@ -222,17 +216,17 @@ static void transform_input(const winograd_job *j, const winograd_place *at, flo
         .height = p->in.in[0], .width = p->in.in[1], .v_step = p->v_step};
     for (int64_t b = 0; b < p->in.blocks; b++) {
         t.x = j->x + (at->image * p->in.blocks + b) * p->in.plane * block;
-        for (int64_t tile = at->first_tile, next; tile < at->first_tile + at->tiles; tile = next) {
+        for (int64_t tile = at->first, next; tile < at->first + at->tiles; tile = next) {
             next = row_of_tiles(j, at, tile, &t);
             t.top -= p->top;
             t.left -= p->left;
-            t.v = v + (b * at->tiles + tile - at->first_tile) * block;
+            t.v = v + (b * at->tiles + tile - at->first) * block;
             j->s->k->winograd_input(&t);
         }
     }
 }
 
-static void multiply(const winograd_job *j, const winograd_place *at, int64_t vector,
+static void multiply(const winograd_job *j, const ort_winograd_place *at, int64_t vector,
                      int64_t vectors, const float *v, float *m)
 {
     const ort_blocked_state *s = j->s;
@@ -268,7 +262,7 @@ static void hand_on(const winograd_job *j, const ort_blocked_tiles *t, int64_t p
                          (whole ? height : 1) * width * block, thread);
 }
 
-static void transform_output(const winograd_job *j, const winograd_place *at, int64_t block,
+static void transform_output(const winograd_job *j, const ort_winograd_place *at, int64_t block,
                              float *m, int thread)
 {
     const winograd_plan *p = j->p;
@@ -278,13 +272,13 @@ static void transform_output(const winograd_job *j, const winograd_place *at, in
                               .slope = s->slope ? s->slope + block * s->block : NULL,
                               .lo = s->epilogue.lo,
                               .hi = s->epilogue.hi};
-    for (int64_t tile = at->first_tile, next; tile < at->first_tile + at->tiles; tile = next) {
+    for (int64_t tile = at->first, next; tile < at->first + at->tiles; tile = next) {
         next = row_of_tiles(j, at, tile, &t);
         int64_t pixel = t.top * t.width + t.left;
         int64_t place = ((at->image * p->out.blocks + block) * p->out.plane + pixel) * s->block;
         t.out.y = j->y + place;
         t.out.z = j->z ? j->z + place : NULL;
-        t.v = m + (tile - at->first_tile) * s->block;
+        t.v = m + (tile - at->first) * s->block;
         s->k->winograd_output(&t);
         t.out.count = ort_min_i64(t.tiles * TILE, t.width - t.left);
         for (int64_t i = t.top; i < ort_min_i64(t.top + TILE, t.height); i++) {
@@ -299,12 +293,12 @@ static void task_winograd(void *arg, size_t task, int thread)
 {
     const winograd_job *j = arg;
     const winograd_plan *p = j->p;
-    winograd_place at = place_of(j, task);
+    ort_winograd_place at = place_of(j, task);
     float *v = ort_call_scratch(j->call, thread), *m = v + POSITIONS * p->v_step;
     int64_t panel = panel_vectors(j->s), lanes = j->s->k->vector, end;
     transform_input(j, &at, v);
-    end = at.first_vector + at.vectors;
-    for (int64_t first = at.first_vector; first < end; first += panel) {
+    end = at.first_out + at.outs;
+    for (int64_t first = at.first_out; first < end; first += panel) {
         int64_t vectors = ort_min_i64(panel, end - first);
         multiply(j, &at, first, vectors, v, m);
         for (int64_t i = 0; i < vectors * lanes / j->s->block; i++)

@@ -18,6 +18,7 @@
 
 #include "base/checked.h"
 #include "op/blocked/winograd_line.h"
+#include "op/blocked/winograd_place.h"
 #include "op/written.h"
 
 enum {
@@ -245,17 +246,11 @@ typedef struct line_job {
     const ort_written *written;
 } line_job;
 
-typedef struct line_place { /* what a task number stands for */
-    int64_t image, first, units, first_vector, vectors;
-} line_place;
-
-static line_place place_of(const line_job *j, size_t task)
+static ort_winograd_place place_of(const line_job *j, size_t task)
 {
     const line_plan *p = j->p;
-    int64_t index = (int64_t)task, vector = index % p->vector_blocks * p->task_vectors;
-    int64_t unit = (index /= p->vector_blocks) % p->unit_blocks * p->units;
-    return (line_place){index / p->unit_blocks, unit, ort_min_i64(p->units, p->all - unit), vector,
-                        ort_min_i64(p->task_vectors, p->vectors - vector)};
+    return ort_winograd_place_of(task, (ort_winograd_cut){p->all, p->units, p->unit_blocks},
+                                 (ort_winograd_cut){p->vectors, p->task_vectors, p->vector_blocks});
 }
 
 /* The first output of a unit; that of the next one is p->w.dilation[0] * s->line or, side by side,
@@ -299,7 +294,8 @@ static int64_t alike(const line_job *j, int64_t unit, int64_t most, int64_t at, 
     return ort_min_i64(most, (n - 1 - reach - at) / (d * j->s->line) + 1);
 }
 
-static void transform_input(const line_job *j, const line_place *at, float *v, const float *zeros)
+static void transform_input(const line_job *j, const ort_winograd_place *at, float *v,
+                            const float *zeros)
 {
     const line_plan *p = j->p;
     const int64_t block = j->s->block, d = p->w.dilation[0], row = p->w.in[1] * block;
@@ -308,15 +304,15 @@ static void transform_input(const line_job *j, const line_place *at, float *v, c
     for (int64_t i = 0; i < p->pieces; i++)
         for (int64_t b = 0; b < p->in.blocks; b++) {
             const float *x = j->x + (at->image * p->in.blocks + b) * p->in.plane * block;
-            for (int64_t unit = 0, units; unit < at->units; unit += units) {
+            for (int64_t unit = 0, units; unit < at->tiles; unit += units) {
                 int64_t from = first_output(j, at->first + unit) - p->w.begin[0] +
                                i * (7 - j->s->line) * d;
-                units = alike(j, at->first + unit, at->units - unit, from, (POINTS - 1) * d, n);
+                units = alike(j, at->first + unit, at->tiles - unit, from, (POINTS - 1) * d, n);
                 for (int k = 0; k < POINTS; k++) {
                     const int64_t pixel = from + k * d;
                     line.x[k] = pixel >= 0 && pixel < n ? x + pixel * row : zeros;
                 }
-                line.v = v + i * p->v_piece + (b * at->units + unit) * row;
+                line.v = v + i * p->v_piece + (b * at->tiles + unit) * row;
                 line.next = p->w.in[1] > 1 ? block : next_output(j) * block;
                 line.count = units * p->w.in[1];
                 j->s->k->line_input(&line);
@@ -324,14 +320,14 @@ static void transform_input(const line_job *j, const line_place *at, float *v, c
         }
 }
 
-static void multiply(const line_job *j, const line_place *at, int64_t vector, int64_t vectors,
-                     const float *v, float *m)
+static void multiply(const line_job *j, const ort_winograd_place *at, int64_t vector,
+                     int64_t vectors, const float *v, float *m)
 {
     const line_plan *p = j->p;
     const ort_blocked_state *s = j->s;
-    const int64_t lanes = s->k->vector, rows = p->flat ? 1 : at->units;
-    const int64_t in = p->w.in[1] * (p->flat ? at->units : 1);
-    const int64_t out = p->w.out[1] * (p->flat ? at->units : 1);
+    const int64_t lanes = s->k->vector, rows = p->flat ? 1 : at->tiles;
+    const int64_t in = p->w.in[1] * (p->flat ? at->tiles : 1);
+    const int64_t out = p->w.out[1] * (p->flat ? at->tiles : 1);
     const int64_t filter = p->w.kernel[1] * s->channels * vectors * lanes;
     const int64_t visits = rows * ((out + s->k->pixels - 1) / s->k->pixels);
     ort_blocked_conv c = {.window = {.width = in, .rows = 1, .columns = p->w.kernel[1],
@@ -359,8 +355,8 @@ static void multiply(const line_job *j, const line_place *at, int64_t vector, in
 }
 
 /* Outputs of one block of channels, whose sums begin at m. */
-static void transform_output(const line_job *j, const line_place *at, int64_t block, float *m,
-                             int thread)
+static void transform_output(const line_job *j, const ort_winograd_place *at, int64_t block,
+                             float *m, int thread)
 {
     const line_plan *p = j->p;
     const ort_blocked_state *s = j->s;
@@ -372,9 +368,9 @@ static void transform_output(const line_job *j, const line_place *at, int64_t bl
                                  .slope = s->slope ? s->slope + block * s->block : NULL,
                                  .lo = s->epilogue.lo,
                                  .hi = s->epilogue.hi};
-    for (int64_t unit = 0, units; unit < at->units; unit += units) {
+    for (int64_t unit = 0, units; unit < at->tiles; unit += units) {
         int64_t o = first_output(j, at->first + unit), place = first + o * row;
-        units = alike(j, at->first + unit, at->units - unit, o, (form - 1) * d, p->w.out[0]);
+        units = alike(j, at->first + unit, at->tiles - unit, o, (form - 1) * d, p->w.out[0]);
         if (o >= p->w.out[0])
             continue;
         line.outputs = ort_min_i64(form, (p->w.out[0] - o + d - 1) / d);
@@ -401,19 +397,19 @@ static void task_line(void *arg, size_t task, int thread)
 {
     const line_job *j = arg;
     const line_plan *p = j->p;
-    line_place at = place_of(j, task);
+    ort_winograd_place at = place_of(j, task);
     float *v = ort_call_scratch(j->call, thread), *m = v + POINTS * p->v_step;
     float *zeros = m + POINTS * p->m_step;
     const int64_t lanes = j->s->k->vector, block = j->s->block;
-    int64_t end = at.first_vector + at.vectors;
+    int64_t end = at.first_out + at.outs;
     memset(zeros, 0, (size_t)(zero_pixels(p) * block) * sizeof *zeros);
     transform_input(j, &at, v, zeros);
-    for (int64_t first = at.first_vector; first < end; first += 2) {
+    for (int64_t first = at.first_out; first < end; first += 2) {
         int64_t vectors = ort_min_i64(2, end - first);
         multiply(j, &at, first, vectors, v, m);
         for (int64_t i = 0; i < vectors * lanes / block; i++)
             transform_output(j, &at, first * lanes / block + i,
-                             m + i * at.units * p->w.out[1] * block, thread);
+                             m + i * at.tiles * p->w.out[1] * block, thread);
     }
 }
 

@@ -1,0 +1,32 @@
+/* winograd_place.h - what a task of tiles by output channels stands for: some tiles of one image,
+ * for some of the output channels, in vectors or panels.
+ */
+#ifndef ORT_OP_BLOCKED_WINOGRAD_PLACE_H
+#define ORT_OP_BLOCKED_WINOGRAD_PLACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/checked.h"
+
+typedef struct ort_winograd_cut { /* `all` in `parts` of `each`; the last one may be shorter */
+    int64_t all, each, parts;
+} ort_winograd_cut;
+
+typedef struct ort_winograd_place {
+    int64_t image, first, tiles, first_out, outs;
+} ort_winograd_place;
+
+/* Tasks that share their tiles follow one another. */
+static inline ort_winograd_place ort_winograd_place_of(size_t task, ort_winograd_cut tiles,
+                                                       ort_winograd_cut outs)
+{
+    const int64_t index = (int64_t)task / outs.parts;
+    const int64_t out = (int64_t)task % outs.parts * outs.each;
+    const int64_t first = index % tiles.parts * tiles.each;
+    return (ort_winograd_place){index / tiles.parts, first,
+                                ort_min_i64(tiles.each, tiles.all - first), out,
+                                ort_min_i64(outs.each, outs.all - out)};
+}
+
+#endif
