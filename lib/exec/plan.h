@@ -155,6 +155,8 @@ void ort_plan_drop(ort_plan *plan);
 /* plan_facts.c: facts of every value for these given types; folds what is known into plan->owned,
  * and sets plan->same. */
 ort_status ort_plan_infer(ort_plan *plan, ort_fact *facts, ort_error *err);
+/* plan_shown.c: among the needed steps, those that only a watcher reads as early as may be. */
+ort_status ort_plan_show_early(const ort_step **steps, int count, int values, ort_error *err);
 /* plan_parts.c: which of the steps that a plan needs run where, part by part. */
 typedef struct ort_parts ort_parts;
 /* `kept`: the needed steps, in order; `last_use` by value id. *parts NULL: the host runs all. */

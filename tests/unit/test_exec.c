@@ -652,35 +652,6 @@ static void concurrent_runs(test_state *test)
     net_free(&n);
 }
 
-/* Memory of values that don't live together is shared. */
-static void arena_is_shared(test_state *test)
-{
-    net n;
-    ort_error err = {0};
-    ort_plan *plan = NULL;
-    char in[16] = "x", out[16];
-    CHECK(net_init(&n, NULL));
-    net_input(&n, "x", ORT_DTYPE_FLOAT, 2, DIMS(64, 64));
-    for (int i = 0; i < 10; i++) {
-        snprintf(out, sizeof out, "v%d", i);
-        net_node(&n, "Transpose", in, out);
-        memcpy(in, out, sizeof in);
-    }
-    net_output(&n, in);
-    ort_session_options options;
-    ort_session_options_init(&options);
-    options.level = 0; /* transposes in a row would become one */
-    ort_session *session = net_session(&n, &options, &err);
-    ort_value *x = net_floats(2, DIMS(64, 64), 0, 1);
-    CHECK(ort_plan_get(session->program, &x, NULL, &plan, &err) == ORT_OK);
-    CHECK(plan->arena_bytes == 2 * 64 * 64 * sizeof(float) && plan->plain);
-    CHECK(plan->peak_bytes == plan->arena_bytes);
-    ort_plan_drop(plan);
-    ort_value_free(x);
-    ort_session_free(session);
-    net_free(&n);
-}
-
 static void unknown_names(test_state *test)
 {
     net n;
@@ -749,7 +720,6 @@ int main(void)
     RUN(test, memory_limit);
     RUN(test, default_inputs);
     RUN(test, concurrent_runs);
-    RUN(test, arena_is_shared);
     RUN(test, unknown_names);
     RUN(test, single_operator);
     return test->failures != 0;

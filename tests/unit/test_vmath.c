@@ -347,6 +347,39 @@ static void conversions(test_state *test)
     }
 }
 
+/* Ends and counts, as vmath.h defines them, of numbers of every kind and of one side alone. */
+static void scans(test_state *test)
+{
+    static const float odd[] = {0.0f, -0.0f, 0x1p-130f, -0x1p-130f, 0x1p-126f, -0x1p-126f,
+                                INFINITY, -INFINITY, NAN, -NAN, 3e38f, -3e38f};
+    enum { MOST_SCANNED = 300, KINDS = sizeof odd / sizeof *odd };
+    float x[MOST_SCANNED];
+    for (size_t n = 0; n <= MOST_SCANNED; n++)
+        for (int kind = 0; kind < 6; kind++) {
+            ort_scan got, want = {0};
+            for (size_t i = 0; i < n; i++) {
+                const uint32_t draw = (uint32_t)(i + 7 * n + 1) * 2654435761u >> 8;
+                x[i] = ((float)draw / 0x1p23f - 1) * (kind == 0 ? 5 : 1);
+                if (kind == 1 || kind == 2) /* of one side */
+                    x[i] = kind == 1 ? fabsf(x[i]) + 0.5f : -fabsf(x[i]) - 0.5f;
+                if (kind >= 3 && draw % 16 < 3) /* 3: no infinity and none that is not a number */
+                    x[i] = odd[draw / 16 % (kind == 3 ? 6 : KINDS)];
+                if (kind == 5)
+                    x[i] = odd[draw / 16 % 4];
+                const bool counts = isfinite(x[i]), small = fabsf(x[i]) < 0x1p-126f;
+                want.finite += counts;
+                want.zeros += small;
+                if (counts && !small && x[i] < want.least)
+                    want.least = x[i];
+                if (counts && !small && x[i] > want.most)
+                    want.most = x[i];
+            }
+            under_test.tier->scan(x, n, &got);
+            CHECK(got.least == want.least && got.most == want.most);
+            CHECK(got.finite == want.finite && got.zeros == want.zeros);
+        }
+}
+
 int main(void)
 {
     test_state test = {0};
@@ -365,6 +398,7 @@ int main(void)
         RUN(&test, softmax_rows);
         RUN(&test, norm_rows);
         RUN(&test, conversions);
+        RUN(&test, scans);
     }
     return test.failures != 0;
 }

@@ -1,0 +1,82 @@
+/* test_plan_memory.c - how much memory plans take for values. */
+#include "exec/plan.h"
+#include "net.h"
+#include "test.h"
+
+#define DIMS(...) ((const int64_t[]){__VA_ARGS__})
+
+/* Memory of values that don't live together is shared. */
+static void arena_is_shared(test_state *test)
+{
+    net n;
+    ort_error err = {0};
+    ort_plan *plan = NULL;
+    char in[16] = "x", out[16];
+    CHECK(net_init(&n, NULL));
+    net_input(&n, "x", ORT_DTYPE_FLOAT, 2, DIMS(64, 64));
+    for (int i = 0; i < 10; i++) {
+        snprintf(out, sizeof out, "v%d", i);
+        net_node(&n, "Transpose", in, out);
+        memcpy(in, out, sizeof in);
+    }
+    net_output(&n, in);
+    ort_session_options options;
+    ort_session_options_init(&options);
+    options.level = 0; /* transposes in a row would become one */
+    ort_session *session = net_session(&n, &options, &err);
+    ort_value *x = net_floats(2, DIMS(64, 64), 0, 1);
+    CHECK(ort_plan_get(session->program, &x, NULL, &plan, &err) == ORT_OK);
+    CHECK(plan->arena_bytes == 2 * 64 * 64 * sizeof(float) && plan->plain);
+    CHECK(plan->peak_bytes == plan->arena_bytes);
+    ort_plan_drop(plan);
+    ort_value_free(x);
+    ort_session_free(session);
+    net_free(&n);
+}
+
+/* What only a watcher reads is made as soon as it can be, wherever its node stands: values that
+ * are watched don't all live to the end. */
+static void watched_die_early(test_state *test)
+{
+    enum { LINKS = 10 };
+    net n;
+    ort_error err = {0};
+    ort_plan *plan = NULL;
+    char in[16] = "x", out[16], shown[LINKS][16];
+    const char *watched[LINKS + 1] = {NULL};
+    CHECK(net_init(&n, NULL));
+    net_input(&n, "x", ORT_DTYPE_FLOAT, 2, DIMS(64, 64));
+    for (int i = 0; i < LINKS; i++) {
+        snprintf(out, sizeof out, "v%d", i);
+        net_node(&n, "Transpose", in, out);
+        memcpy(in, out, sizeof in);
+    }
+    net_output(&n, in);
+    for (int i = 0; i < LINKS - 1; i++) {
+        snprintf(out, sizeof out, "v%d", i);
+        snprintf(shown[i], sizeof shown[i], "w%d", i);
+        net_node(&n, "Neg", out, shown[i]);
+        watched[i] = shown[i];
+    }
+    ort_session_options options;
+    ort_session_options_init(&options);
+    options.level = 0;
+    options.watched = watched;
+    ort_session *session = net_session(&n, &options, &err);
+    ort_value *x = net_floats(2, DIMS(64, 64), 0, 1);
+    CHECK(ort_plan_get(session->program, &x, NULL, &plan, &err) == ORT_OK);
+    CHECK(plan->step_count == 2 * LINKS - 1);
+    CHECK(plan->peak_bytes <= 3 * 64 * 64 * sizeof(float));
+    ort_plan_drop(plan);
+    ort_value_free(x);
+    ort_session_free(session);
+    net_free(&n);
+}
+
+int main(void)
+{
+    test_state state = {0}, *test = &state;
+    RUN(test, arena_is_shared);
+    RUN(test, watched_die_early);
+    return test->failures != 0;
+}
