@@ -56,8 +56,8 @@ typedef struct ort_bytes_conv {
     /* of `fours`, which takes one panel and no `next`, of blocks of the layout alone */
     int64_t rows, x_row;     /* of out.count pixels, one behind the other in y; from one to the
                                 next, bytes */
-    const uint8_t *peaks, *limits; /* fours_peak_bytes(words); four a word, of ORT_BYTES_WORDS
-                                rounded up */
+    const uint8_t *peaks, *limits; /* fours_peak_bytes(words), or NULL: all weights fit; four a
+                                word, of ORT_BYTES_WORDS rounded up */
     const uint8_t *empty;    /* words whose weights are all 0, not 0 each; NULL: none is left out */
     void *space;             /* fours_space(words) bytes */
     ort_bytes_out out;

@@ -10,9 +10,10 @@ typedef struct conv_case {
     int64_t channels, maps, height, width, group;
     int64_t kernel[2], stride[2], dilation[2], pads[4];
     float scale; /* of the output: small ones saturate */
-    enum { ANY, ENDS, LAST, EDGE, HALF } codes; /* of inputs and weights; the ends of their range;
-                                the products' largest magnitude alone; those whose products of pairs
-                                just fit in 16 bits, and just don't; likewise in half of that */
+    enum { ANY, ENDS, LAST, EDGE, HALF, FITS, NEARLY } codes; /* of inputs and weights; the ends of
+                                their range; the products' largest magnitude alone; those whose
+                                products of pairs just fit in 16 bits, and just don't; likewise in
+                                half of that; the first alone; and one weight is too much */
     int far;     /* every so many weights one may be anything, the others fit in int8; 0: all may */
     bool turned; /* a Transpose brings the channels of the input to the front */
 } conv_case;
@@ -75,6 +76,15 @@ static const conv_case cases[] = {
     {U, S, U, 255, 0, 9, 48, 72, 9, 11, 1, {1, 1}, {1, 1}, {1, 1}, {0}, 300, HALF},
     {U, S, U, 1, 0, 9, 24, 24, 9, 11, 1, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, 300, HALF},
     {U, U, U, 0, 128, 9, 60, 40, 9, 15, 1, {1, 1}, {1, 2}, {1, 1}, {0}, 300, HALF},
+    /* pairs that 16 bits hold whatever the input is: all of them, and all but one */
+    {U, S, U, 255, 0, 9, 64, 72, 9, 11, 1, {1, 1}, {1, 1}, {1, 1}, {0}, 900, FITS},
+    {U, S, U, 255, 0, 9, 256, 64, 29, 31, 1, {1, 1}, {1, 1}, {1, 1}, {0}, 900, FITS},
+    {S, S, U, 127, 0, 9, 38, 24, 9, 11, 1, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, 900, FITS},
+    {U, S, U, 0, 0, 9, 60, 40, 9, 15, 2, {1, 1}, {1, 2}, {1, 1}, {0}, 900, FITS},
+    {U, S, U, 3, 0, 9, 48, 200, 7, 7, 1, {3, 3}, {1, 1}, {2, 2}, {2, 2, 2, 2}, 900, FITS},
+    {U, S, U, 255, 0, 9, 64, 72, 9, 11, 1, {1, 1}, {1, 1}, {1, 1}, {0}, 900, NEARLY},
+    {U, S, U, 255, 0, 9, 38, 24, 9, 11, 1, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, 900, NEARLY},
+    {U, S, U, 0, 0, 9, 60, 40, 9, 15, 2, {1, 1}, {1, 2}, {1, 1}, {0}, 900, NEARLY},
     /* one channel: a word of neighbouring pixels, unless they are dilated */
     {S, S, S, 83, 0, -128, 1, 64, 49, 10, 1, {10, 4}, {2, 2}, {1, 1}, {4, 1, 5, 1}, 20},
     {U, S, U, 3, 0, 9, 1, 17, 13, 11, 1, {3, 3}, {1, 1}, {2, 1}, {1, 1, 1, 1}, 20},
@@ -140,9 +150,26 @@ static ort_value *codes_of(const conv_case *c, ort_dtype dtype, const int64_t *d
         if (c->codes == HALF && last == low && i / 4 % 3 == 0) /* too much, by words */
             edge += edge > low + 128;
         int end = c->codes == LAST ? last : low + (int)(seed >> 30 & 1) * 255;
-        ort_value_set_double(value, i, c->codes >= EDGE ? edge : end);
+        ort_value_set_double(value, i, c->codes == EDGE || c->codes == HALF ? edge : end);
     }
     return value;
+}
+
+/* Pairs of channels whose weights are of one sign and 128 together, or not far from it; of NEARLY
+ * the last one is more. */
+static void draw_fitting(const conv_case *c, ort_value *w)
+{
+    static const int first[8] = {127, 64, -128, -64, 1, -1, 100, 77};
+    const int64_t taps = c->kernel[0] * c->kernel[1], channels = c->channels / c->group;
+    const int64_t count = w ? ort_value_count(w) : 0;
+    for (int64_t i = 0; i < count && c->codes >= FITS; i++) {
+        const int64_t channel = i / taps % channels, filter = i / taps / channels;
+        const int one = first[(channel / 2 + i % taps + filter) % 8], sign = one < 0 ? -1 : 1;
+        ort_value_set_double(w, i, channel % 2 ? sign * (128 - sign * one) : one);
+    }
+    if (c->codes == NEARLY)
+        for (int64_t k = 1; k <= 2; k++)
+            ort_value_set_double(w, count - (k - 1) * taps - 1, k == 1 ? 65 : 64);
 }
 
 /* Weights of which every `far`-th is as it was, the others near the zero point. */
@@ -167,6 +194,7 @@ static void build_conv(net *n, const void *arg)
     const int64_t *dims = DIMS(c->maps, c->channels / c->group, c->kernel[0], c->kernel[1]);
     ort_value *w = codes_of(c, c->w, dims, 17, lowest(c->w));
     draw_near(c, w);
+    draw_fitting(c, w);
     net_constant(n, "w", c->w, 4, dims, w ? ort_value_data(w) : NULL);
     ort_value_free(w);
     add_codes(n, "b", ORT_DTYPE_INT32, 1, DIMS(c->maps), 5, -30000, 30000);

@@ -216,7 +216,7 @@ static void plan_fours(ort_shaping *sh, bytes_plan *p, const bytes_state *s)
 {
     const size_t bytes = (size_t)s->k->fours_peak_bytes(s->panel_words);
     if (!s->floats && p->w.out[0] * p->w.out[1] == p->out.plane)
-        p->near = ort_max_i64(1, PIECE_PIXELS / p->w.out[1]);
+        p->near = s->roomy ? p->cut.rows : ort_max_i64(1, PIECE_PIXELS / p->w.out[1]);
     p->peaks = (int64_t)ort_round_up(sh->thread_bytes, 64);
     p->space = p->peaks + (int64_t)ort_round_up((size_t)near_groups(p, p->cut.rows) * bytes, 64);
     sh->thread_bytes = (size_t)(p->space + s->k->fours_space(s->panel_words));
@@ -515,12 +515,12 @@ static void find_peaks(const bytes_job *j, ort_bytes_conv *c, const uint8_t *x, 
 {
     const bytes_plan *p = j->p;
     uint8_t *peaks = (uint8_t *)scratch + p->peaks;
-    for (int64_t r = 0; r < rows; r += p->near) {
+    c->space = scratch + p->space;
+    for (int64_t r = 0; r < rows && !j->s->roomy; r += p->near) {
         set_rows(p, c, x, scratch, first, r, rows);
         j->s->k->fours_peaks(c, peaks);
         peaks += j->s->k->fours_peak_bytes(c->words);
     }
-    c->space = scratch + p->space;
 }
 
 /* One panel by the rows from row `r` of a task on. */
@@ -531,7 +531,8 @@ static void multiply(const bytes_state *s, const bytes_plan *p, ort_bytes_conv *
         s->k->conv(c);
         return;
     }
-    c->peaks = (const uint8_t *)scratch + p->peaks + r / p->near * s->k->fours_peak_bytes(c->words);
+    c->peaks = s->roomy ? NULL : (const uint8_t *)scratch + p->peaks +
+                                     r / p->near * s->k->fours_peak_bytes(c->words);
     const int64_t words = (group * panels_of(s) + panel) * limit_words(s);
     c->limits = s->limits + 4 * words;
     c->empty = s->empty ? s->empty + words : NULL;

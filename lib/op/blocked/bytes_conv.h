@@ -28,6 +28,7 @@ typedef struct bytes_state {
     bool plain, depthwise;
     int wide;                                 /* bytes of an element that products read */
     const uint8_t *limits;                    /* of `fours`, [group][panel][word][4]; or NULL */
+    bool roomy;                               /* all that they allow is any code; no rests */
     const uint8_t *empty;                     /* where there are rests, likewise, [..][word] */
     int64_t last;                             /* plain, and channels are its last axis */
     bool line;                                /* plain, undilated along rows, of one channel or of
@@ -146,6 +147,8 @@ int64_t ort_bytes_largest_filter(const ort_prep *p, const bytes_state *s, const 
 /* Of packed filters, as s->limits; and as s->empty, unless that is NULL. */
 void ort_bytes_limit_filters(const bytes_state *s, const int32_t *filters, uint8_t *limits,
                              uint8_t *empty);
+/* Whether limits allow any code. */
+bool ort_bytes_all_fit(const bytes_state *s, const uint8_t *limits);
 /* Which operator it is: by its row. */
 enum { ORT_BYTES_OF_CODES, ORT_BYTES_OF_FLOATS, ORT_BYTES_THROUGH_FLOATS };
 enum { ORT_BYTES_SLOPE_IN = Y_ZERO + 1 }; /* of BytesConvThrough */

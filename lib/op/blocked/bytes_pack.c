@@ -522,3 +522,15 @@ void ort_bytes_limit_filters(const bytes_state *s, const int32_t *filters, uint8
         }
     }
 }
+
+/* Of each pair one of its two numbers, which stand one behind the other. */
+bool ort_bytes_all_fit(const bytes_state *s, const uint8_t *limits)
+{
+    const int64_t count = s->group * panels_of(s) * limit_words(s) * 2;
+    uint8_t least = UINT8_MAX;
+    for (int64_t i = 0; i < count; i++, limits += 2) {
+        const uint8_t most = limits[0] > limits[1] ? limits[0] : limits[1];
+        least = most < least ? most : least;
+    }
+    return least == UINT8_MAX;
+}

@@ -243,6 +243,7 @@ ort_status ort_bytes_conv_prepare(ort_prep *p, ort_error *err)
         if (fill)
             ort_bytes_limit_filters(s, packed, bounds, zeros);
         s->limits = bounds;
+        s->roomy = !zeros && ort_bytes_all_fit(s, bounds);
         s->empty = zeros;
     }
     if (!s->floats)
