@@ -45,6 +45,8 @@ static int open_quantizer(quantizing *q, const ort_quantize_options *options,
         status = ranges_learn(q, *quantizer);
     if (ranges != NULL && ort_quantizer_use_ranges(*quantizer, ranges, NULL, &err) != ORT_OK)
         status = tool_fail_in(q->path, &err);
+    if (status == 0 && q->options.effort && q->folds == 0 && q->kept.count > 0)
+        guard_note(q, *quantizer); /* no one else makes a model of --effort */
     return status == 0 ? guard_keep(q, *quantizer) : status;
 }
 
@@ -370,6 +372,50 @@ static int try_answers(race *r, const ort_quantize_options *options, const ort_r
     return status;
 }
 
+/* ---- --effort */
+
+/* Are all nodes of a kind in float, besides those that are, worth it? */
+static int try_group(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                     const guard_group *group, choice *c)
+{
+    const nearness_to_float before = r->last;
+    ort_quantizer *quantizer = NULL;
+    kept_nodes kept = {0};
+    for (size_t i = 0; i < c->kept.count; i++)
+        kept_nodes_add(&kept, c->kept.index[i]);
+    int status = open_quantizer(r->q, options, ranges, &quantizer);
+    if (status == 0)
+        status = group->add(r->q, quantizer, &kept);
+    ort_quantizer_free(quantizer);
+    if (status == 0 && kept.count > c->kept.count) {
+        status = run_kept(r, options, ranges, &kept);
+        tell(r, group->name);
+    }
+    if (status == 0 && r->last.sqnr_db >= before.sqnr_db + guard_least_gain(group)) {
+        const kept_nodes fewer = c->kept;
+        c->kept = kept;
+        kept = fewer;
+    } else {
+        r->last = before;
+    }
+    free(kept.index);
+    return status;
+}
+
+/* Unless the model is as near to float as can be asked for with all that was chosen. */
+static int try_groups(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                      choice *c)
+{
+    int status = run_kept(r, options, ranges, &c->kept);
+    tell(r, "as chosen");
+    for (size_t i = 0; i < GUARD_GROUPS && status == 0; i++) {
+        if (r->last.sqnr_db < nearest_db)
+            status = try_group(r, options, ranges, &guard_groups[i], c);
+        advance(r, 1);
+    }
+    return status;
+}
+
 /* Made-up samples have no clear answers; what options say isn't changed. */
 static bool may_ask_for_more(const quantize_options *o)
 {
@@ -391,7 +437,7 @@ static double most_work(const quantizing *q)
     for (size_t i = 0; i < sizeof harder / sizeof *harder && may_ask_for_more(o); i++)
         work += (harder[i].rounded ? ROUNDED_WORK : 1) +
                 (harder[i].kept == HARMFUL ? ALONE_WORK : 0);
-    return work;
+    return work + (o->effort ? GUARD_GROUPS : 0);
 }
 
 int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **ranges, choice *c)
@@ -411,6 +457,8 @@ int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **rang
     if (status == 0 && keep_sensitive(q) > 0 && r.best.sqnr_db < nearest_db)
         status = try_float_nodes(&r, &own, *ranges, c);
     advance(&r, keep_sensitive(q) > 0 ? 1 + ALONE_WORK : 0);
+    if (status == 0 && q->options.effort && q->options.keep_sensitive < 0)
+        status = try_groups(&r, &own, *ranges, c);
     if (status == 0 && asks_for_more(&r))
         status = try_answers(&r, &own, *ranges, c);
     else if (status == 0 && may_ask_for_more(&q->options) && r.best.sqnr_db < near_db) {

@@ -29,6 +29,7 @@ typedef struct judgement {
 typedef struct efforts_judged {
     quantizing *q;
     double work, done; /* of all that may be judged and made */
+    bool has_pairs;    /* of products whose channels can be equalized */
     trial t, outer; /* what Softmaxes read is compared, as their results hang on few of the samples;
                      * and outputs themselves */
 } efforts_judged;
@@ -148,7 +149,7 @@ static int judge_efforts(efforts_judged *r, const ort_quantize_options *options,
         size_t better;
         if (efforts[i].rounded && js[EVEN_BIASES].is_made)
             even = gain_over(r, &js[EVEN_BIASES], &js[BIASES], &better) > 0;
-        if (i != usual && ((efforts[i].equalized && options->equalize) ||
+        if (i != usual && ((efforts[i].equalized && (options->equalize || !r->has_pairs)) ||
                            (i < BIASES && does_less(i, usual)) ||
                            (efforts[i].rounded && efforts[i].equalized != even)))
             advance(r, work_of(i));
@@ -164,12 +165,27 @@ static ort_status pass_by(void *arg, ort_value *const *inputs, size_t count, ort
     return ORT_OK;
 }
 
+static int find_pairs(efforts_judged *r, const ort_quantize_options *options)
+{
+    ort_quantize_options own = *options;
+    ort_quantizer *quantizer = NULL;
+    ort_error err = {0};
+    own.equalize = true;
+    if (ort_quantizer_new(r->q->env, r->q->original, &own, &quantizer, &err) != ORT_OK)
+        return tool_fail_in(r->q->path, &err);
+    r->has_pairs = ort_quantizer_equalized(quantizer) > 0;
+    ort_quantizer_free(quantizer);
+    return 0;
+}
+
 static int open_efforts(efforts_judged *r, const ort_quantize_options *options,
                         const ort_ranges *ranges)
 {
     const ort_quantize_options own = options_of(options, 0);
     ort_model *model = NULL;
     int status = r->q->samples.at > 0 ? 0 : each_sample(r->q, "reading samples", pass_by, NULL);
+    if (status == 0)
+        status = find_pairs(r, &own);
     if (status == 0)
         status = choice_make(r->q, &own, r->q->options.smooth ? NULL : ranges, &model);
     if (status == 0)

@@ -14,7 +14,9 @@ enum {
 };
 /* Or nothing stays float: of nodes whose time counts, and of the smallest ones. */
 static const double least_gain_db = 2, least_gain_small_db = 0.75;
+static const double least_gain_kind_db = 1; /* with --effort, of all nodes of a kind */
 static const double small = 1.0 / 40; /* of the work that may stay float */
+static const double small_percent = 1; /* of the multiply-adds, that many small products make */
 static const double enough_db = 0.5;    /* fewer nodes do as well as more that gain so little */
 static const double least_share = 0.02; /* of all noise, that a node alone makes */
 
@@ -234,6 +236,62 @@ int guard_depthwise(const quantizing *q, const ort_quantizer *quantizer, kept_no
     return 0;
 }
 
+static int by_work(const void *a, const void *b)
+{
+    const suspect *x = a, *y = b;
+    if (x->work < y->work || x->work > y->work)
+        return x->work > y->work ? 1 : -1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* The products of least work that make `small_percent` of it together, such as those of means of
+ * channels. */
+static int add_small(const quantizing *q, const ort_quantizer *quantizer, kept_nodes *chosen)
+{
+    ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
+    suspects s = {0};
+    double all = 0, sum = 0;
+    size_t nodes = 0;
+    (void)q;
+    while (ort_quantizer_node(quantizer, nodes, &info))
+        nodes++;
+    s.rows = tool_alloc((nodes + 1) * sizeof *s.rows);
+    for (size_t i = 0; i < nodes; i++) {
+        suspect row = {.index = i};
+        if (ort_quantizer_node(quantizer, i, &info) && !strcmp(info.part, "product") &&
+            ort_quantizer_node_harm(quantizer, i, &row.work, &row.noise)) {
+            all += row.work;
+            s.rows[s.count++] = row;
+        }
+    }
+    qsort(s.rows, s.count, sizeof *s.rows, by_work);
+    for (size_t i = 0; i < s.count && (sum += s.rows[i].work) <= all * small_percent / 100; i++)
+        if (!is_kept(chosen, s.rows[i].index))
+            kept_nodes_add(chosen, s.rows[i].index);
+    free(s.rows);
+    return 0;
+}
+
+/* What lies between products, too: there each step rounds to codes what is a float until then. */
+static int add_between(const quantizing *q, const ort_quantizer *quantizer, kept_nodes *chosen)
+{
+    ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
+    for (size_t i = 0; ort_quantizer_node(quantizer, i, &info); i++)
+        if (!strcmp(info.part, "step") && !is_kept(chosen, i))
+            kept_nodes_add(chosen, i);
+    return guard_depthwise(q, quantizer, chosen);
+}
+
+const guard_group guard_groups[GUARD_GROUPS] = {
+    {"small products in float", add_small, true},
+    {"filters of single channels in float", guard_depthwise, false},
+    {"these, and what lies between products", add_between, false}};
+
+double guard_least_gain(const guard_group *group)
+{
+    return group->is_small ? least_gain_small_db : least_gain_kind_db;
+}
+
 int guard_keep(const quantizing *q, ort_quantizer *quantizer)
 {
     ort_error err = {0};
@@ -260,6 +318,7 @@ void guard_note(quantizing *q, ort_quantizer *quantizer)
             ort_quantizer_node_harm(quantizer, q->kept.index[i], &work, &noise))
             kept += work;
     }
+    json_object_put(q->kept_float);
     q->kept_float = json_object_new_object();
     json_object_object_add(q->kept_float, "nodes", names);
     json_object_object_add(q->kept_float, "share_of_products",

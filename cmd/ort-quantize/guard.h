@@ -22,6 +22,17 @@ void guard_recurrent(const ort_quantizer *quantizer, kept_nodes *chosen);
 int guard_depthwise(const quantizing *q, const ort_quantizer *quantizer, kept_nodes *chosen);
 /* Others that harm most, which take no more than so many percent of the multiply-adds. */
 int guard_more(const trial *t, ort_quantizer *quantizer, double percent, kept_nodes *chosen);
+/* What --effort tries in float, all of a kind: where many nodes harm a little each, none of them
+ * stands out. Each group holds those that the last one that helped has. */
+typedef struct guard_group {
+    const char *name;
+    int (*add)(const quantizing *q, const ort_quantizer *quantizer, kept_nodes *chosen);
+    bool is_small; /* takes time that nobody notices */
+} guard_group;
+enum { GUARD_GROUPS = 3 };
+extern const guard_group guard_groups[GUARD_GROUPS];
+/* What it must bring, in dB. */
+double guard_least_gain(const guard_group *group);
 /* q->kept stay float in another quantizer of the same model. */
 int guard_keep(const quantizing *q, ort_quantizer *quantizer);
 /* q->kept_float of q->kept, before they are kept. */
