@@ -53,6 +53,9 @@ net("pyramid", [node("SpaceToDepth", ["x"], ["d"], blocksize=2), node("Gather", 
                 node("Concat", ["fc", "fp7", "fe"], ["j"], axis=2), node("Transpose", ["j"], ["y"], perm=[0, 2, 1])],
     {"some": np.arange(40)[::-1].copy(), "w": floats(40, 40, 1, 1), "v": floats(80, 40, 1, 1),
      "flat": np.array([0, 40, -1])})
+net("attends", [node("Reshape", ["x", "flat"], ["a"]), node("Transpose", ["a"], ["b"], perm=[0, 2, 1]),
+                node("MultiHeadAttention", ["b", "b", "b"], ["y"], domain="com.microsoft", num_heads=2)],
+    {"flat": np.array([0, 24, -1])})
 one = {"s": np.float32(0.05), "z": np.uint8(120), "zw": np.int8(0)}
 net("codes", [node("QuantizeLinear", ["x", "s", "z"], ["q"]),
               node("QLinearConv", ["q", "s", "z", "w", "s", "zw", "s", "z"], ["a"], pads=[1, 1, 1, 1]),
@@ -168,4 +171,11 @@ print(*(f"{name} {count / runs:g}" for name, count in sorted(kernels.items())), 
     every_call pyramid x60 60
     [ "$(launches pyramid x60)" = "conv 1, join 1, pool 1, take 1" ] || { launches pyramid x60; return 1; }
     [ "$(launches pyramid x60 :chains=off)" = "conv 2, join 1, move 2, pool 3, take 1" ]
+}
+
+@test "attention is a launch on a processor, as many keys as there are: every call fails in turn, and nothing is left" {
+    every_call attends x11 60
+    [ "$(launches attends x20)" = "attend_tiles 1, move 1" ] || { launches attends x20; return 1; }
+    [ "$(launches attends x20 :chains=off)" = "attend 1, gemm 2, move 1" ]
+    [ "$(FAKE_CL_KIND=discrete launches attends x20)" = "attend 1, gemm 2, move 1" ]
 }

@@ -319,3 +319,31 @@ static void norm_row(__global const real *in, __global const real *skip,
             PUT(out, i, (AT(in, i) - mean) * over * AT(scale, i) +
                             (bias ? AT(bias, i) : 0.0f)));
 }
+
+/* The largest number of a row; what is none doesn't count. */
+static float most_of(__global const real *x, int count)
+{
+    float most = -INFINITY;
+    int i = 0;
+#if LANES
+    V all = -INFINITY;
+    for (; i + LANES <= count; i += LANES)
+        all = select(all, LOADR(x + i), LOADR(x + i) > all);
+    for (int l = 0; l < LANES; l++)
+        most = fmax(most, ((const float *)&all)[l]);
+#endif
+    for (; i < count; i++)
+        most = fmax(most, AT(x, i));
+    return most;
+}
+
+/* exp(x - most) of a row, over their sum and `rest`. */
+static void weigh_row(__global const real *x, __global real *out, int count, float most, float rest)
+{
+    float sum;
+    EACH_OF(count, STORER(exp(LOADR(x + i) - most), out + i),
+            PUT(out, i, exp(AT(x, i) - most)));
+    SUM(sum, count, LOADR(out + i), AT(out, i));
+    sum = 1.0f / (sum + rest);
+    EACH_OF(count, STORER(LOADR(out + i) * sum, out + i), PUT(out, i, AT(out, i) * sum));
+}

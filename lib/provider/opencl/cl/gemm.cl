@@ -4,6 +4,9 @@
  * DEEP products, and tiles of it are made in registers. B may be packed (strips of STRIP columns
  * behind each other, b_strip apart), which a copy into the panel reads fastest.
  *
+ * Attention on a CPU is two such products with what attend_row makes of scores between them
+ * (ATTEND).
+ *
  * A norm of whole rows may follow (NORM; `norm` 2: about the mean): the item that is the last to be
  * done with them makes it, so that nobody waits. Atomics order memory on a CPU; they needn't
  * elsewhere, where a norm is a launch of its own.
@@ -24,14 +27,59 @@ typedef struct {
 #ifndef NORM
 #define NORM 0
 #endif
+#ifndef ATTEND
+#define ATTEND 0
+#endif
 
 #if LANES
+
+#if ATTEND
+
+/* The first or last LANES of a[0] b[0] a[1] b[1] ... */
+static V woven(V a, V b, bool last)
+{
+    V v;
+    v.even = last ? a.hi : a.lo;
+    v.odd = last ? b.hi : b.lo;
+    return v;
+}
+
+/* LANES columns, which lie closely one by one, `bn` apart, as LANES rows. */
+static void turn(__global const real *b, int bn, __local float *to)
+{
+    V v[LANES], w[LANES];
+#pragma unroll
+    for (int j = 0; j < LANES; j++)
+        v[j] = LOADR(b + j * bn);
+#pragma unroll
+    for (int step = 1; step < LANES; step *= 2) {
+#pragma unroll
+        for (int j = 0; j < LANES; j++)
+            w[j] = woven(v[j / 2], v[j / 2 + LANES / 2], j % 2);
+#pragma unroll
+        for (int j = 0; j < LANES; j++)
+            v[j] = w[j];
+    }
+#pragma unroll
+    for (int j = 0; j < LANES; j++)
+        STORE(v[j], to + j * STRIP);
+}
+
+#endif
 
 /* [depth][STRIP] of B, zeros behind the last column. */
 static void fill_strip(__global const real *b, __local float *to, int depth, int cols, int bk,
                        int bn)
 {
-    for (int k = 0; k < depth; k++, b += bk, to += STRIP) {
+    int k = 0;
+#if ATTEND
+    if (bk == 1 && cols == STRIP)
+        for (; k + LANES <= depth; k += LANES, b += LANES, to += LANES * STRIP) {
+            turn(b, bn, to);
+            turn(b + LANES * bn, bn, to + LANES);
+        }
+#endif
+    for (; k < depth; k++, b += bk, to += STRIP) {
         if (bn == 1 && cols == STRIP) {
             STORE(LOADR(b), to);
             STORE(LOADR(b + LANES), to + LANES);
@@ -141,6 +189,104 @@ norm_rows(__global real *rows, __global const real *skip, __global const real *m
 
 #endif
 
+#if ATTEND
+
+/* A call of its own: what loops around it need would cost the product registers. */
+WIDE __attribute__((noinline)) static void
+make_tile(LEFT **a, __local const float *strip, int depth, const target *to, int rows, int cols)
+{
+    const target t = *to; /* a copy: a result may lie where it does, for all that is known */
+    const finish f = finish_of(0, 0.0f, 0.0f);
+    V acc[ROWS][2];
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+        acc[i][0] = acc[i][1] = 0.0f;
+    MULTIPLY(acc, a, 1, strip, depth)
+    if (rows == ROWS && cols == STRIP)
+        put_all(acc, &t, &f);
+    else
+        put_some(acc, &t, &f, rows, cols);
+}
+
+typedef struct room { /* in local memory */
+    __local float *panel, *waiting, *wide;
+} room;
+
+/* Rows m0 to m_end of Y = alpha A B, A's elements side by side, `am` from row to row: as kernel
+ * gemm makes them, which has its loops itself, as it is a third slower with this between. */
+static void multiply_rows(__global const real *A, int am, __global const real *B, int bk, int bn,
+                          __global real *Y, int ym, int N, int K, int m0, int m_end, float alpha,
+                          room own)
+{
+    target t = {0, 0, 0, ym, HALF ? SUBS * STRIP : ym, 0, 0, alpha, 0.0f, false, false};
+    for (int n = 0; n < N; n += SUBS * STRIP)
+        for (int k = 0; k < K; k += DEEP) {
+            int depth = min(DEEP, K - k);
+            t.more = k > 0;
+            t.last = k + depth == K;
+            for (int s = 0; s < SUBS && n + s * STRIP < N; s++)
+                fill_strip(B + (size_t)(n + s * STRIP) * bn + (size_t)k * bk,
+                           own.panel + s * DEEP * STRIP, depth, min(STRIP, N - n - s * STRIP), bk,
+                           bn);
+            for (int m = m0; m < m_end; m += ROWS) {
+                LEFT *a[ROWS];
+#pragma unroll
+                for (int i = 0; i < ROWS; i++) {
+                    __global const real *row = A + (size_t)min(m + i, m_end - 1) * am + k;
+#if HALF
+                    widen(row, 1, own.wide + i * DEEP, depth);
+                    a[i] = own.wide + i * DEEP;
+#else
+                    a[i] = row;
+#endif
+                }
+                for (int s = 0; s < SUBS && n + s * STRIP < N; s++) {
+                    t.y = Y + (size_t)m * ym + n + s * STRIP;
+#if HALF
+                    t.sums = own.waiting + (m - m0) * SUBS * STRIP + s * STRIP;
+#else
+                    t.sums = t.y;
+#endif
+                    make_tile(a, own.panel + s * DEEP * STRIP, depth, &t, min(ROWS, m_end - m),
+                              min(STRIP, N - n - s * STRIP));
+                }
+            }
+        }
+}
+
+/* Attention: an item has `each` rows of a head, their scores, what attend_row makes of these, and
+ * what that weighs; x is where they are. */
+ALONE void attend_tiles(__global const real *q, __global const real *keys,
+                        __global const real *values, __global real *y, __global real *x,
+                        __global const void *mask, __global const int *places,
+                        __global const real *sinks, few_numbers numbers)
+{
+    FEW_NUMBERS(OWN)
+    __local float panel[SUBS * DEEP * STRIP] __attribute__((aligned(64)));
+#if HALF
+    __local float waiting[MOST_ROWS * SUBS * STRIP] __attribute__((aligned(64)));
+    __local float wide[ROWS * DEEP] __attribute__((aligned(64)));
+    const room room_ = {panel, waiting, wide};
+#else
+    const room room_ = {panel, 0, 0};
+#endif
+    const attend_numbers own = {ATTEND_NUMBERS(COPIED)};
+    int head = get_global_id(1), b = get_global_id(2), first = (int)get_global_id(0) * each;
+    int end = min(first + each, rows);
+    size_t at = ((size_t)b * heads + head) * rows;
+    q += q0 + b * q1 + head * q2;
+    keys += k0 + b * k1 + head / shared * k2;
+    values += v0 + b * v1 + head / shared * v2;
+    y += y0 + b * y1 + head * y2;
+    multiply_rows(q, qm, keys, 1, km, x + at * count, count, count, size, first, end, scale, room_);
+    for (int i = first; i < end; i++)
+        attend_row(x, mask, places, sinks, own, at + i);
+    multiply_rows(x + at * count, count, values, vm, 1, y, ym, value_size, count, first, end, 1.0f,
+                  room_);
+}
+
+#else
+
 /* Y = alpha A B + beta C; of the norm: two more terms of the rows, its scale and bias, its result,
  * and by `rows` rows how many items are done (0 before and behind). */
 ALONE void gemm(__global const real *A, __global const real *B, __global const real *C,
@@ -220,6 +366,8 @@ ALONE void gemm(__global const real *A, __global const real *B, __global const r
                   out, m0, m_end, norm == 2, N, epsilon);
 #endif
 }
+
+#endif
 
 #else
 

@@ -1,6 +1,6 @@
 /* opencl_attention.c - attention: scores by one product, softmax under what masks them, a product
- * of probabilities and values; and the operator of ONNX. Those of com.microsoft are in
- * opencl_attention_fused.c.
+ * of probabilities and values, one launch on a processor; and the operator of ONNX. Those of
+ * com.microsoft are in opencl_attention_fused.c.
  */
 #include "provider/opencl/sequence/opencl_attention.h"
 
@@ -42,7 +42,7 @@ static void mask_scores(ort_cl_step *s, const ort_cl_heads *h, int scores, bool 
 {
     const int64_t grid[3] = {h->batch * h->heads * h->shared * h->rows, 1, 1};
     const ort_cl_mask *m = &h->mask;
-    ort_cl_launch_grid(s, "rows", "attend", grid, NULL, "bbbb|iiiiiiiiiiiiiiiiff", scores,
+    ort_cl_launch_grid(s, "gemm_attend", "attend", grid, NULL, "bbbb|iiiiiiiiiiiiiiiiff", scores,
                        m->kind ? m->buffer : scores, h->has_places ? h->places : scores,
                        h->has_sinks == ORT_CL_SINKS ? h->sinks : scores, (int64_t)m->kind, h->rows,
                        h->heads * h->shared, h->keys, m->batch, m->head, m->row, m->key, m->keys,
@@ -76,30 +76,38 @@ static ort_cl_heads show_stage(ort_cl_step *s, const ort_cl_heads *h, int scores
     return rest;
 }
 
-/* One kernel on a processor, where the two that it saves take longer to begin than what it loses
- * by having no tiles. Sums are no longer than those of tiles (DEEP of common.cl). */
+/* One kernel on a processor, since the two that it saves take time to begin: of tiles, or row by
+ * row where there are few scores. Sums of rows are no longer than those of tiles (DEEP of
+ * common.cl). */
 enum { FEW_SCORES = 1024, FEW_KEYS = 128 }; /* for each unit of the device; of a row */
 
 static bool attends_to_few(const ort_cl_step *s, const ort_cl_heads *h)
 {
-    const ort_cl_device *d = s->plan->device;
     int64_t scores = h->batch * h->heads * h->shared * h->rows * h->keys;
-    int64_t most = (int64_t)d->units * FEW_SCORES;
-    return d->lanes && !h->shows && h->keys <= FEW_KEYS && scores <= most && h->q.column == 1 &&
-           h->k.column == 1 && h->v.column == 1 && h->out.column == 1;
+    return h->keys <= FEW_KEYS && scores <= (int64_t)s->plan->device->units * FEW_SCORES;
 }
 
-static void attend_to_few(ort_cl_step *s, const ort_cl_heads *h, int scores)
+static bool attends_at_once(const ort_cl_step *s, const ort_cl_heads *h)
+{
+    const ort_cl_device *d = s->plan->device;
+    return d->lanes && (d->chain != 1 || attends_to_few(s, h)) && !h->shows && h->size > 0 &&
+           h->keys > 0 && h->q.column == 1 && h->k.column == 1 && h->v.column == 1 &&
+           h->out.column == 1;
+}
+
+static void attend_at_once(ort_cl_step *s, const ort_cl_heads *h, int scores)
 {
     const ort_cl_mask *m = &h->mask;
     int64_t heads = h->heads * h->shared, items = 8 * (int64_t)s->plan->device->units;
     int64_t each = (h->rows * heads * h->batch + items - 1) / items;
-    each = each > h->rows ? h->rows : each > 0 ? each : 1;
+    bool few = attends_to_few(s, h);
+    each = !few ? ort_cl_rows_of_item(s, h->rows, heads * h->batch)
+           : each > h->rows ? h->rows : each > 0 ? each : 1;
     const int64_t grid[3] = {(h->rows + each - 1) / each, heads, h->batch};
     ort_cl_launch_grid(
-        s, "rows", "attend_few", grid, NULL, "bbbbbbbb|iiiiiiiiiiiiiiiiiiiifiiiiiiiiiiiiiiiiff",
-        h->q.buffer, h->k.buffer, h->v.buffer, h->out.buffer, scores,
-        m->kind ? m->buffer : scores, h->has_places ? h->places : scores,
+        s, "gemm_attend", few ? "attend_few" : "attend_tiles", grid, NULL,
+        "bbbbbbbb|iiiiiiiiiiiiiiiiiiiifiiiiiiiiiiiiiiiiff", h->q.buffer, h->k.buffer, h->v.buffer,
+        h->out.buffer, scores, m->kind ? m->buffer : scores, h->has_places ? h->places : scores,
         h->has_sinks == ORT_CL_SINKS ? h->sinks : scores, h->q.start, h->q.batch1, h->q.batch2,
         h->q.row, h->k.start, h->k.batch1, h->k.batch2, h->k.row, h->v.start, h->v.batch1,
         h->v.batch2, h->v.row, h->out.start, h->out.batch1, h->out.batch2, h->out.row, h->size,
@@ -113,8 +121,8 @@ void ort_cl_attend(ort_cl_step *s, const ort_cl_heads *h)
 {
     int scores = ort_cl_scratch(s, h->batch * h->heads * h->shared * h->rows * h->keys);
     ort_cl_heads rest = *h;
-    if (attends_to_few(s, h)) {
-        attend_to_few(s, h, scores);
+    if (attends_at_once(s, h)) {
+        attend_at_once(s, h, scores);
         return;
     }
     for (int64_t i = 0; i < h->shared; i++)

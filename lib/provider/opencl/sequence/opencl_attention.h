@@ -5,7 +5,7 @@
 
 #include "provider/opencl/opencl_parts.h"
 
-enum { ORT_CL_NO_MASK, ORT_CL_FLOATS, ORT_CL_BOOLS, ORT_CL_INTS }; /* kinds, as in rows.cl */
+enum { ORT_CL_NO_MASK, ORT_CL_FLOATS, ORT_CL_BOOLS, ORT_CL_INTS }; /* kinds, as in gemm_attend.cl */
 
 typedef struct ort_cl_mask { /* of scores */
     int kind, buffer;
