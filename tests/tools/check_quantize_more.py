@@ -53,11 +53,17 @@ def wide_nets():
         x = n.op("Gather", w, n.input(1, 5, dtype=TensorProto.INT64))
         return n.op("MatMul", n.op("Tanh", x), n.op("Transpose", w, perm=[1, 0]))
 
+    def tied_straight(n):
+        """The product has channels in the table's columns."""
+        w = n.weight(64, 128)
+        x = n.op("Gather", w, n.input(1, 5, dtype=TensorProto.INT64))
+        return n.op("Add", x, n.op("MatMul", n.op("MatMul", n.op("Tanh", x), n.weight(128, 64)), w))
+
     def fused_attention(n):
         x = n.op("Attention", n.input(1, 6, 64), n.weight(64, 192), n.weight(192), domain="com.microsoft", num_heads=4)
         return n.op("MatMul", n.op("Reshape", x, n.constant(np.int64([1, 6, 64]))), n.weight(64, 64))
 
-    return {f.__name__: f for f in (wide, wide_gemm, ragged, wide_table, wide_tied, fused_attention)}
+    return {f.__name__: f for f in (wide, wide_gemm, ragged, wide_table, wide_tied, tied_straight, fused_attention)}
 
 
 def dynamic_modes():

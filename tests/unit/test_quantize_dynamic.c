@@ -311,6 +311,37 @@ static void tied(test_state *test)
     }
 }
 
+/* A product that multiplies a table as it lies has a scale a column, and the table takes it. */
+static void build_tied_straight(net *n)
+{
+    net_input(n, "ids", ORT_DTYPE_INT64, 2, DIMS(1, 6));
+    add_weights(n, "table", 2, DIMS(300, 64));
+    add_weights(n, "w", 2, DIMS(64, 300));
+    net_node(n, "Gather", "table ids", "x");
+    net_node(n, "MatMul", "x w", "h");
+    net_node(n, "MatMul", "h table", "y");
+    net_node(n, "Add", "x y", "z");
+    net_output(n, "z");
+}
+
+static void tied_straight(test_state *test)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        made m;
+        ort_dynamic_options options = ORT_DYNAMIC_OPTIONS_INIT;
+        const ort_dtype dtype = kind == 3 ? ORT_DTYPE_INT8 : ORT_DTYPE_UINT8;
+        options.symmetric_weights = kind == 1;
+        options.per_tensor = kind == 2;
+        options.weights = dtype;
+        CHECK(make(&m, build_tied_straight, &options, 30));
+        CHECK_TEXT(note_of(&m, "x"), "Gather of codes");
+        CHECK_TEXT(note_of(&m, "y"), "MatMulInteger");
+        CHECK(count_weights(m.model, dtype, 300 * 64) == 2); /* with w */
+        CHECK(count_weights(m.model, ORT_DTYPE_FLOAT, 300 * 64) == 0);
+        release(&m);
+    }
+}
+
 /* A table that is an output, too, turned: its numbers lie in the file once, as floats. */
 static void build_result(net *n)
 {
@@ -639,6 +670,7 @@ int main(void)
     RUN(&test, progress);
     RUN(&test, threads);
     RUN(&test, tied);
+    RUN(&test, tied_straight);
     RUN(&test, results_stay);
     RUN(&test, convolutions);
     RUN(&test, stems);

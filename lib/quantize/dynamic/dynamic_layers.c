@@ -131,7 +131,14 @@ static ort_status write_attention(ort_dynamic *d, const ort_dynamic_unit *u, ort
     return ort_dynamic_add(u, &attention, NULL, err);
 }
 
-/* ---- Gather of rows: codes are gathered, and each row's scale */
+/* ---- Gather of rows: codes are gathered, and each row's scale; or rows are multiplied by those of
+ * columns, where a product has these codes */
+
+/* Scales of the columns of a matrix. */
+static bool has_columns(const ort_dynamic_weight *w)
+{
+    return w->inner == 1 && w->axis == 1 && w->outer > 1;
+}
 
 static const char *read_gather(ort_dynamic *d, ort_dynamic_unit *u)
 {
@@ -161,7 +168,7 @@ static ort_status gather_numbers(const ort_dynamic_unit *u, const char *what, co
     const ort_dynamic_new gather = {.op_type = "Gather", .what = what,
                                     .inputs = (const ort_id[]){table, u->node->inputs[1]},
                                     .input_count = 2};
-    if (t->shape.rank == 0) {
+    if (t->shape.rank < 2) { /* one of all, or one a column */
         *rows = table;
         return ORT_OK;
     }
@@ -190,16 +197,26 @@ static ort_status subtract_zeros(ort_dynamic *d, const ort_dynamic_unit *u, cons
     return ort_dynamic_add(u, &sub, rows, err);
 }
 
-static ort_status write_gather(ort_dynamic *d, const ort_dynamic_unit *u, ort_error *err)
+/* One of all; as the table, of one column; or a vector of columns. */
+static ort_shape shape_of_scales(const ort_dynamic *d, const ort_dynamic_unit *u)
 {
+    const ort_dynamic_weight *w = &d->weights.data[u->weights[0]];
     const ort_type *table = &u->graph->values.data[u->node->inputs[0]]->fact.type;
+    if (has_columns(w))
+        return (ort_shape){.rank = 1, .dim = {w->channels}};
     ort_shape shape = {.rank = d->options->per_tensor ? 0 : table->rank};
-    const ort_attr to = ort_attr_int("to", ORT_DTYPE_FLOAT);
-    ort_dynamic_codes c;
-    ort_id rows, real, scale;
     shape.dim[0] = table->dim[0].size;
     for (int i = 1; i < shape.rank; i++)
         shape.dim[i] = 1;
+    return shape;
+}
+
+static ort_status write_gather(ort_dynamic *d, const ort_dynamic_unit *u, ort_error *err)
+{
+    const ort_shape shape = shape_of_scales(d, u);
+    const ort_attr to = ort_attr_int("to", ORT_DTYPE_FLOAT);
+    ort_dynamic_codes c;
+    ort_id rows, real, scale;
     ORT_TRY(ort_dynamic_codes_of(d, u, 0, &shape, 1, false, &c, err));
     const ort_dynamic_new gather = {.op_type = "Gather", .what = "quant",
                                     .inputs = (const ort_id[]){c.codes, u->node->inputs[1]},
@@ -215,6 +232,23 @@ static ort_status write_gather(ort_dynamic *d, const ort_dynamic_unit *u, ort_er
                                  .inputs = (const ort_id[]){real, scale}, .input_count = 2,
                                  .last = true};
     return ort_dynamic_add(u, &mul, NULL, err);
+}
+
+void ort_dynamic_share_tables(ort_dynamic *d)
+{
+    for (size_t k = 0; k < d->units.count; k++) {
+        ort_dynamic_unit *table = &d->units.data[k];
+        for (size_t j = 0; j < d->units.count && table->row->write == write_gather; j++) {
+            const ort_dynamic_unit *u = &d->units.data[j];
+            const ort_dynamic_weight *rows = &d->weights.data[table->weights[0]];
+            ort_dynamic_weight *w = &d->weights.data[u->weights[0]];
+            if (u->weight_count != 1 || w->graph != rows->graph || w->id != rows->id ||
+                !has_columns(w))
+                continue;
+            w->nearest = true;
+            table->weights[0] = u->weights[0];
+        }
+    }
 }
 
 const ort_dynamic_row ort_dynamic_layers[] = {

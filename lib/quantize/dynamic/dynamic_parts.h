@@ -80,6 +80,9 @@ extern const ort_dynamic_row ort_dynamic_products[], ort_dynamic_layers[];
 
 /* Units that make the model's results and are small are stored as codes alone (dynamic_last.c). */
 void ort_dynamic_keep_last(ort_dynamic *d);
+/* A table that a product multiplies as it lies has that product's codes, with a scale a column: the
+ * file holds it once (dynamic_layers.c). */
+void ort_dynamic_share_tables(ort_dynamic *d);
 /* Weights that lie in the file as codes and are made float again behind them (dynamic_stored.c). */
 ort_status ort_dynamic_settle_stored(ort_dynamic *d, ort_error *err);
 ort_status ort_dynamic_write_stored(ort_dynamic *d, const ort_dynamic_unit *u, ort_error *err);

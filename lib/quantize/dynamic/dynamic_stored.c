@@ -73,7 +73,8 @@ static ort_status add(const written *n, const char *op_type, const char *what,
     const ort_id out = ort_graph_add_value(n->w->graph, name);
     if (out == ORT_ID_NONE)
         return ort_error_memory(err, sizeof name);
-    const ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .name = name,
+    const ort_node_spec spec = {.domain = ONNX, .op_type = op_type,
+                                .name = n->w->graph->values.data[out]->name, /* unique */
                                 .inputs = inputs, .input_count = count, .outputs = &out,
                                 .output_count = 1, .set = &to, .set_count = count == 1};
     ORT_TRY(ort_edit_add_node(n->w->graph, &spec, NULL, err));

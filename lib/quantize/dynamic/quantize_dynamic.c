@@ -200,6 +200,7 @@ static ort_status quantize(ort_dynamic *d, const ort_registry *registry, ort_err
     ORT_TRY(ort_dynamic_settle_stored(d, err));
     if (d->units.count == 0)
         return ORT_OK;
+    ort_dynamic_share_tables(d);
     ORT_TRY(ort_dynamic_write_weights(d, err));
     ORT_TRY(write_units(d, err));
     ORT_TRY(tidy(d->model->graph, err));

@@ -74,7 +74,8 @@ static ort_status dequantize(ort_weight *w, ort_error *err)
     w->value = ort_graph_add_value(w->graph, name);
     if (w->value == ORT_ID_NONE)
         return ort_error_memory(err, sizeof name);
-    ort_node_spec spec = {.domain = ONNX, .op_type = "DequantizeLinear", .name = name,
+    ort_node_spec spec = {.domain = ONNX, .op_type = "DequantizeLinear",
+                          .name = w->graph->values.data[w->value]->name, /* unique */
                           .inputs = inputs, .input_count = w->zeros == ORT_ID_NONE ? 2 : 3,
                           .outputs = &w->value, .output_count = 1, .set = set, .set_count = 2};
     return ort_edit_add_node(w->graph, &spec, &node, err);
