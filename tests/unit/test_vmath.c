@@ -2,6 +2,7 @@
  * Counts run over all tail lengths; a guard element behind each output must stay. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/num.h"
 #include "kernel/kernel.h"
@@ -123,6 +124,46 @@ static void unary_functions(test_state *test)
 static double sigmoid(double x)
 {
     return 1 / (1 + exp(-x));
+}
+
+/* x times its sigmoid over the whole range, by steps that are nobody's period. */
+static void swish_everywhere(test_state *test)
+{
+    static const float rates[] = {1.0f, 1.702f, -1.0f, 0.3f, -7.5f, 1e-3f};
+    const double bound = under_test.tier->lanes > 8 ? 1.6e-7 : 1.2e-7; /* vf_part */
+    float x[MOST], y[MOST];
+    for (size_t r = 0; r < sizeof rates / sizeof *rates; r++)
+        for (uint32_t bits = 0x00800000u, step = 4057; bits < 0x7f800000u - step * MOST;) {
+            for (size_t i = 0; i < MOST; i++, bits += step) {
+                const uint32_t signed_bits = bits | (i % 2 ? 0x80000000u : 0);
+                memcpy(&x[i], &signed_bits, sizeof signed_bits);
+            }
+            under_test.tier->unary[ORT_UNARY_SWISH](x, y, MOST, rates[r], 0);
+            for (size_t i = 0; i < MOST; i++) {
+                const double want = (double)x[i] * sigmoid((double)rates[r] * (double)x[i]);
+                if (fabs((double)y[i] - want) <= bound * fabs((double)x[i]) + 1e-37)
+                    continue;
+                snprintf(test->why, sizeof test->why, "%.9g of rate %g is %.9g, expected %.9g",
+                         (double)x[i], (double)rates[r], (double)y[i], want);
+                test->failed = true;
+                return;
+            }
+        }
+}
+
+static void swish_specials(test_state *test)
+{
+    static const float rates[] = {1.0f, -1.702f, 0.0f, 1e-41f, 3e38f};
+    const float x[] = {NAN, 0.0f, -0.0f, INFINITY, -INFINITY};
+    for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+        const float a = rates[r], there = a < 0.0f ? -INFINITY : INFINITY;
+        float y[5];
+        under_test.tier->unary[ORT_UNARY_SWISH](x, y, 5, a, 0);
+        CHECK(isnan(y[0]) && y[1] == 0.0f && y[2] == 0.0f);
+        CHECK(a == 0.0f || (a < 0.0f ? y[4] : y[3]) == there);
+        under_test.tier->unary[ORT_UNARY_SWISH](x + 1, y, 1, NAN, 0);
+        CHECK(isnan(y[0]));
+    }
 }
 
 /* Recurrent models add up what leans to one side: the signed error has to vanish in the mean. */
@@ -391,6 +432,8 @@ int main(void)
         printf("# tier %s\n", k->isa);
         under_test.tier = &k->math;
         RUN(&test, unary_functions);
+        RUN(&test, swish_everywhere);
+        RUN(&test, swish_specials);
         RUN(&test, unbiased);
         RUN(&test, unary_specials);
         RUN(&test, binary_functions);

@@ -292,6 +292,8 @@ SIMD vf vf_load_n_or(const float *p, int64_t n, vf other)
 }
 /* n / d within 0.6 ULP where |d| is in 1e-37..8e37 and the quotient is normal. */
 SIMD vf vf_over(vf n, vf d) { return vf_div(n, d); }
+/* n / d where d is in 1..8e37: what the division gives for any n. */
+SIMD vf vf_part(vf n, vf d) { return vf_div(n, d); }
 /* x * 2^k for integral |k| <= 252; results beyond the range become 0 or infinity. */
 SIMD vf vf_scale2(vf x, vf k)
 {
