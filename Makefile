@@ -428,8 +428,8 @@ bench-opencl: all
 # Sessions with the cost model on beside the processor alone, on nets that are hard to divide and on models;
 # COST=off judges the division that moves all it can.
 .PHONY: bench-partition
-bench-partition: all
-	@build/venv/bin/python -u tests/tools/bench_partition.py build/bin build/bench-partition \
+bench-partition: all $(OBJ)/tests/providers/pairs
+	@build/venv/bin/python -u tests/tools/bench_partition.py build/bin $(OBJ)/tests/providers/pairs build/bench-partition \
 	  $(wildcard $(MODELS)/*/model.onnx build/topologies/*/model.onnx)
 # Runs and starts of this build's ort-run beside another's on the processor: BEFORE=ORT_RUN
 .PHONY: bench-before

@@ -1,36 +1,44 @@
 #!/usr/bin/env python3
-"""bench_partition.py BIN SCRATCH MODEL...: is a session with the cost model on ever slower than the processor alone?
+"""bench_partition.py BIN PAIRS SCRATCH MODEL...: is a session with the cost model on ever slower than the processor alone?
 
-Each model runs with --provider cpu and with --provider opencl,cpu by turns, on its own test_data_set_0 where it has one,
-else on values that are made up; so do nets that are hard to divide (make_divided.py --fast). A round's ratio is that of
-the least runs of the two sides, and rounds go on until the interval (95 %) of the ratios' median lies below 1.05 or above,
-for at most ROUNDS rounds: other work of the machine makes single rounds wrong, not their median. Exit status 1 where it
-lies above, where it isn't decided, and where a model doesn't run on either side: those are named at the end. COST=off
-judges the division that moves all it can: with a device that is slower than the processor (PoCL) it must say no, which
-shows that this can. Equal sides: SIDES=cpu compares the processor with itself.
+PAIRS (tests/providers/pairs.c) holds a session with --provider cpu and one with opencl,cpu in one process and runs them by
+turns, windows of WINDOW ms each, on the model's own test_data_set_0 where it has one, else on values that are made up; so
+it does with nets that are hard to divide (make_divided.py --fast). Each pair of windows gives a ratio. A process says as many
+as SECONDS_EACH hold, six at least; sides change places from process to process, since where memory lies favours one of them
+for a process's life. Processes go on, three at least, until the interval (95 %) of the ratios' median lies below 1.05 or
+above, at most ROUNDS of them. Exit status 1 where it lies above, where it isn't decided, and where a model doesn't run on
+either side: those are named at the end. COST=off judges the division that moves all it can: with a device that is slower
+than the processor (PoCL) it must say no, which shows that this can. Equal sides: SIDES=cpu compares the processor with itself.
 """
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 
 import intervals
 
-BIN, SCRATCH = map(pathlib.Path, sys.argv[1:3])
+BIN, PAIRS, SCRATCH = map(pathlib.Path, sys.argv[1:4])
 HERE = pathlib.Path(__file__).resolve().parent
-ROUNDS, SECONDS, MOST = int(os.environ.get("ROUNDS", "40")), os.environ.get("SECONDS_EACH", "0.3"), 1.05
+ROUNDS, SECONDS, MOST = int(os.environ.get("ROUNDS", "40")), os.environ.get("SECONDS_EACH", "0.4"), 1.05
+WINDOW, LEAST = os.environ.get("WINDOW", "4"), 3
 DEVICE = os.environ.get("SIDES") or ("opencl:cost=off,cpu" if os.environ.get("COST") == "off" else "opencl,cpu")
 
 
-def least(path, provider):
-    own = path.parent / "test_data_set_0"
-    inputs = ["-i", own] if own.is_dir() else ["--random", "1"]
-    done = subprocess.run([BIN / "ort-run", path, *inputs, "--provider", provider, "--seconds", SECONDS, "--json"],
-                          capture_output=True, text=True)
+class Alone(RuntimeError):
+    """The first of the two lists of providers doesn't run the model."""
+
+
+def pairs(path, turned):
+    """Milliseconds of a run: processor alone and divided, for each pair of windows of one process."""
+    sides = (DEVICE, "cpu") if turned else ("cpu", DEVICE)
+    done = subprocess.run([PAIRS, path, *sides, WINDOW, SECONDS], capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(done.stderr.strip().splitlines()[-1])
-    return json.loads(done.stdout)["latency_ms"]["min"]
+        kind = Alone if done.returncode == 2 and not turned else RuntimeError
+        raise kind((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
+    times = [tuple(map(float, line.split())) for line in done.stdout.splitlines()]
+    return [(b, a) for a, b in times] if turned else times
 
 
 def placed(path):
@@ -41,40 +49,36 @@ def placed(path):
 
 
 def judge(path):
-    """The least milliseconds of both sides, the median ratio, its interval."""
-    cpu, divided = [], []
-
-    def ratio():
-        both = {}
-        for provider in ("cpu", DEVICE) if len(cpu) % 2 else (DEVICE, "cpu"):
-            both.setdefault(provider, []).append(least(path, provider))
-        cpu.append(both["cpu"][0])
-        divided.append(both[DEVICE][-1])
-        return divided[-1] / cpu[-1]
-
-    median, range_, count = intervals.decide(ratio, MOST, ROUNDS)
-    return min(cpu), min(divided), median, range_, count
+    """The median milliseconds of both sides, the median ratio, its interval, how many pairs."""
+    seen = []
+    for count in range(1, max(ROUNDS, LEAST) + 1):
+        seen += pairs(path, count % 2 == 0)
+        ratios = [divided / cpu for cpu, divided in seen]
+        range_ = intervals.interval(ratios)
+        if count >= LEAST and (range_[1] <= MOST or range_[0] > MOST):
+            break
+    cpu, divided = (statistics.median(side) for side in zip(*seen))
+    return cpu, divided, statistics.median(ratios), range_, len(seen)
 
 
 def main():
     subprocess.run([sys.executable, HERE / "make_divided.py", SCRATCH, "--fast"], check=True)
     judged, failed, left = 0, [], []
-    print("| model | on the device | cpu ms | divided ms | over cpu | rounds | |\n| --- | --: | --: | --: | --: | --: | --- |")
-    for path in [*sorted(SCRATCH.glob("*.onnx")), *map(pathlib.Path, sys.argv[3:])]:
+    print("| model | on the device | cpu ms | divided ms | over cpu | pairs | |\n| --- | --: | --: | --: | --: | --: | --- |")
+    for path in [*sorted(SCRATCH.glob("*.onnx")), *map(pathlib.Path, sys.argv[4:])]:
         name = path.parent.name if path.name == "model.onnx" else path.stem
         try:
-            least(path, "cpu")
-        except RuntimeError as why:
+            cpu, divided, ratio, (low, high), count = judge(path)
+        except Alone as why:
             print(f"| {name} | | | | | | the processor alone doesn't run it: {why} |")
             left.append(name)
             continue
-        judged += 1
-        try:
-            cpu, divided, ratio, (low, high), count = judge(path)
-        except RuntimeError as why:  # where the processor alone can
+        except RuntimeError as why:
             print(f"| {name} | | | | | | failed: {why} |")
+            judged += 1
             failed.append(name)
             continue
+        judged += 1
         verdict = "" if high <= MOST else "slower" if low > MOST else "not decided"
         failed += [name] if verdict else []
         print(f"| {name} | {placed(path)} | {cpu:.3f} | {divided:.3f} | {ratio:.3f} ({low:.3f} to {high:.3f}) | {count} | "

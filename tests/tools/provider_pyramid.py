@@ -5,8 +5,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 def model_of(random):
     """Pools of one value: three of one size with windows of their own, a fourth; means that count their padding or don't;
-    ones with another stride. Convolutions of one tap of values that are there, alike or not; of one that is made later;
-    behind filters of one channel two apart. SpaceToDepth before a Gather of some of its channels, and one that others
+    ones with another stride. Convolutions of one tap of values that are there, alike or not, or joined; of one that is made
+    later; behind filters of one channel two apart. SpaceToDepth before a Gather of some of its channels, and one that others
     read. What is joined along rows: by seven, by two; turned, where there is one image."""
     nodes, weights = [], {}
 
@@ -39,6 +39,8 @@ def model_of(random):
                               dilations=[1, 2]), weight(8, 12, 1, 1)], "uneven")
     aslant = add("Conv", [add("Conv", [chosen, weight(12, 1, 3, 3)], "c6", group=12, strides=[1, 2], pads=[1] * 4),
                           weight(8, 12, 1, 1)], "aslant")
+    sides = [add("Conv", [halves[i], weight(6 + i, 12, 1, 1)], f"side{i}") for i in (0, 2)]
+    add("Concat", sides, "sides", axis=1)
     weights["flat"] = np.array([0, 12, -1])
     parts = [add("Reshape", [v, "flat"], f"flat_{v}") for v in [*pools, *means, halves[1]]]
     add("Transpose", [add("Concat", parts, "long", axis=2)], "turned", perm=[0, 2, 1])
@@ -46,7 +48,7 @@ def model_of(random):
     add("Transpose", [add("Concat", halves, "wider", axis=3)], "axes", perm=[0, 3, 1, 2])
     add("Transpose", [add("Concat", [halves[0], halves[2]], "beside", axis=3)], "mixed", perm=[0, 1, 3, 2])
     results = ["of_seen", padded, "h4", first, second, later, wide, other, apart, uneven, aslant, "turned", "two", "axes",
-               "mixed"]
+               "mixed", "sides"]
     graph = helper.make_graph(nodes, "pyramid", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3, "H", "W"])],
                               [helper.make_tensor_value_info(v, TensorProto.FLOAT, None) for v in results],
                               [numpy_helper.from_array(v, k) for k, v in weights.items()])
