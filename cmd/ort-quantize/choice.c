@@ -386,8 +386,10 @@ static int try_group(race *r, const ort_quantize_options *options, const ort_ran
     int status = open_quantizer(r->q, options, ranges, &quantizer);
     if (status == 0)
         status = group->add(r->q, quantizer, &kept);
+    const bool fits = status == 0 && kept.count > c->kept.count &&
+                      guard_percent(quantizer, &kept) <= harmful_percent;
     ort_quantizer_free(quantizer);
-    if (status == 0 && kept.count > c->kept.count) {
+    if (fits) {
         status = run_kept(r, options, ranges, &kept);
         tell(r, group->name);
     }

@@ -287,6 +287,21 @@ const guard_group guard_groups[GUARD_GROUPS] = {
     {"filters of single channels in float", guard_depthwise, false},
     {"these, and what lies between products", add_between, false}};
 
+double guard_percent(const ort_quantizer *quantizer, const kept_nodes *kept)
+{
+    ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
+    double all = 0, stays = 0, work, noise;
+    for (size_t i = 0; ort_quantizer_node(quantizer, i, &info); i++) {
+        if (!ort_quantizer_node_harm(quantizer, i, &work, &noise))
+            continue;
+        const bool product = !strcmp(info.part, "product");
+        all += product ? work : 0;
+        if (is_kept(kept, i))
+            stays += product ? work : STEP_WORK * work;
+    }
+    return all > 0 ? 100 * stays / all : 0;
+}
+
 double guard_least_gain(const guard_group *group)
 {
     return group->is_small ? least_gain_small_db : least_gain_kind_db;

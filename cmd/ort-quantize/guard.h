@@ -31,6 +31,8 @@ typedef struct guard_group {
 } guard_group;
 enum { GUARD_GROUPS = 3 };
 extern const guard_group guard_groups[GUARD_GROUPS];
+/* Of the multiply-adds of all products, those of kept nodes, as --keep-sensitive counts them. */
+double guard_percent(const ort_quantizer *quantizer, const kept_nodes *kept);
 /* What it must bring, in dB. */
 double guard_least_gain(const guard_group *group);
 /* q->kept stay float in another quantizer of the same model. */
