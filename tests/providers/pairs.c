@@ -5,8 +5,8 @@
  *
  * Inputs are those of test_data_set_0 beside the model, else made up. Prints for each pair of
  * windows the milliseconds of a run on either side; the order of sides turns round from pair to
- * pair, and the first run of a window isn't counted where a window has room for several. Exit status
- * 1 where the model doesn't run, 2 where it doesn't with the first list.
+ * pair, and the first run of a window isn't counted where a window has room for several. Exit
+ * status 1 where the model doesn't run, 2 where it doesn't with the first list.
  */
 #include "../harness.h"
 #include "ort_tools.h"
