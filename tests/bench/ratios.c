@@ -9,13 +9,13 @@
 
 static const double narrow = 0.1; /* high - low */
 
-static double t_quantile(int freedom) /* of 97.5 % */
+static double t_quantile(int freedom) /* of 97.5 %; freedom: 1 at least */
 {
     static const double table[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
                                    2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
                                    2.110,  2.101, 2.093, 2.086};
     enum { ROWS = sizeof table / sizeof *table };
-    return freedom < 1 ? INFINITY : freedom <= ROWS ? table[freedom - 1] : 2.0;
+    return freedom <= ROWS ? table[freedom - 1] : 2.0;
 }
 
 interval ratio_interval(const measure *m, const side *theirs)
@@ -28,8 +28,9 @@ interval ratio_interval(const measure *m, const side *theirs)
         squares += ratio * ratio;
     }
     double mean = sum / m->rounds;
-    double variance =
-        m->rounds > 1 ? fmax(0, squares - m->rounds * mean * mean) / (m->rounds - 1) : 0;
+    if (m->rounds < 2) /* of one, nothing says how far it is off */
+        return (interval){0, INFINITY};
+    double variance = fmax(0, squares - m->rounds * mean * mean) / (m->rounds - 1);
     double half = t_quantile(m->rounds - 1) * sqrt(variance / m->rounds);
     return (interval){exp(mean - half), exp(mean + half)};
 }
