@@ -596,7 +596,7 @@ static ort_status build(planner *p)
     ORT_TRY(ort_plan_infer(plan, p->facts, p->err));
     find_needed(p);
     assert(p->kept_count <= p->program->step_count);
-    if (p->program->watches && !p->program->partition)
+    if (p->program->watches && !p->program->partition) /* parts are steps in their order */
         ORT_TRY(ort_plan_show_early(p->kept, p->kept_count, p->program->value_count, p->err));
     find_last_uses(p);
     place_sources(p);

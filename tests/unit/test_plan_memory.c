@@ -1,4 +1,6 @@
 /* test_plan_memory.c - how much memory plans take for values. */
+#include <string.h>
+
 #include "exec/plan.h"
 #include "net.h"
 #include "test.h"
@@ -73,10 +75,46 @@ static void watched_die_early(test_state *test)
     net_free(&n);
 }
 
+/* What draws random numbers keeps its order, though nobody but the watcher reads it. */
+static void draws_keep_their_order(test_state *test)
+{
+    net n;
+    ort_error err = {0};
+    ort_plan *plan = NULL;
+    const char *const watched[] = {"late", "shown", NULL};
+    int random = -1, shown = -1;
+    CHECK(net_init(&n, NULL));
+    net_input(&n, "x", ORT_DTYPE_FLOAT, 2, DIMS(8, 8));
+    net_node(&n, "Transpose", "x", "a");
+    net_node(&n, "Transpose", "a", "y");
+    net_output(&n, "y");
+    net_node(&n, "RandomUniformLike", "a", "late");
+    net_node(&n, "Neg", "a", "shown");
+    ort_session_options options;
+    ort_session_options_init(&options);
+    options.level = 0;
+    options.watched = watched;
+    ort_session *session = net_session(&n, &options, &err);
+    ort_value *x = net_floats(2, DIMS(8, 8), 0, 1);
+    CHECK(ort_plan_get(session->program, &x, NULL, &plan, &err) == ORT_OK);
+    CHECK(plan->step_count == 4);
+    for (int i = 0; i < plan->step_count; i++) {
+        const char *type = plan->steps[i].step->node->op_type;
+        random = !strcmp(type, "RandomUniformLike") ? i : random;
+        shown = !strcmp(type, "Neg") ? i : shown;
+    }
+    CHECK(shown == 2 && random == 3); /* the nodes stand the other way round */
+    ort_plan_drop(plan);
+    ort_value_free(x);
+    ort_session_free(session);
+    net_free(&n);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, arena_is_shared);
     RUN(test, watched_die_early);
+    RUN(test, draws_keep_their_order);
     return test->failures != 0;
 }
