@@ -26,9 +26,10 @@ enum {
     LARGEST_BLOCK = 1 << 20,
     NATURAL_ALIGNMENT = 16,
     SLAB_CHUNK = 32 << 10,
-    HUGE_FROM = 1 << 20, /* bytes in use: less isn't worth the clearing of a huge page */
+    HUGE_FROM = 256 << 10, /* bytes in use: as much comes once more, and half a megabyte in small
+                              pages takes as long as a huge one */
     TOUCH_FROM = 64 << 10, /* bytes: what a call costs is a few pages' faults */
-    FIRST_HUGE_BLOCK = 4 << 20,
+    FIRST_HUGE_BLOCK = 2 << 20,
     LARGEST_HUGE_BLOCK = 64 << 20,
 };
 
@@ -80,6 +81,14 @@ static void join_account(ort_arena *arena)
 {
     ort_account_release(arena->account);
     arena->account = ort_account_of_work();
+}
+
+void ort_huge_begin(ort_arena *arena)
+{
+    if (arena->head || !arena->huge_pages)
+        return;
+    join_account(arena);
+    (void)add_huge_block(arena, 1); /* or the first block is an ordinary one */
 }
 
 static ort_arena_block *add_block(ort_arena *arena, size_t wanted)

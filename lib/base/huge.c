@@ -58,16 +58,3 @@ void ort_pages_touch(void *memory, size_t bytes)
     (void)memory, (void)bytes;
 #endif
 }
-
-size_t ort_pages_touch_cheap(void *memory, size_t bytes, size_t least, uint64_t piece_ns)
-{
-    size_t done = 0;
-    for (uint64_t took = 0; done < bytes && (done < least || took <= piece_ns);) {
-        size_t piece = bytes - done < ORT_HUGE_PAGE ? bytes - done : ORT_HUGE_PAGE;
-        uint64_t begin = own_ns();
-        ort_pages_touch((char *)memory + done, piece);
-        took = own_ns() - begin;
-        done += piece;
-    }
-    return done;
-}

@@ -25,8 +25,10 @@ bool ort_huge_touch(void *page, size_t rest);
 /* Let the system provide these pages now, in one call, where they would come one by one at the
  * first access to each: on a virtual machine 1.2 us for 4 KB instead of 1.9. Contents stay. */
 void ort_pages_touch(void *memory, size_t bytes);
-/* The same for what may never be used: 2 MB after another, `least` bytes whatever they cost, more
- * only while 2 MB take at most `piece_ns` of this thread's own time. Returns how many bytes. */
-size_t ort_pages_touch_cheap(void *memory, size_t bytes, size_t least, uint64_t piece_ns);
+
+struct ort_arena;
+/* The arena begins in huge pages, where its owner knows that it will hold a megabyte or more: what
+ * comes in small pages until then takes longer than a huge one. Else it does so later (arena.h). */
+void ort_huge_begin(struct ort_arena *arena);
 
 #endif

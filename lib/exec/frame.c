@@ -241,6 +241,13 @@ static ort_status open_devices(ort_frame *f, ort_error *err)
     return ORT_OK;
 }
 
+/* A large part of a huge page takes longer in small pages than the whole of it. */
+static size_t whole_pages(size_t bytes)
+{
+    size_t part = bytes % ORT_MEMORY_LARGE;
+    return part < ORT_MEMORY_LARGE / 4 ? bytes : bytes - part + ORT_MEMORY_LARGE;
+}
+
 static ort_status new_frame(ort_context *context, ort_plan *plan, ort_frame **frame, ort_error *err)
 {
     ort_frame *f = calloc(1, sizeof *f);
@@ -257,7 +264,7 @@ static ort_status new_frame(ort_context *context, ort_plan *plan, ort_frame **fr
         free_frame(f);
         return status;
     }
-    f->arena = ort_memory_new(plan->arena_bytes);
+    f->arena = ort_memory_new(whole_pages(plan->arena_bytes));
     f->slots = calloc((size_t)plan->program->value_count + 1, sizeof *f->slots);
     f->calls = calloc((size_t)plan->step_count + 1, sizeof *f->calls);
     f->pointers = calloc((size_t)count_pointers(plan) + 1, sizeof *f->pointers);

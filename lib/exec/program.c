@@ -215,14 +215,39 @@ static ort_status settle(const ort_program_options *o, ort_program *p, const ort
 
 enum { FORGET_BYTES = 64 << 10 }; /* a file's smaller constants aren't worth a system call */
 
+enum { TOGETHER_BYTES = 4 << 20 }; /* what is packed and leaves memory by one call */
+
+static void forget_packed(ort_program *p)
+{
+    if (p->packed.count)
+        ort_model_forget(p->graph->model, p->packed.bytes, p->packed.count);
+    p->packed.count = 0;
+}
+
+/* Weights of one neighbourhood leave memory together: what leaves takes its surroundings along,
+ * which the next weight would fetch again. */
+static void pass_packed(ort_program *p, const char *begin, const char *end)
+{
+    const char *first = p->packed.count && p->packed.bytes < begin ? p->packed.bytes : begin;
+    const char *last = p->packed.bytes + p->packed.count;
+    if (!p->packed.count || last < end)
+        last = end;
+    if (last - first > TOGETHER_BYTES) {
+        forget_packed(p);
+        first = begin, last = end;
+    }
+    p->packed.bytes = first;
+    p->packed.count = (size_t)(last - first);
+}
+
 /* Packed weights needn't lie in memory twice: pages of the file that nobody reads again leave it.
  * (Another step that reads them gets them back.) */
-static void forget_absorbed(const ort_program *p, const ort_step *step, uint64_t absorbed)
+static void forget_absorbed(ort_program *p, const ort_step *step, uint64_t absorbed)
 {
     for (int i = 0; i < step->in_count && i < ORT_PACKING_INPUTS; i++) {
         const ort_tensor *t = step->in[i] == ORT_ID_NONE ? NULL : p->constants[step->in[i]];
         if (absorbed >> i & 1 && t && t->data && ort_tensor_bytes(t) >= FORGET_BYTES)
-            ort_model_forget(p->graph->model, t->data, ort_tensor_bytes(t));
+            pass_packed(p, t->data, (const char *)t->data + ort_tensor_bytes(t));
     }
 }
 
@@ -481,6 +506,7 @@ ort_status ort_program_new(const ort_program_options *options, const ort_graph *
         ORT_TRY_GOTO(status, build_step(options, p, node, err), fail);
     }
     assert(p->step_count == live);
+    forget_packed(p);
     ORT_TRY_GOTO(status, align_all(options, p, p->outputs, p->output_count, err), fail);
     for (int i = 0; options->packing && i < p->output_count; i++)
         if (p->constants[p->outputs[i]])

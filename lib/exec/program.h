@@ -68,6 +68,10 @@ struct ort_program {
     bool watches;  /* runs show what ort_program_shows */
     ort_growth *growths; /* of the main graph */
     int growth_count;
+    struct {
+        const char *bytes;
+        size_t count;
+    } packed; /* while it is made: of files, packed and still in memory */
     ORT_VEC(ort_value *) owned;      /* constants computed while building */
     ORT_VEC(ort_blob *) blobs;       /* aligned copies of constants that the file doesn't align */
     pthread_mutex_t lock;

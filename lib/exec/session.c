@@ -397,7 +397,7 @@ static ort_status prepare(creation *c, ort_error *err)
     ort_shared_packs shared = {0};
     ort_program_options options = {.env = c->env,
                                    .spare = &spare,
-                                   .arena = &s->memory,
+                                   .arena = &s->model->arena,
                                    .findings = c->findings,
                                    .partition = &s->partition,
                                    .inputs = s->input_ids,
@@ -409,7 +409,9 @@ static ort_status prepare(creation *c, ort_error *err)
                                    .shared = &shared};
     ort_loading_leave_to_runs(&c->env->limits);
     end_phase(c, "plan");
+    size_t before = options.arena->used_bytes;
     ort_status status = ort_program_new(&options, c->graph, NULL, &s->program, err);
+    s->prepared_bytes = options.arena->used_bytes - before;
     ort_blob_release(spare);
     ort_shared_packs_release(&shared);
     if (status == ORT_OK)
@@ -515,7 +517,6 @@ static ort_status new_session(const ort_session_parts *b, ort_model *pristine,
                   .mark = ort_clock_ns()};
     pthread_mutex_init(&s->lock, NULL);
     s->spares = ort_spares_new();
-    s->memory.huge_pages = true;
     s->account = ort_account_of_work();
     s->env = env;
     s->model = b->model;

@@ -32,7 +32,9 @@ struct ort_session {
     const ort_env *env;
     ort_env *own_env; /* with threads of its own; or NULL */
     ort_model *model; /* ours: loaded for the session, or a clone */
-    ort_arena memory; /* states, packed weights, names */
+    ort_arena memory; /* names, ports; states and packed weights lie in the model's arena, so that
+                         both fill the same pages */
+    size_t prepared_bytes; /* of states and packed weights */
     ort_account *account; /* of all that making it took and that it holds; or NULL */
     ort_program *program;
     ort_partition partition;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/huge.h"
 #include "graph/build.h"
 #include "io/blob.h"
 #include "io/message.h"
@@ -125,10 +126,15 @@ static ort_status read_source(ort_model *model, const ort_source *source, ort_er
     return ORT_OK;
 }
 
+/* So much becomes more than a megabyte of messages, nodes and packed weights. */
+enum { LARGE_FILE = 512 << 10 };
+
 static ort_status import(ort_model *model, const ort_source *source, ort_error *err)
 {
     ort_message message;
     ort_loading_allow_file(source->count);
+    if (source->count >= LARGE_FILE)
+        ort_huge_begin(&model->arena);
     ORT_TRY(read_source(model, source, err));
     ORT_TRY(ort_message_unpack(ORT_WIRE_MODEL, source->bytes, source->count, false, &model->arena,
                                &message, err));

@@ -68,7 +68,9 @@ void ort_blobs_forget(ort_blob *const *blobs, size_t blob_count, const void *byt
         const ort_blob *b = blobs[i];
         const uintptr_t start = (uintptr_t)b->bytes, stop = start + b->count;
         uintptr_t begin = (uintptr_t)bytes, end = begin + count;
-        if (b->kind != ORT_BLOB_MAPPED || begin < start || end > stop)
+        begin = begin > start ? begin : start;
+        end = end < stop ? end : stop;
+        if (b->kind != ORT_BLOB_MAPPED || begin >= end)
             continue;
         begin = begin / AROUND * AROUND;
         end = (end + AROUND - 1) / AROUND * AROUND;

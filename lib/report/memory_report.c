@@ -129,7 +129,7 @@ static void write_sums(const ort_session *session, const ort_plan *plan, ort_jso
     ort_json_key(json, "constant_bytes");
     ort_json_uint(json, constant_bytes(session->program));
     ort_json_key(json, "prepared_bytes");
-    ort_json_uint(json, session->memory.used_bytes);
+    ort_json_uint(json, session->memory.used_bytes + session->prepared_bytes);
     ort_json_key(json, "input_bytes");
     ort_json_uint(json, inputs);
     ort_json_key(json, "output_bytes");

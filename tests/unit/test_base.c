@@ -67,21 +67,41 @@ static void arena_huge_pages(test_state *test)
     ort_arena_release(&arena);
 }
 
-/* What is expensive is left alone beyond the least; contents stay. */
-static void cheap_pages(test_state *test)
+/* What is there stays, also at the ends, where pages are others' too. */
+static void touched_pages(test_state *test)
 {
-    enum { BYTES = 9 << 20, LEAST = 3 << 20, PIECE = 2 << 20 };
-    unsigned char *p = aligned_alloc(PIECE, 10 << 20);
+    enum { BYTES = 9 << 20 };
+    unsigned char *p = aligned_alloc(4096, BYTES);
     CHECK(p != NULL);
     if (!p)
         return;
-    p[0] = 7, p[BYTES - 1] = 9;
-    CHECK(ort_pages_touch_cheap(p, BYTES, 0, UINT64_MAX) == BYTES);
-    CHECK(ort_pages_touch_cheap(p, BYTES, LEAST, 0) == 2 * PIECE); /* none takes no time */
-    CHECK(ort_pages_touch_cheap(p, 100, LEAST, 0) == 100);
-    CHECK(ort_pages_touch_cheap(p, 0, LEAST, 0) == 0);
-    CHECK(p[0] == 7 && p[BYTES - 1] == 9);
+    p[0] = 7, p[4096] = 8, p[BYTES - 1] = 9;
+    ort_pages_touch(p, BYTES);
+    ort_pages_touch(p + 1, 100);
+    ort_pages_touch(p, 0);
+    CHECK(p[0] == 7 && p[BYTES - 1] == 9 && p[4096] == 8);
     free(p);
+}
+
+/* Small things come from the first block, too; an arena that has begun goes on as it did. */
+static void arena_begun_huge(test_state *test)
+{
+    ort_arena arena = {.huge_pages = true}, small = {0};
+    ort_huge_begin(&arena);
+    const char *first = ort_arena_strdup(&arena, "first");
+    CHECK(arena.head && (uintptr_t)arena.head % ORT_HUGE_PAGE == 0);
+    CHECK(first > (char *)arena.head && first < (char *)arena.head + ORT_HUGE_PAGE);
+    ort_huge_begin(&arena);
+    const char *second = ort_arena_strdup(&arena, "second");
+    CHECK(second == first + sizeof "first");
+    unsigned char *large = ort_arena_alloc_aligned(&arena, 3 << 20, 64, 0);
+    CHECK(large != NULL);
+    if (large)
+        large[0] = large[(3 << 20) - 1] = 1;
+    CHECK_TEXT(first, "first");
+    ort_arena_release(&arena);
+    ort_huge_begin(&small); /* its owner wants none */
+    CHECK(!small.head);
 }
 
 /* Beside each other in long runs, zeroed, and kept whole by what the arena hands out between. */
@@ -676,7 +696,8 @@ int main(void)
     RUN(&test, arena_slab);
     RUN(&test, arena_alignment);
     RUN(&test, arena_huge_pages);
-    RUN(&test, cheap_pages);
+    RUN(&test, touched_pages);
+    RUN(&test, arena_begun_huge);
     RUN(&test, vec_growth);
     RUN(&test, hashmap_order_and_lookup);
     RUN(&test, hash_depends_on_every_byte);

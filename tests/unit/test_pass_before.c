@@ -44,6 +44,17 @@ static void matrices(test_state *test)
         {"x:n,4; #s:4; #w:3,4; #c:3; b = (Sub x s); y = (Gemm b w c transB=1); y",
          "Gemm"},
         {"x:n,4; " NORM "#w:4,3; #c=0.5; y = (Gemm b w c); y", "Gemm"},
+        /* more than a block of each row */
+        {"x:n,150; #s:150; #w:150,131; b = (Mul x s); y = (MatMul b w); y", "MatMul"},
+        {"x:n,150; #s:150; #w:150,131; b = (Sub x s); y = (MatMul b w); y", "Gemm"},
+        {"x:n,150; #s:150; #w:131,150; #c:131; b = (Mul x s); y = (Gemm b w c transB=1); y",
+         "Gemm"},
+        {"x:n,150; #s:150; #w:131,150; #c:131; b = (Add x s); y = (Gemm b w c transB=1); y",
+         "Gemm"},
+        {"x:2,n,5; #w:5,131; #s:131; l = (MatMul x w); y = (Mul l s); y", "MatMul"},
+        {"x:1,4,6,6; #w:4,70,1,1; #s:140,1,1; l = (ConvTranspose x w group=2); y = (Mul l s); y",
+         "ConvTranspose"},
+        {"x:1,3,6,6; #w:210,1,1,1; #s:210,1,1; l = (Conv x w group=3); y = (Mul l s); y", "Conv"},
         /* no bias, a Gemm that scales, shared weights */
         {"x:2,n,4; #s:4; #w:4,3; b = (Add x s); y = (MatMul b w); y", "Add MatMul"},
         {"x:n,4; #s:4; #w:4,3; b = (Mul x s); y = (Gemm b w alpha=0.5); y", "Mul Gemm"},

@@ -4,6 +4,7 @@
  */
 #include "pass/fuse/affine.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,6 +162,23 @@ void ort_affine_scale(ort_tensor *to, const ort_tensor *from, int64_t first, int
     }
     for (int64_t i = first; i < first + count; i++)
         ort_tensor_set_f64(to, i, ort_tensor_get_f64(from, i) * scale);
+}
+
+void ort_affine_scale_each(ort_tensor *to, const ort_tensor *from, int64_t first, int64_t count,
+                           const double *scale)
+{
+    enum { BLOCK = 64 };
+    const char *in = (const char *)from->data + first * (int64_t)sizeof(float);
+    float x[BLOCK], *out = (float *)to->data + first;
+    assert(from->dtype == ORT_DTYPE_FLOAT);
+    for (; count >= BLOCK; count -= BLOCK, out += BLOCK, scale += BLOCK, in += sizeof x) {
+        memcpy(x, in, sizeof x);
+        for (int i = 0; i < BLOCK; i++)
+            out[i] = (float)(x[i] * scale[i]);
+    }
+    memcpy(x, in, (size_t)count * sizeof *x);
+    for (int64_t i = 0; i < count; i++)
+        out[i] = (float)(x[i] * scale[i]);
 }
 
 /* ---- what takes it in */

@@ -48,5 +48,8 @@ ort_status ort_linear_add_bias(ort_graph *graph, const ort_node *node, const ort
 /* The elements first .. first + count - 1 of `from` times scale, into the same of `to`. */
 void ort_affine_scale(ort_tensor *to, const ort_tensor *from, int64_t first, int64_t count,
                       double scale);
+/* The same with a scale for each element, of floats. */
+void ort_affine_scale_each(ort_tensor *to, const ort_tensor *from, int64_t first, int64_t count,
+                           const double *scale);
 
 #endif

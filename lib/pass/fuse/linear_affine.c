@@ -95,6 +95,13 @@ static void scale_weights(const ort_linear *l, const ort_affine *a, ort_tensor *
 {
     int64_t channels = l->channels / l->groups, results = l->results / l->groups;
     bool whole = l->by_channel == l->taps; /* all channels of a result side by side */
+    if (l->by_result == 1 && l->taps == 1 && l->weights->dtype == ORT_DTYPE_FLOAT) {
+        for (int64_t c = 0; c < l->channels; c++)
+            ort_affine_scale_each(to, l->weights, c / channels * l->group_size +
+                                                      c % channels * l->by_channel,
+                                  results, a->scale + c / channels * results);
+        return;
+    }
     for (int64_t g = 0; g < l->groups; g++)
         for (int64_t c = 0; c < (whole ? 1 : channels); c++)
             for (int64_t r = 0; r < results; r++)

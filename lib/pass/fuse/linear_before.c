@@ -139,41 +139,62 @@ static const char *no_room(const ort_pass_context *c, const site *s, const ort_a
 
 /* ---- the new weights */
 
+/* Floats are read wherever they lie in a file. */
+static const char *floats_at(const ort_linear *l, int64_t at)
+{
+    return (const char *)l->weights->data + at * (int64_t)sizeof(float);
+}
+
+static float load_float(const char *at)
+{
+    float v;
+    memcpy(&v, at, sizeof v);
+    return v;
+}
+
 /* The taps of one channel and result: their sum, and scaled into `to` (or NULL). */
 static double take_taps(const ort_linear *l, int64_t at, double scale, ort_tensor *to)
 {
     double sum = 0;
-    if (l->weights->dtype == ORT_DTYPE_FLOAT) {
-        const float *w = (const float *)l->weights->data + at;
-        float *scaled = to ? (float *)to->data + at : NULL;
-        for (int64_t k = 0; k < l->taps; k++)
-            sum += (double)w[k];
-        for (int64_t k = 0; scaled && k < l->taps; k++)
-            scaled[k] = (float)((double)w[k] * scale);
-        return sum;
-    }
-    for (int64_t k = 0; k < l->taps; k++)
+    bool floats = l->weights->dtype == ORT_DTYPE_FLOAT;
+    const char *w = floats_at(l, at);
+    for (int64_t k = 0; floats && k < l->taps; k++, w += sizeof(float))
+        sum += (double)load_float(w);
+    for (int64_t k = 0; !floats && k < l->taps; k++)
         sum += ort_tensor_get_f64(l->weights, at + k);
     if (to)
         ort_affine_scale(to, l->weights, at, l->taps, scale);
     return sum;
 }
 
+/* Blocks of a fixed length become vectors. */
+static void add_products(double *sum, const char *w, int64_t count, double by)
+{
+    enum { BLOCK = 64 };
+    float x[BLOCK];
+    for (; count >= BLOCK; count -= BLOCK, sum += BLOCK, w += sizeof x) {
+        memcpy(x, w, sizeof x);
+        for (int k = 0; k < BLOCK; k++)
+            sum[k] += (double)x[k] * by;
+    }
+    memcpy(x, w, (size_t)count * sizeof *x);
+    for (int64_t k = 0; k < count; k++)
+        sum[k] += (double)x[k] * by;
+}
+
 /* Weights of one channel or result, side by side; scale and shift of the first channel. */
 static void scale_row(const ort_linear *l, int64_t at, int64_t count, bool by_result,
                       const double *scale, const double *by, ort_tensor *to, double *shift)
 {
-    const float *w = (const float *)l->weights->data + at;
-    float *scaled = to ? (float *)to->data + at : NULL;
-    for (int64_t k = 0; scaled && k < count; k++)
-        scaled[k] = (float)((double)w[k] * scale[by_result ? k : 0]);
-    if (by_result) {
-        for (int64_t k = 0; k < count; k++)
-            *shift += by[k] != 0 ? (double)w[k] * by[k] : 0;
-        return;
-    }
-    for (int64_t k = 0; *by != 0 && k < count; k++)
-        shift[k] += (double)w[k] * *by;
+    const char *w = floats_at(l, at);
+    if (to && by_result)
+        ort_affine_scale_each(to, l->weights, at, count, scale);
+    else if (to)
+        ort_affine_scale(to, l->weights, at, count, *scale);
+    for (int64_t k = 0; by_result && k < count; k++, w += sizeof(float))
+        *shift += by[k] != 0 ? (double)load_float(w) * by[k] : 0;
+    if (!by_result && *by != 0)
+        add_products(shift, w, count, *by);
 }
 
 /* In the order in which the weights lie: results add up their channels in the same one anyway. */
@@ -207,7 +228,8 @@ static ort_status add_constants(ort_pass_context *c, site *s, const ort_affine *
                                 ort_id inputs[3], ort_error *err)
 {
     ort_tensor made;
-    s->l.weights = ort_graph_weight(c->graph, s->linear->inputs[1]);
+    if (s->l.weights->dtype != ORT_DTYPE_FLOAT)
+        s->l.weights = ort_graph_weight(c->graph, s->linear->inputs[1]);
     if (!s->l.weights)
         return ort_error_memory(err, sizeof *s->l.weights);
     const char *name = c->graph->values.data[s->linear->inputs[1]]->name;
