@@ -1,0 +1,18 @@
+/* blocked16_avx2.c - kernels of the AVX2 tier for blocks of 16 channels, on 8 lanes: files of other
+ * runtimes come with them, while this tier's own layout takes 8 (blocked_avx2.c). */
+#include "kernel/avx2/blocked16.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernel/avx2/simd.h"
+
+#define BLOCKED_PIXELS 6
+#define BLOCK 16
+#define BLOCKED(name) of16_##name
+#include "kernel/blocked.inc"
+
+void ort_blocked16_plug_avx2(ort_blocked_kernels *of16)
+{
+    of16_plug(of16);
+}
