@@ -28,7 +28,10 @@ enum {
     PLAIN_BYTES = 48 << 10,    /* padded rows of one task */
     TASK_PRODUCTS = 300000,    /* some microseconds: worth handing to another thread */
     TASKS_WANTED = 16,
-    PIECE_PIXELS = 48,         /* of a plane that is one row */
+    PIECE_PIXELS = 48,         /* of a plane that is one row, at least, */
+    PIECE_BYTES = 24 << 10,    /* more where they are no more of the input, */
+    PIECES_WANTED = 8,         /* nor the pieces fewer, */
+    PIECE_MOST = 192,          /* up to */
     BAND_BYTES = 8 << 10,      /* outputs that an activation still finds in the nearest cache */
     AHEAD_VISITS = 32,         /* of a weight by one task; beyond, fetching the next can wait */
     FEW_MAPS = 4,              /* output channels whose input channels lie in vectors instead */
@@ -198,6 +201,17 @@ static void cut_tasks(blocked_plan *p, const ort_blocked_state *s, int64_t least
                           least_rows, least_vectors);
 }
 
+/* Of few channels, calls of more pixels save what each begins and ends with. Activations want their
+ * outputs near; on 16 lanes nothing was tried. */
+static int64_t piece_pixels(const blocked_plan *p, const ort_blocked_state *s)
+{
+    int64_t bytes = s->channels * (int64_t)sizeof(float), most = p->in.plane / PIECES_WANTED;
+    if (s->block > 8 || ort_blocked_activates(s))
+        return PIECE_PIXELS;
+    most = ort_min_i64(most, ort_min_i64(PIECE_BYTES / bytes, PIECE_MOST));
+    return ort_max_i64(most, PIECE_PIXELS);
+}
+
 static void plan_product(blocked_plan *p, const ort_blocked_state *s)
 {
     ort_window *w = &p->w;
@@ -205,7 +219,7 @@ static void plan_product(blocked_plan *p, const ort_blocked_state *s)
     p->flat = taps == 1 && w->stride[0] == 1 && w->stride[1] == 1 && p->in.plane == p->out.plane &&
               w->begin[0] == 0 && w->begin[1] == 0;
     if (p->flat) {
-        int64_t pieces = ort_max_i64(1, p->in.plane / PIECE_PIXELS);
+        int64_t pieces = ort_max_i64(1, p->in.plane / piece_pixels(p, s));
         w->in[1] = w->out[1] = (p->in.plane + pieces - 1) / pieces;
         w->in[0] = w->out[0] = (p->in.plane + w->in[1] - 1) / w->in[1];
     }
