@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { SLOW_NS = 3000000 };
+enum { SLOW_NS = 1500000 }; /* as long as 2 MB in small pages, in a slow moment */
 
 static atomic_bool slow; /* one of this process was */
 
