@@ -480,25 +480,35 @@ static void refused(test_state *test)
     }
 }
 
+static void widen_depth(test_state *test, const ort_gemm_kernels *g, int64_t depth)
+{
+    static float out[K_MAX * 16];
+    const int64_t lanes = g->nbits_lanes, first = 48;
+    ort_nbits w;
+    pack_weight(g, &p, &m, &w);
+    for (int64_t group = 0; group * lanes < p.n; group++) {
+        g->nbits_widen(&w, group, first, depth, out, lanes);
+        for (int64_t i = 0; i < depth * lanes && group * lanes + i % lanes < p.n; i++) {
+            int64_t j = group * lanes + i % lanes, at = first + i / lanes;
+            float z = p.zero[j * p.blocks + at / 64], s = p.scale[j * p.blocks + at / 64];
+            CHECK(out[i] == ((float)code(&p, j, at) - z) * s);
+        }
+    }
+}
+
+/* All kinds of zero points and scales, of which some are so small that no part of them is exact. */
 static void widened(test_state *test)
 {
     const ort_kernel_tier *tier;
-    static float out[K_MAX * 16];
     for (int t = 0; (tier = ort_kernel_tier_at(t)); t++) {
         const ort_kernels *k = ort_kernels_get(tier->name);
-        for (int bits = 2; k && bits <= 8; bits *= 2) {
-            ort_nbits w;
-            const int64_t lanes = k->gemm.nbits_lanes;
-            fill(&p, (const int64_t[]){130, 33, 64}, bits, bits == 4 ? FLOATS : BYTES, bits == 8);
-            pack_weight(&k->gemm, &p, &m, &w);
-            for (int64_t group = 0; group * lanes < p.n; group++) {
-                k->gemm.nbits_widen(&w, group, 48, 82, out, lanes);
-                for (int64_t i = 0; i < 82 * lanes && group * lanes + i % lanes < p.n; i++) {
-                    int64_t j = group * lanes + i % lanes, at = 48 + i / lanes;
-                    float z = p.zero[j * p.blocks + at / 64], s = p.scale[j * p.blocks + at / 64];
-                    CHECK(out[i] == ((float)code(&p, j, at) - z) * s);
-                }
-            }
+        for (int kind = 0; k && kind < 3 * ZEROS * 2; kind++) {
+            const bool half = kind >= 3 * ZEROS;
+            fill(&p, (const int64_t[]){130, 33, 64}, 2 << kind % 3, kind / 3 % ZEROS, half);
+            for (int64_t i = 0; !half && i < p.n * p.blocks; i += 5)
+                p.scale[i] = ldexpf(p.scale[i], -100);
+            widen_depth(test, &k->gemm, 82);
+            widen_depth(test, &k->gemm, 80);
         }
     }
 }

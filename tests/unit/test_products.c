@@ -199,6 +199,44 @@ static void in_parts(test_state *test)
     }
 }
 
+/* Rows of whole micro tiles give the bits of a few at a time, whatever follows the sums. */
+static void few_rows(test_state *test, const ort_kernels *k, problem *p, int what)
+{
+    const sizes *s = p->s;
+    const int64_t nr = k->gemm.nr;
+    ort_tile_f32 t = {.a = p->a, .lda = s->k, .b = p->packed, .b_step = nr, .b_panel = s->k * nr,
+                      .c = p->y, .ldc = s->n, .add = what & 1 ? p->b : NULL, .ldadd = s->n,
+                      .alpha = what & 2 ? 0.75f : 1, .row_bias = what & 4 ? p->a : NULL,
+                      .col_bias = what & 8 ? p->bias : NULL, .lo = -INFINITY,
+                      .hi = what & 16 ? 0.25f : INFINITY, .ahead = what & 32 ? p->packed : NULL};
+    k->gemm.f32(s->m, s->n, s->k, &t);
+    for (int64_t row = 0; row < s->m; row += 3) {
+        ort_tile_f32 few = t;
+        few.a += row * s->k;
+        few.c = p->again + row * s->n;
+        few.add = t.add ? t.add + row * s->n : NULL;
+        few.row_bias = t.row_bias ? t.row_bias + row : NULL;
+        k->gemm.f32(s->m - row < 3 ? s->m - row : 3, s->n, s->k, &few);
+    }
+    CHECK(!memcmp(p->y, p->again, (size_t)(s->m * s->n) * sizeof(float)));
+}
+
+static void rows_alike(test_state *test)
+{
+    static const sizes some[] = {{5, 32, 19}, {6, 80, 64}, {11, 97, 85}, {25, 33, 72},
+                                 {29, 16, 30}};
+    for (int i = 0; ort_kernel_tier_at(i); i++) {
+        const ort_kernels *k = ort_kernels_get(ort_kernel_tier_at(i)->name);
+        for (size_t j = 0; k && j < sizeof some / sizeof *some; j++) {
+            problem p = {.s = &some[j]};
+            CHECK(make(&p, k));
+            for (int what = 0; what < 64; what++)
+                few_rows(test, k, &p, what);
+            drop(&p);
+        }
+    }
+}
+
 /* Few threads split rows for themselves, many for each other. */
 static void few_and_many(test_state *test)
 {
@@ -217,6 +255,7 @@ int main(void)
     test_state test = {0};
     RUN(&test, every_tier);
     RUN(&test, in_parts);
+    RUN(&test, rows_alike);
     RUN(&test, few_and_many);
     return test.failures != 0;
 }

@@ -24,6 +24,7 @@
 enum { PARTS = 3, /* products that share their rows, at most */
        TASK_BYTES = 64 << 10, /* of packed weights */
        FIX_BYTES = 16 << 10,  /* of A */
+       CALL_PARTS = 4,        /* of kc in a call */
        CUT_ROWS = 16,         /* of A, that are worth a copy, */
        FAR_STEP = 512,        /* floats from one to the next, */
        NEAR_ROWS = 8,         /* where tiles have no more */
@@ -181,7 +182,7 @@ static int64_t panel_columns(const ort_kernels *k)
 /* k of one call in floats: as even numbers of parts of kc as can be, of as many as one takes. */
 static int64_t call_depth(const ort_kernels *k, int64_t depth)
 {
-    const int64_t kc = k->gemm.kc, most = ort_gemm_parts(&k->gemm);
+    const int64_t kc = k->gemm.kc, most = ort_gemm_parts(&k->gemm) > 1 ? CALL_PARTS : 1;
     const int64_t parts = (depth + kc - 1) / kc, calls = (parts + most - 1) / most;
     return (parts + calls - 1) / calls * kc;
 }
@@ -271,7 +272,7 @@ static ort_status shape_part(const ort_nbits_state *state, ort_shaping *s, const
         ORT_TRY(take(total, state->n, &p->bias, err));
     if (state->packed.words)
         ORT_TRY(plan_rows(state, s, first, p, total, err));
-    p->cut = !p->fixes && !p->tiles && p->m >= CUT_ROWS && state->k > s->k->gemm.kc &&
+    p->cut = !p->fixes && !p->tiles && p->m >= CUT_ROWS && state->k > call_depth(s->k, state->k) &&
              (s->k->gemm.mr > NEAR_ROWS || state->k % FAR_STEP == 0);
     if (p->cut)
         ORT_TRY(take(total, p->m * state->k, &p->pieces, err));
@@ -439,6 +440,17 @@ static void task_cut(void *arg, int64_t first, int64_t end, int thread)
     }
 }
 
+/* Words of the columns that come next, which are read again only when this task is done. */
+static void bring_words(const nbits_job *j, int64_t first, int64_t end)
+{
+    const ort_nbits *w = &j->w;
+    const int64_t line = 64 / sizeof *w->words;
+    if (!w->words)
+        return;
+    for (int64_t i = first * w->row_words; i < ort_min_i64(end, w->n) * w->row_words; i += line)
+        __builtin_prefetch(w->words + i, 0, 2);
+}
+
 static void task_panels(void *arg, int64_t first, int64_t end, int thread)
 {
     const nbits_job *j = arg;
@@ -448,15 +460,19 @@ static void task_panels(void *arg, int64_t first, int64_t end, int thread)
     float *panels = ort_call_scratch(j->call, thread);
     float *columns = panels + panel_columns(j->call->k) * most;
     const float *bias = j->bias ? j->bias + first : NULL;
+    /* Sums of each width in the same order where another machine has to give the same bits. */
+    const int64_t part = g->whole_rows ? 0 : g->kc;
     for (int64_t k0 = 0; k0 < s->k; k0 += most) {
         const int64_t depth = ort_min_i64(most, s->k - k0);
         widen_panels(j, first, n, k0, depth, columns, panels);
+        if (k0 == 0)
+            bring_words(j, end, end + n);
         const bool cut = j->p->cut;
         ort_tile_f32 t = {.a = cut ? at(j->call, j->p->pieces) + k0 * j->p->m : j->a + k0,
                           .lda = cut ? depth : s->k, .b = panels, .b_step = g->nr,
                           .b_panel = depth * g->nr, .c = j->y + first, .ldc = s->n,
                           .add = k0 ? j->y + first : bias, .ldadd = k0 ? s->n : 0, .alpha = 1.0f,
-                          .lo = -INFINITY, .hi = INFINITY, .part = depth > g->kc ? g->kc : 0};
+                          .lo = -INFINITY, .hi = INFINITY, .part = depth > part ? part : 0};
         g->f32(j->p->m, n, depth, &t);
     }
 }
