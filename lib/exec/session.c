@@ -311,6 +311,7 @@ static ort_pass_options pass_options(const creation *c, int most)
                               .growth_bytes = ORT_PASS_SESSION_GROWTH,
                               .keep_denormals = c->env->options.keep_denormals,
                               .math_strict = c->env->options.math_strict,
+                              .any_order = c->session->any_order,
                               .log = &c->env->log,
                               .report = report_pass,
                               .report_arg = c->session};
@@ -526,6 +527,7 @@ static ort_status new_session(const ort_session_parts *b, ort_model *pristine,
     s->keep_all = b->options->keep_all || b->options->keep_computed;
     s->shows_outputs = b->options->keep_all;
     s->watches = !s->keep_all && b->options->watched && b->options->watched[0];
+    s->any_order = b->any_order;
     if (b->load_ns)
         add_phase(s, "load", b->load_ns, -1);
     /* What is known without a run is what a run would compute. */
@@ -569,19 +571,34 @@ ort_status ort_exec_session_make(const ort_session_parts *parts, ort_session **s
     return new_session(&b, pristine, assumes_defaults, session, err);
 }
 
-ort_status ort_exec_session_new(ort_env *env, const ort_model *model,
-                                const ort_session_options *options, ort_session **session,
-                                ort_error *err)
+static ort_status new_of_copy(ort_env *env, const ort_model *model,
+                              const ort_session_options *options, bool any_order,
+                              ort_session **session, ort_error *err)
 {
     ort_model *copy = NULL;
     ort_loading loading;
     *session = NULL;
     ORT_TRY(ort_loading_begin_apart(&loading, &env->limits, model->account, err));
     ort_status status = ort_model_clone(model, &copy, err);
-    const ort_session_parts parts = {.env = env, .model = copy, .options = options};
+    const ort_session_parts parts = {.env = env, .model = copy, .options = options,
+                                     .any_order = any_order};
     if (status == ORT_OK)
         status = ort_exec_session_make(&parts, session, err);
     return ort_loading_end(&loading, status, err);
+}
+
+ort_status ort_exec_session_new(ort_env *env, const ort_model *model,
+                                const ort_session_options *options, ort_session **session,
+                                ort_error *err)
+{
+    return new_of_copy(env, model, options, false, session, err);
+}
+
+ort_status ort_exec_session_watching(ort_env *env, const ort_model *model,
+                                     const ort_session_options *options, ort_session **session,
+                                     ort_error *err)
+{
+    return new_of_copy(env, model, options, true, session, err);
 }
 
 static ort_status make_general(ort_session *s, ort_error *err)

@@ -80,6 +80,7 @@ typedef struct ort_session_parts { /* what a session is made of */
      * model is the pack's graph, for which no pass runs; NULL: neither. */
     struct ort_packing *packing;
     ort_source *origin; /* of the file beside a pack: what it holds is taken */
+    bool any_order;     /* of ort_session */
 } ort_session_parts;
 
 ort_status ort_exec_session_make(const ort_session_parts *parts, ort_session **session,
@@ -88,6 +89,10 @@ ort_status ort_exec_session_make(const ort_session_parts *parts, ort_session **s
 ort_status ort_exec_session_new(ort_env *env, const ort_model *model,
                                 const ort_session_options *options, ort_session **session,
                                 ort_error *err);
+/* The same, for who watches values and takes their numbers in any order. */
+ort_status ort_exec_session_watching(ort_env *env, const ort_model *model,
+                                     const ort_session_options *options, ort_session **session,
+                                     ort_error *err);
 void ort_exec_session_release(ort_session *session);
 /* The session of the pack beside a model file; NULL when there is none or it doesn't fit, of which
  * the log then has a line (pack_load.c). */

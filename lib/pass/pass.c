@@ -185,6 +185,7 @@ static ort_status run_pass(pass_run *run, pass_state *state, ort_graph *const *g
                                 .log = options->log,
                                 .portable = options->portable,
                                 .contrib = options->contrib,
+                                .any_order = options->any_order,
                                 .growth_bytes = &run->growth_bytes,
                                 .hidden = options->hidden,
                                 .near_misses = run->near_misses,

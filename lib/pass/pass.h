@@ -24,6 +24,7 @@ typedef struct ort_pass_context {
     const ort_pass *pass;
     bool portable; /* the result is written to a file that other runtimes read... */
     bool contrib;  /* ...which may use com.microsoft */
+    bool any_order; /* of ort_pass_options */
     size_t *growth_bytes; /* what folding may still add to the weights */
     const struct ort_hidden_defaults *hidden; /* of ort_pass_options */
     ort_near_misses *near_misses; /* of ort_pass_note; NULL: nobody asks */
@@ -75,6 +76,7 @@ typedef struct ort_pass_options {
     const ort_kernels *target;   /* of ort_pass_context */
     const ort_log *log;
     bool portable, contrib; /* of ort_pass_context */
+    bool any_order;         /* watched values are taken with their numbers in another order */
     bool keep_denormals;    /* of the environment: what is folded is what a run would compute */
     bool math_strict;       /* of the environment: no pass that reassociates */
     /* What the main graph's inputs are when nobody feeds them, which passes don't see

@@ -412,6 +412,13 @@ static void join_regions(const ort_graph *graph, ort_blocked_choice *c)
         }
 }
 
+/* Who watches it may look at whole blocks (exec/seen.c), so that this way out is never run. */
+static bool shows_blocks(const ort_graph *graph, const ort_blocked_choice *c, ort_id value)
+{
+    return c->any_order && graph->values.data[value]->is_watched &&
+           ort_fact_type(graph, value)->dim[1].size % c->block == 0;
+}
+
 static double gain_of(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
 {
     double gain = 0;
@@ -425,7 +432,7 @@ static double gain_of(const ort_graph *graph, const ort_blocked_choice *c, const
     }
     if (c->role[node->id] == ORT_BLOCKED_JOIN)
         gain -= elements(ort_fact_type(graph, out)) * join_cost;
-    if (c->uses[out] < graph->values.data[out]->use_count)
+    if (c->uses[out] + shows_blocks(graph, c, out) < graph->values.data[out]->use_count)
         gain -= elements(ort_fact_type(graph, out)) * convert_cost;
     return gain;
 }

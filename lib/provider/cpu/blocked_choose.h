@@ -19,6 +19,7 @@ typedef enum ort_blocked_role {
 
 typedef struct ort_blocked_choice {
     int64_t block;
+    bool any_order;         /* of ort_pass_context */
     ort_blocked_role *role; /* by node id */
     bool *blocked;          /* by value id: some node gives it in the layout */
     int *uses;              /* by value id: input slots that take it as it lies in the layout */

@@ -178,7 +178,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ort_arena scratch = {0};
     if (!c->target || c->portable)
         return ORT_OK;
-    layout l = {.choice.block = c->target->block};
+    layout l = {.choice.block = c->target->block, .choice.any_order = c->any_order};
     status = ort_layout_begin(&l.edit, c->graph, c->target->block, &scratch, err);
     l.choice.role = ort_arena_array(&scratch, nodes + 1, sizeof *l.choice.role);
     l.choice.blocked = ort_arena_array(&scratch, values + 1, sizeof *l.choice.blocked);

@@ -181,8 +181,9 @@ static ort_status open_session(ort_quantizer *q, ort_error *err)
     session.watched = q->smooths ? q->smoothed : q->watched;
     if (!q->env)
         ORT_TRY(ort_env_new(&env, &q->env, err));
-    ORT_TRY(ort_exec_session_new(q->env, q->model, &session, &q->session, err));
-    q->session->any_order = !q->smooths; /* ends and bins are the same in any */
+    /* Ends and bins are the same in any order. */
+    ORT_TRY(q->smooths ? ort_exec_session_new(q->env, q->model, &session, &q->session, err)
+                       : ort_exec_session_watching(q->env, q->model, &session, &q->session, err));
     if (!q->smooths && q->ranges->kept == ORT_KEPT_ENDS)
         q->session->on_extremes = observe_extremes;
     return ORT_OK;
