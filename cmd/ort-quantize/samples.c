@@ -242,16 +242,25 @@ static int take(samples *s, bool *end)
     return status;
 }
 
+/* Without a branch a number: zero times what is none, or infinite, is none. */
+static bool any_odd(const float *data, int64_t count)
+{
+    float sums[4] = {0};
+    for (int64_t i = 0; i < count; i++)
+        sums[i % 4] += 0 * data[i];
+    return isnan(sums[0] + sums[1] + sums[2] + sums[3]);
+}
+
 /* Is any number of it none, or infinite? */
 static bool is_odd(const ort_value *v)
 {
     if (v == NULL || ort_value_get_kind(v) != ORT_VALUE_TENSOR ||
         !dtype_is_float(ort_value_dtype(v)))
         return false;
-    const float *data = ort_value_dtype(v) == ORT_DTYPE_FLOAT ? ort_value_data((ort_value *)v)
-                                                              : NULL;
+    if (ort_value_dtype(v) == ORT_DTYPE_FLOAT)
+        return any_odd(ort_value_data((ort_value *)v), ort_value_count(v));
     for (int64_t i = 0; i < ort_value_count(v); i++)
-        if (!isfinite(data != NULL ? (double)data[i] : ort_value_get_double(v, i)))
+        if (!isfinite(ort_value_get_double(v, i)))
             return true;
     return false;
 }
