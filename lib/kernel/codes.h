@@ -25,7 +25,10 @@ typedef struct ort_byte_product {
     bool is_signed;
 } ort_byte_product;
 
-enum { ORT_BYTE_PLANES = 6 };
+enum {
+    ORT_BYTE_PLANES = 6,
+    ORT_BYTE_ROW = 16, /* codes of multiply_rows */
+};
 
 /* exp of the differences to the largest code, as whole multiples of 2^-47: sums of them are exact
  * in any order (65,536 codes at least, and as many times more as 64 bits hold). */
@@ -42,6 +45,9 @@ typedef struct ort_code_kernels {
     void (*add)(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n, const ort_byte_sum *s);
     void (*multiply)(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n,
                      const ort_byte_product *p);
+    /* The same of rows of ORT_BYTE_ROW, each with the one of b. y may be a. */
+    void (*multiply_rows)(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t rows,
+                          const ort_byte_product *p);
     int64_t (*sum)(const uint8_t *x, size_t n, bool is_signed);
     int64_t (*sum_squares)(const uint8_t *x, size_t n, bool is_signed);
     /* sums[j] += x[r * stride + j] for r in [0, rows), j in [0, n) */

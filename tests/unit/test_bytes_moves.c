@@ -83,7 +83,8 @@ static void add_excite(net *n, ort_dtype type)
     net_node_of(n, "com.microsoft", "QLinearGlobalAveragePool", "a s z s z2", "mean");
     net_node_of(n, "com.microsoft", "QLinearSigmoid", "mean s2 z2 sm z", "gate");
     net_node_of(n, "com.microsoft", "QLinearMul", "gate s2 z a s z s2 z2", "product");
-    net_node_of(n, "com.microsoft", "QLinearAdd", "product s2 z2 mean s z2 s2 z2", "m");
+    net_node_of(n, "com.microsoft", "QLinearMul", "product s2 z2 gate s2 z2 s2 z", "again");
+    net_node_of(n, "com.microsoft", "QLinearAdd", "again s2 z mean s z2 s2 z2", "m");
 }
 
 static void add_average(net *n, ort_dtype type)

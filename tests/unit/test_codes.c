@@ -79,6 +79,17 @@ static void binaries(test_state *test)
         under_test.reference->multiply(a, b, want, n, &p);
         under_test.tier->multiply(a, b, got, n, &p);
         CHECK(got[n] == 77 && !memcmp(got, want, n));
+        const size_t rows = n / ORT_BYTE_ROW, whole = rows * ORT_BYTE_ROW;
+        got[whole] = 77;
+        if (rows > 0) {
+            under_test.reference->multiply_rows(a, b, want, rows, &p);
+            under_test.tier->multiply_rows(a, b, got, rows, &p);
+            CHECK(got[whole] == 77 && !memcmp(got, want, whole));
+            for (size_t i = 0; i < whole; i += ORT_BYTE_ROW)
+                under_test.reference->multiply(a + i, b, got + i, ORT_BYTE_ROW, &p);
+            CHECK(!memcmp(got, want, whole));
+        }
+        under_test.reference->multiply(a, b, want, n, &p);
         under_test.tier->multiply(a, b, a, n, &p);
         CHECK(!memcmp(a, want, n));
     }

@@ -123,15 +123,38 @@ static int largest(const uint8_t *x, size_t n, uint8_t flip)
     return top;
 }
 
+/* Rows of a block of the blocked layout of bytes: 16 bits have room for 257 of them. */
+static void add_rows(int32_t *sums, const uint8_t *x, size_t rows, size_t stride, size_t n,
+                     bool is_signed)
+{
+    if (n != ORT_BYTE_ROW || is_signed) {
+        byte_add_rows(sums, x, rows, stride, n, is_signed);
+        return;
+    }
+    while (rows > 0) {
+        const size_t some = rows < 257 ? rows : 257;
+        vi words = _mm256_setzero_si256();
+        for (size_t r = 0; r < some; r++, x += stride)
+            words = _mm256_add_epi16(
+                words, _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)x)));
+        const vi low = _mm256_cvtepu16_epi32(_mm256_castsi256_si128(words));
+        const vi high = _mm256_cvtepu16_epi32(_mm256_extracti128_si256(words, 1));
+        vi_store(sums, vi_add(vi_load(sums), low));
+        vi_store(sums + VF_LANES, vi_add(vi_load(sums + VF_LANES), high));
+        rows -= some;
+    }
+}
+
 void ort_code_plug_avx2(ort_code_kernels *table)
 {
     table->look_up = look_up;
     table->choose = choose;
     table->add = byte_add;
     table->multiply = byte_multiply;
+    table->multiply_rows = byte_multiply_rows;
     table->sum = sum;
     table->sum_squares = byte_sum_squares;
-    table->add_rows = byte_add_rows;
+    table->add_rows = add_rows;
     table->largest = largest;
     table->round_f64 = byte_round_f64;
 }

@@ -148,6 +148,7 @@ void ort_code_plug_avx512(ort_code_kernels *table)
     table->choose = choose;
     table->add = byte_add;
     table->multiply = byte_multiply;
+    table->multiply_rows = byte_multiply_rows;
     table->sum = sum;
     table->sum_squares = byte_sum_squares;
     table->add_rows = byte_add_rows;

@@ -58,6 +58,13 @@ static void multiply(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n,
     }
 }
 
+static void multiply_rows(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t rows,
+                          const ort_byte_product *p)
+{
+    for (size_t r = 0; r < rows; r++)
+        multiply(a + r * ORT_BYTE_ROW, b, y + r * ORT_BYTE_ROW, ORT_BYTE_ROW, p);
+}
+
 static int64_t sum(const uint8_t *x, size_t n, bool is_signed)
 {
     int64_t total = 0;
@@ -122,6 +129,7 @@ void ort_code_plug_scalar(ort_code_kernels *table)
 {
     *table = (ort_code_kernels){
         .look_up = look_up, .choose = choose, .add = add, .multiply = multiply,
+        .multiply_rows = multiply_rows,
         .sum = sum, .sum_squares = sum_squares, .add_rows = add_rows, .largest = largest,
         .exp_sum = exp_sum, .round_f64 = round_f64,
     };

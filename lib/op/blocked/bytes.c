@@ -178,6 +178,7 @@ static ort_status pool_run(ort_call *call, ort_error *err)
 /* ---- QLinearGlobalAveragePool */
 
 typedef struct mean_job {
+    const ort_code_kernels *codes;
     const ort_blocked_dims *d;
     const uint8_t *x;
     uint8_t *y;
@@ -201,9 +202,7 @@ static void task_mean(void *arg, size_t task, int thread)
     const mean_job *j = arg;
     const uint8_t *x = j->x + (int64_t)task * j->d->plane * ORT_BYTES_BLOCK;
     int32_t sum[ORT_BYTES_BLOCK] = {0};
-    for (int64_t i = 0; i < j->d->plane; i++)
-        for (int c = 0; c < ORT_BYTES_BLOCK; c++)
-            sum[c] += x[i * ORT_BYTES_BLOCK + c];
+    j->codes->add_rows(sum, x, (size_t)j->d->plane, ORT_BYTES_BLOCK, ORT_BYTES_BLOCK, false);
     for (int c = 0; c < ORT_BYTES_BLOCK; c++) {
         float v = (float)(sum[c] - (int32_t)j->d->plane * j->x_zero) * j->factor;
         v = rintf(v) + (float)j->y_zero;
@@ -215,7 +214,8 @@ static ort_status mean_run(ort_call *call, ort_error *err)
 {
     const ort_blocked_dims *d = call->plan_state;
     const ort_tensor *zero = ort_call_in(call, 2);
-    mean_job j = {.d = d, .x = ort_call_in(call, 0)->data, .y = ort_call_out(call, 0)->data,
+    mean_job j = {.codes = &call->k->codes, .d = d, .x = ort_call_in(call, 0)->data,
+                  .y = ort_call_out(call, 0)->data,
                   .x_zero = ort_bytes_zero(zero, ORT_DTYPE_UINT8),
                   .y_zero = ort_bytes_zero(ort_call_in(call, 4), ORT_DTYPE_UINT8)};
     float x_scale = 0, y_scale = 1;

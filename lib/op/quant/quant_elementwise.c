@@ -17,14 +17,42 @@ enum {
 
 /* ---- QLinearAdd, QLinearMul: A, scale, zero, B, scale, zero, scale, zero */
 
+typedef struct binary_plan {
+    ort_bcast all;
+    ort_bcast rows; /* where one operand repeats ORT_BYTE_ROW codes over and over, as factors per
+                       channel of the blocked layout do: each stretch of rows one run, along which
+                       it stands */
+    bool in_rows;
+} binary_plan;
+
+static bool find_rows(const ort_bcast *all, ort_bcast *rows)
+{
+    const int last = all->rank - 1;
+    if (last < 1 || all->dim[last] != ORT_BYTE_ROW)
+        return false;
+    for (int k = 0; k < 2; k++) {
+        const int64_t *stands = all->stride[k], *runs = all->stride[1 - k];
+        if (stands[last] != 1 || runs[last] != 1 || stands[last - 1] != 0 ||
+            runs[last - 1] != ORT_BYTE_ROW)
+            continue;
+        *rows = *all;
+        rows->rank = last;
+        rows->dim[last - 1] *= ORT_BYTE_ROW;
+        rows->stride[1 - k][last - 1] = 1;
+        return true;
+    }
+    return false;
+}
+
 static ort_status binary_shape(ort_shaping *s, ort_error *err)
 {
     static const int single[] = {1, 2, 4, 5, 6, 7};
     const ort_shape *in[] = {&s->in[0]->shape, &s->in[3]->shape};
-    ort_bcast *plan = ort_arena_alloc(s->arena, sizeof *plan);
+    binary_plan *plan = ort_arena_alloc(s->arena, sizeof *plan);
     if (!plan)
         return ort_error_memory(err, sizeof *plan);
-    ort_bcast_make(plan, &s->out[0]->shape, in, 2);
+    ort_bcast_make(&plan->all, &s->out[0]->shape, in, 2);
+    plan->in_rows = find_rows(&plan->all, &plan->rows);
     s->plan_state = plan;
     return ort_codes_need_single(s, single, 6, err);
 }
@@ -111,6 +139,25 @@ static void binary_task(void *arg, int64_t first, int64_t end, int thread)
         ort_bcast_walk(j->plan, first, end - first, binary_segment, arg);
 }
 
+static void rows_segment(void *arg, int64_t out, const int64_t *in, int64_t n)
+{
+    const binary_job *j = arg;
+    const size_t rows = (size_t)(n / ORT_BYTE_ROW);
+    ort_byte_product turned = j->product;
+    turned.a_zero = j->product.b_zero;
+    turned.b_zero = j->product.a_zero;
+    if (j->plan->stride[1][j->plan->rank - 1] == 0)
+        j->codes->multiply_rows(j->a + in[0], j->b + in[1], j->y + out, rows, &j->product);
+    else
+        j->codes->multiply_rows(j->b + in[1], j->a + in[0], j->y + out, rows, &turned);
+}
+
+static void rows_task(void *arg, int64_t first, int64_t end, int thread)
+{
+    const binary_job *j = arg;
+    ort_bcast_walk(j->plan, first * ORT_BYTE_ROW, (end - first) * ORT_BYTE_ROW, rows_segment, arg);
+}
+
 static void binary_numbers(binary_job *j, const ort_codes *a, const ort_codes *b,
                            const ort_codes *y)
 {
@@ -122,7 +169,9 @@ static void binary_numbers(binary_job *j, const ort_codes *a, const ort_codes *b
 static ort_status binary_run(ort_call *call, bool multiply)
 {
     ort_tensor *y = ort_call_out(call, 0);
-    const ort_bcast *plan = call->plan_state;
+    const binary_plan *plans = call->plan_state;
+    const bool in_rows = multiply && plans->in_rows;
+    const ort_bcast *plan = in_rows ? &plans->rows : &plans->all;
     if (!y || plan->total == 0)
         return ORT_OK;
     ort_codes a = ort_codes_of(call, y->dtype, 1, 2), b = ort_codes_of(call, y->dtype, 4, 5);
@@ -132,7 +181,10 @@ static ort_status binary_run(ort_call *call, bool multiply)
                     .a_stands = plan->stride[0][plan->rank - 1] == 0,
                     .b_stands = plan->stride[1][plan->rank - 1] == 0};
     binary_numbers(&j, &a, &b, &to);
-    ort_call_range(call, plan->total, GRAIN, binary_task, &j);
+    if (in_rows)
+        ort_call_range(call, plan->total / ORT_BYTE_ROW, GRAIN / ORT_BYTE_ROW, rows_task, &j);
+    else
+        ort_call_range(call, plan->total, GRAIN, binary_task, &j);
     return ORT_OK;
 }
 
