@@ -105,7 +105,7 @@ typedef struct ort_bytes_window {
     int64_t kernel[2], stride[2];
     const int32_t *w;       /* by pack_depthwise, one term */
     int64_t rows;           /* of the output, one behind the other; out.count: of a row */
-    ort_bytes_out out;      /* codes, bounded */
+    ort_bytes_out out;      /* sums, or codes, bounded */
 } ort_bytes_window;
 
 /* Neighbouring tiles of 4x4 outputs in a row, of one block, for a 3x3 window of stride 1
@@ -154,7 +154,7 @@ typedef struct ort_bytes_kernels {
      * padding among them; up to ORT_BYTES_AHEAD columns of taps behind it are read. */
     int64_t (*arranged_bytes)(const ort_bytes_band *band);
     void (*arrange)(const ort_bytes_band *band, const uint8_t *row, char *out);
-    /* Of one term and codes, instead of `arrange` and `depthwise`, where the tier takes this
+    /* Of one term, instead of `arrange` and `depthwise`, where the tier takes this
      * window. NULL: it takes none. */
     bool (*takes_window)(const int64_t *kernel, const int64_t *stride, const int64_t *dilation);
     void (*window)(const ort_bytes_window *window);
