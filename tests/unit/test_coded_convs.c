@@ -26,6 +26,9 @@ static const coded_case cases[] = {
     {U, S, 9, 0, 24, 24, 9, 24, 3, true, false, "HardSigmoid", false},
     {U, S, 30, 0, 40, 56, 7, 1, 3, true, true, "HardSwish", false},
     {S, S, 0, 0, 32, 64, 17, 2, 1, false, true, "Elu", true},
+    {U, S, 200, 0, 40, 40, 2, 40, 5, true, true, NULL, false}, /* read in place */
+    {S, S, 3, 0, 24, 24, 37, 24, 5, true, false, "Relu", true},
+    {U, S, 9, 0, 8, 8, 31, 8, 3, false, true, "HardSwish", false},
 };
 
 static void add_weight(net *n, const coded_case *c, int64_t maps, const char *w, const char *real)

@@ -1,5 +1,5 @@
 /* bytes_conv.c - QLinearConv in the blocked layout of bytes (bytes_op.h), exact; ConvInteger with
- * its scale, bias and bounds, whose result is plain floats (BytesConvFloat), or the codes of these
+ * its scale, bias and bounds, whose result is floats (BytesConvFloat), or the codes of these
  * behind a function of one number, in the layout again (BytesConvThrough).
  *
  *   product     a task is some output rows by some vectors of output channels of one image and
@@ -40,7 +40,8 @@ enum {
     WEIGHT_BYTES = 256 << 10,  /* of one task */
     COPY_BYTES = 128 << 10,    /* of one task */
     BAND_BYTES = 96 << 10,     /* of a depthwise task */
-    NEAR_BYTES = 12 << 10,     /* of its rows, arranged at a time */
+    NEAR_BYTES = 12 << 10,     /* of its rows, arranged at a time, */
+    NEAR_SUMS = 24 << 10,      /* or of its sums */
     TASK_PRODUCTS = 1000000,   /* some microseconds: worth handing to another thread */
     TASKS_WANTED = 16,
     PIECE_PIXELS = 56,         /* of a plane that is one row, */
@@ -70,7 +71,7 @@ static const ort_bind bytes_bind[] = {
     ORT_BIND_WINDOW(bytes_state), {0}};
 static const ort_bind float_bind[] = {
     ORT_BIND(bytes_state, group), ORT_BIND_WINDOW(bytes_state), ORT_BIND(bytes_state, low),
-    ORT_BIND(bytes_state, high), {0}};
+    ORT_BIND(bytes_state, high), ORT_BIND(bytes_state, blocks), {0}};
 static const ort_bind through_bind[] = {
     ORT_BIND(bytes_state, group), ORT_BIND_WINDOW(bytes_state), ORT_BIND(bytes_state, low),
     ORT_BIND(bytes_state, high), ORT_BIND(bytes_state, act), ORT_BIND(bytes_state, act_a),
@@ -140,7 +141,7 @@ static void plan_depthwise(bytes_plan *p, const bytes_state *s)
     p->copy_row = (w->out[1] - 1) * w->stride[1] + ort_blocked_reach(w, 1);
     p->x_row = s->k->arranged_bytes(&band);
     p->cut.rows = w->out[0];
-    p->window = !s->floats && !s->rested && s->bounded && s->k->takes_window &&
+    p->window = (s->floats || s->bounded) && !s->rested && s->k->takes_window &&
                 s->k->takes_window(w->kernel, w->stride, w->dilation);
     while (!p->window && p->cut.rows > 1 && rows_under(w, p->cut.rows) * p->x_row > BAND_BYTES)
         p->cut.rows = (p->cut.rows + 1) / 2;
@@ -222,9 +223,12 @@ static void plan_fours(ort_shaping *sh, bytes_plan *p, const bytes_state *s)
     sh->thread_bytes = (size_t)(p->space + s->k->fours_space(s->panel_words));
 }
 
-/* Rows of a depthwise task that are arranged, and finished, at a time. */
+/* Rows of a depthwise task that are arranged, and finished, at a time; of windows in place, whose
+ * sums become floats. */
 static int64_t near_rows(const bytes_plan *p)
 {
+    if (p->window)
+        return ort_max_i64(1, NEAR_SUMS / (p->w.out[1] * ORT_BYTES_BLOCK * 4) / 2) * 2;
     return ort_max_i64(1, NEAR_BYTES / (p->x_row * p->w.stride[0]));
 }
 
@@ -239,12 +243,13 @@ static bool read_output(const bytes_state *s, const ort_shape *shape, ort_blocke
 {
     if (!s->floats || s->coded)
         return ort_bytes_read(shape, out);
-    *out = (ort_blocked_dims){.n = shape->dim[0], .rank = shape->rank - 2, .in = {1, 1},
+    const int rank = shape->rank - (s->blocks ? 1 : 0);
+    *out = (ort_blocked_dims){.n = shape->dim[0], .rank = rank - 2, .in = {1, 1},
                               .blocks = lanes_of(s) / ORT_BYTES_BLOCK};
-    for (int i = 2; i < shape->rank; i++)
+    for (int i = 2; i < rank; i++)
         out->in[i - out->rank] = shape->dim[i];
     out->plane = out->in[0] * out->in[1];
-    return shape->dim[1] == s->maps;
+    return shape->dim[1] == (s->blocks ? ort_blocked_count(s->maps, s->blocks) : s->maps);
 }
 
 static bool read_input(const bytes_state *s, const ort_shape *shape, ort_blocked_dims *in)
@@ -360,64 +365,11 @@ static void set_sums(const bytes_job *j, int thread, ort_bytes_out *o, int64_t f
     o->count = count;
 }
 
-static void slope_negatives(float *x, int64_t pixels, const float *slope)
-{
-    for (int64_t i = 0; i < pixels; i++, x += ORT_BYTES_BLOCK)
-        for (int64_t k = 0; k < ORT_BYTES_BLOCK; k++)
-            x[k] = x[k] < 0 ? x[k] * slope[k] : x[k];
-}
-
-/* Codes of the layout of `count` pixels of a block's floats, from pixel `pixel` of an image on, of
- * lanes [lane, lane + lanes) alone. */
-static void give_codes(const bytes_job *j, float *from, int64_t lane, int64_t lanes, int64_t image,
-                       int64_t pixel, int64_t count)
-{
-    enum { PIECE = 64 };
-    const bytes_state *s = j->s;
-    const ort_vmath_kernels *m = &j->call->k->math;
-    const int64_t block = lane / ORT_BYTES_BLOCK, in = lane % ORT_BYTES_BLOCK;
-    uint8_t codes[PIECE * ORT_BYTES_BLOCK];
-    uint8_t *y = j->y + ((image * j->p->out.blocks + block) * j->p->out.plane + pixel) *
-                            ORT_BYTES_BLOCK;
-    for (int64_t i = 0; i < count; i += PIECE) {
-        float *x = from + i * ORT_BYTES_BLOCK;
-        const int64_t pixels = ort_min_i64(PIECE, count - i), n = pixels * ORT_BYTES_BLOCK;
-        if (s->act >= 0)
-            m->unary[s->act](x, x, (size_t)n, s->act_a, s->act_b);
-        if (s->slope)
-            slope_negatives(x, pixels, s->slope + block * ORT_BYTES_BLOCK);
-        m->quantize_u8(x, codes, (size_t)n, s->y_scale, s->y_zero);
-        if (lanes == ORT_BYTES_BLOCK)
-            memcpy(y + i * ORT_BYTES_BLOCK, codes, (size_t)n);
-        for (int64_t k = 0; k < pixels && lanes < ORT_BYTES_BLOCK; k++)
-            memcpy(y + (i + k) * ORT_BYTES_BLOCK + in, codes + k * ORT_BYTES_BLOCK + in,
-                   (size_t)lanes);
-    }
-}
-
-/* Sums of `lanes` outputs, some of them without a map, from output `first` of those of whole blocks
- * on, scaled into their planes, or to codes. */
 static void give_floats(const bytes_job *j, const ort_bytes_out *o, int64_t first, int64_t lanes,
                         int64_t image, int64_t pixel)
 {
-    const bytes_state *s = j->s;
-    const int64_t plane = j->p->out.plane, wide = s->group_blocks * ORT_BYTES_BLOCK;
-    const int64_t maps = s->depthwise ? s->maps : s->maps / s->group;
-    for (int64_t done = 0; done < lanes; done += ORT_BYTES_BLOCK) {
-        int64_t lane = first + done, block = lane / ORT_BYTES_BLOCK * ORT_BYTES_BLOCK;
-        int64_t map = lane / wide * maps + lane % wide;
-        int64_t count = ort_min_i64(ort_min_i64(lanes - done, ORT_BYTES_BLOCK),
-                                    maps - lane % wide);
-        int32_t *sums = o->sums + done / ORT_BYTES_BLOCK * o->y_block;
-        float *to = (float *)(void *)sums;
-        s->k->floats(sums, j->scale + block, s->shift + block, s->low, s->high, o->count, to);
-        if (s->coded)
-            give_codes(j, to, lane, ort_min_i64(lanes - done, ORT_BYTES_BLOCK), image, pixel,
-                       o->count);
-        else if (count > 0)
-            j->call->k->blocked16.scatter(to + lane % ORT_BYTES_BLOCK, plane, count, o->count,
-                                          j->floats + (image * s->maps + map) * plane + pixel);
-    }
+    const bytes_floats f = {j->call, j->s, &j->p->out, j->scale, j->floats, j->y};
+    ort_bytes_give_floats(&f, o, first, lanes, image, pixel);
 }
 
 /* Pixels of the zero point. */
@@ -674,10 +626,22 @@ static void task_window(void *arg, size_t task, int thread)
         .top = first * w->stride[0] - w->begin[0], .left = -w->begin[1], .padding = padding,
         .kernel = {w->kernel[0], w->kernel[1]}, .stride = {w->stride[0], w->stride[1]},
         .w = j->s->w + own * j->s->panel_words,
-        .channels = ort_min_i64(j->s->maps - own * ORT_BYTES_BLOCK, ORT_BYTES_BLOCK),
-        .rows = rows};
-    set_out(j, &b.out, block, own * ORT_BYTES_BLOCK, first * w->out[1], w->out[1]);
-    j->s->k->window(&b);
+        .channels = ort_min_i64(j->s->maps - own * ORT_BYTES_BLOCK, ORT_BYTES_BLOCK)};
+    const int64_t near = j->s->floats ? near_rows(p) : rows, top = b.top;
+    for (int64_t r = 0; r < rows; r += b.rows) {
+        const int64_t pixel = (first + r) * w->out[1];
+        b.rows = ort_min_i64(near, rows - r);
+        b.top = top + r * w->stride[0];
+        if (j->s->floats)
+            set_sums(j, thread, &b.out, own * ORT_BYTES_BLOCK, w->out[1]);
+        else
+            set_out(j, &b.out, block, own * ORT_BYTES_BLOCK, pixel, w->out[1]);
+        j->s->k->window(&b);
+        b.out.count *= b.rows;
+        if (j->s->floats)
+            give_floats(j, &b.out, own * ORT_BYTES_BLOCK, ORT_BYTES_BLOCK, block / p->out.blocks,
+                        pixel);
+    }
     finish(j, block, 1, first, rows);
 }
 
@@ -769,13 +733,32 @@ static ort_status bytes_infer(ort_infer *x, ort_error *err)
     return ort_blocked_conv_infer(&turned, err);
 }
 
+/* Plain floats, or in the blocked layout of floats. */
+static ort_status float_infer(ort_infer *x, ort_error *err)
+{
+    const int64_t blocks = ort_node_attr_int(x->node, "blocks");
+    const ort_type *t = &x->out[0].type;
+    ort_dim out[ORT_MAX_RANK];
+    ORT_TRY(ort_blocked_conv_infer_plain(x, err));
+    if (!blocks || t->rank < 3)
+        return ORT_OK;
+    if (blocks < 1 || t->rank + 1 > ORT_MAX_RANK || !ort_dim_known(t->dim[1]))
+        return ort_infer_fail(x, err, "its maps can't lie in blocks");
+    const int rank = t->rank;
+    memcpy(out, t->dim, (size_t)rank * sizeof *out);
+    out[1] = ort_dim_of(ort_blocked_count(t->dim[1].size, blocks));
+    out[rank] = ort_dim_of(blocks);
+    ort_infer_set_shape(x, 0, rank + 1, out);
+    return ORT_OK;
+}
+
 static const ort_op_impl conv_impl = {
     .state = sizeof(bytes_state), .bind = bytes_bind, .infer = bytes_infer,
     .prepare = ort_bytes_conv_prepare, .shape = bytes_shape, .run = bytes_run, .cost = bytes_cost,
 };
 
 static const ort_op_impl float_impl = {
-    .state = sizeof(bytes_state), .bind = float_bind, .infer = ort_blocked_conv_infer_plain,
+    .state = sizeof(bytes_state), .bind = float_bind, .infer = float_infer,
     .prepare = ort_bytes_conv_prepare, .shape = bytes_shape, .run = bytes_run, .cost = bytes_cost,
 };
 
@@ -796,8 +779,8 @@ const ort_op ort_ops_bytes_conv[] = {
     {ORT_INTERNAL, "BytesConvFloat", 1,
      "X:T1,W:T2,B?:f32,scale:f32,x_zero_point?:T3,w_scale?:f32,w_zero_point?:T2 -> Y:f32",
      "T1:u8,i8 T2:u8,i8 T3:u8,i8",
-     "auto_pad:s=NOTSET block:i! dilations:is group:i=1 high:f! kernel_shape:is low:f! pads:is "
-     "strides:is", 0, &float_impl, .variant = ORT_BYTES_OF_FLOATS},
+     "auto_pad:s=NOTSET block:i! blocks:i=0 dilations:is group:i=1 high:f! kernel_shape:is "
+     "low:f! pads:is strides:is", 0, &float_impl, .variant = ORT_BYTES_OF_FLOATS},
     {ORT_INTERNAL, "BytesConvThrough", 1,
      "X:T1,W:T2,B?:f32,scale:f32,x_zero_point?:T3,w_scale?:f32,w_zero_point?:T2,y_scale:f32,"
      "y_zero_point:T4,slope?:f32 -> Y:u8",

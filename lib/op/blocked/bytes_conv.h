@@ -45,6 +45,7 @@ typedef struct bytes_state {
     ort_bytes_winograd *winograd;             /* or NULL */
     bool floats;                              /* bias and scale are made in the run */
     float low, high;
+    int64_t blocks;                           /* channels of a block of the floats; 0: plain */
     bool coded;                               /* and codes of these floats, behind `act` */
     int64_t act;                              /* an ort_unary, or -1 */
     float act_a, act_b, y_scale;
@@ -154,5 +155,20 @@ enum { ORT_BYTES_OF_CODES, ORT_BYTES_OF_FLOATS, ORT_BYTES_THROUGH_FLOATS };
 enum { ORT_BYTES_SLOPE_IN = Y_ZERO + 1 }; /* of BytesConvThrough */
 /* bytes_prepare.c: fills the state of BytesConv, BytesConvFloat and BytesConvThrough. */
 ort_status ort_bytes_conv_prepare(ort_prep *p, ort_error *err);
+
+/* bytes_floats.c: where sums go that become floats, or codes of these. */
+typedef struct bytes_floats {
+    ort_call *call;
+    const bytes_state *s;
+    const ort_blocked_dims *out;
+    const float *scale; /* for whole blocks */
+    float *floats;      /* plain, or in blocks of s->blocks; */
+    uint8_t *codes;     /* instead, where s->coded */
+} bytes_floats;
+
+/* Sums of `lanes` outputs, some of them without a map, from output `first` of those of whole blocks
+ * on, from pixel `pixel` of an image on. */
+void ort_bytes_give_floats(const bytes_floats *f, const ort_bytes_out *o, int64_t first,
+                           int64_t lanes, int64_t image, int64_t pixel);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "graph/uses.h"
+#include "op/blocked/bytes_op.h"
 #include "op/edit.h"
 #include "pass/facts/facts.h"
 #include "op/eval.h"
@@ -26,7 +27,7 @@ enum {
     UNKNOWN_EXTENT = 32,
 };
 static const double product_gain = 0.012, depthwise_gain = 0.15, spread_gain = 0.7,
-                    convert_cost = 1.5, join_cost = 0.5;
+                    convert_cost = 1.5, join_cost = 0.5, given_gain = 0.5;
 
 static bool is_plane(const ort_type *t)
 {
@@ -353,6 +354,42 @@ bool ort_blocked_grows(const ort_graph *graph, const ort_node *node, int64_t fac
            factors[0] > 0 && factors[1] > 0;
 }
 
+/* ---- between the layout of bytes and this one */
+
+static bool serves_given(const ort_graph *graph, const ort_node *node)
+{
+    ort_shape w;
+    if (!ort_edit_is(node, ORT_INTERNAL, "BytesConvFloat") ||
+        !is_plane(ort_fact_type(graph, node->outputs[0])) ||
+        !ort_type_concrete(ort_fact_type(graph, node->inputs[1]), &w))
+        return false;
+    int64_t group = ort_node_attr_int(node, "group");
+    return group == 1 || (w.dim[1] == 1 && w.dim[0] == group);
+}
+
+static bool serves_codes(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
+{
+    if (!ort_edit_is(node, ONNX, "QuantizeLinear") || !c->blocked[node->inputs[0]] ||
+        graph->values.data[node->outputs[0]]->is_output ||
+        ORT_BYTES_BLOCK % c->block || c->block * 2 < ORT_BYTES_BLOCK)
+        return false;
+    ort_id out = node->outputs[0], zero = ort_edit_input(node, 2);
+    const ort_tensor *scale = ort_edit_constant(graph, node, 1);
+    const ort_dtype dtype = ort_fact_type(graph, out)->dtype;
+    if (!scale || scale->dtype != ORT_DTYPE_FLOAT || ort_tensor_count(scale) != 1 ||
+        (zero != ORT_ID_NONE && (!ort_edit_constant(graph, node, 2) ||
+                                 ort_tensor_count(ort_edit_constant(graph, node, 2)) != 1)) ||
+        (dtype != ORT_DTYPE_UINT8 && dtype != ORT_DTYPE_INT8) ||
+        (zero == ORT_ID_NONE && dtype != ORT_DTYPE_UINT8))
+        return false;
+    int uses = 0;
+    ort_readers readers = ort_readers_of(graph, out);
+    for (const ort_node *reader; (reader = ort_readers_next(&readers)); uses++)
+        if (!ort_edit_is(reader, ORT_INTERNAL, "BlockBytes"))
+            return false;
+    return uses > 0 && uses == graph->values.data[out]->use_count;
+}
+
 static ort_blocked_role role_of(const ort_graph *graph, const ort_blocked_choice *c,
                                 const ort_node *node)
 {
@@ -365,6 +402,10 @@ static ort_blocked_role role_of(const ort_graph *graph, const ort_blocked_choice
         return conv_stays(graph, c, node) ? ORT_BLOCKED_NONE : ORT_BLOCKED_CONV;
     if (node->input_count < 1 || node->inputs[0] == ORT_ID_NONE)
         return ORT_BLOCKED_NONE;
+    if (serves_given(graph, node))
+        return ORT_BLOCKED_GIVEN;
+    if (serves_codes(graph, c, node))
+        return ORT_BLOCKED_CODES;
     if (serves_pool(graph, c, node))
         return ORT_BLOCKED_POOL;
     if (serves_scale(graph, c, node))
@@ -383,8 +424,10 @@ static ort_blocked_role role_of(const ort_graph *graph, const ort_blocked_choice
 
 bool ort_blocked_slot(ort_blocked_role role, int slot)
 {
-    if (role == ORT_BLOCKED_POOL || role == ORT_BLOCKED_RESIZE)
+    if (role == ORT_BLOCKED_POOL || role == ORT_BLOCKED_RESIZE || role == ORT_BLOCKED_CODES)
         return slot == 0;
+    if (role == ORT_BLOCKED_GIVEN)
+        return false;
     return role == ORT_BLOCKED_CONV ? slot == 0 || slot == 3 : role != ORT_BLOCKED_NONE;
 }
 
@@ -430,9 +473,12 @@ static double gain_of(const ort_graph *graph, const ort_blocked_choice *c, const
         if (ort_edit_input(node, 3) != ORT_ID_NONE && !c->blocked[node->inputs[3]])
             gain -= elements(ort_fact_type(graph, node->inputs[3])) * convert_cost;
     }
+    if (c->role[node->id] == ORT_BLOCKED_GIVEN) /* it needn't find its planes */
+        gain = elements(ort_fact_type(graph, out)) * given_gain;
     if (c->role[node->id] == ORT_BLOCKED_JOIN)
         gain -= elements(ort_fact_type(graph, out)) * join_cost;
-    if (c->uses[out] + shows_blocks(graph, c, out) < graph->values.data[out]->use_count)
+    if (c->role[node->id] != ORT_BLOCKED_CODES &&
+        c->uses[out] + shows_blocks(graph, c, out) < graph->values.data[out]->use_count)
         gain -= elements(ort_fact_type(graph, out)) * convert_cost;
     return gain;
 }
@@ -444,7 +490,7 @@ void ort_blocked_choose(const ort_graph *graph, ort_blocked_choice *c)
     {
         c->region[node->id] = node->id;
         c->role[node->id] = role_of(graph, c, node);
-        if (c->role[node->id])
+        if (c->role[node->id] && c->role[node->id] != ORT_BLOCKED_CODES)
             c->blocked[node->outputs[0]] = true;
     }
     join_regions(graph, c);

@@ -15,6 +15,8 @@ typedef enum ort_blocked_role {
     ORT_BLOCKED_JOIN,   /* Concat of blocks that aren't full */
     ORT_BLOCKED_AFFINE, /* by constants per channel: BatchNormalization, PRelu, Mul, Add, .. */
     ORT_BLOCKED_RESIZE, /* nearest or linear, by whole factors */
+    ORT_BLOCKED_GIVEN,  /* products of bytes, which give floats of the layout as easily */
+    ORT_BLOCKED_CODES,  /* QuantizeLinear for the layout of bytes alone: gives none of this one */
 } ort_blocked_role;
 
 typedef struct ort_blocked_choice {

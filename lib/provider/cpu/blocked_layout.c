@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/uses.h"
 #include "op/edit.h"
 #include "pass/facts/facts.h"
 #include "provider/cpu/blocked_choose.h"
@@ -91,7 +92,7 @@ static ort_status form_of(layout *l, const ort_node *node, form *f, ort_error *e
     ort_graph *graph = l->edit.graph;
     ort_blocked_role role = l->choice.role[node->id];
     *f = (form){.inputs = node->input_count};
-    if (role == ORT_BLOCKED_SAME || role == ORT_BLOCKED_CONCAT)
+    if (role == ORT_BLOCKED_SAME || role == ORT_BLOCKED_CONCAT || role == ORT_BLOCKED_GIVEN)
         return ORT_OK;
     if (role == ORT_BLOCKED_JOIN) {
         f->bare = true;
@@ -140,8 +141,33 @@ static ort_status convert_inputs(layout *l, const ort_node *node, ort_id *inputs
     return ORT_OK;
 }
 
+/* Its codes lie in the layout of bytes at once, for all that would bring them there. */
+static ort_status convert_codes(layout *l, ort_node *node, ort_error *err)
+{
+    ort_graph *graph = l->edit.graph;
+    ort_id out = node->outputs[0], inputs[3];
+    const ort_attr channels = ort_attr_int("channels", ort_fact_type(graph, out)->dim[1].size);
+    const ort_id made = ort_layout_value(&l->edit, out);
+    if (made == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof made);
+    for (int i = 0; i < 3; i++)
+        inputs[i] = ort_edit_input(node, i);
+    ORT_TRY(ort_layout_input(&l->edit, inputs[0], "BlockChannels", &inputs[0], err));
+    ort_readers readers = ort_readers_of(graph, out);
+    for (ort_node *reader; (reader = ort_readers_next(&readers));) {
+        const ort_id moved = reader->outputs[0];
+        ort_graph_remove_node(graph, reader);
+        ort_graph_replace_uses(graph, moved, made);
+    }
+    ort_graph_remove_node(graph, node);
+    return ort_layout_node(&l->edit, node, "QuantizeBlocked", inputs,
+                           inputs[2] == ORT_ID_NONE ? 2 : 3, made, &channels, 1, err);
+}
+
 static ort_status convert(layout *l, ort_node *node, ort_error *err)
 {
+    if (l->choice.role[node->id] == ORT_BLOCKED_CODES)
+        return convert_codes(l, node, err);
     ort_graph *graph = l->edit.graph;
     ort_id inputs[ORT_LAYOUT_INPUTS], out = node->outputs[0];
     form f;
@@ -154,16 +180,17 @@ static ort_status convert(layout *l, ort_node *node, ort_error *err)
     if (f.bare)
         node->attr_count = 0;
     bool outside = graph->values.data[out]->use_count > l->choice.uses[out];
-    bool joins = l->choice.role[node->id] == ORT_BLOCKED_CONCAT;
+    const ort_blocked_role role = l->choice.role[node->id];
     ort_graph_remove_node(graph, node);
     if (f.internal)
         ORT_TRY(ort_layout_node(&l->edit, node, f.internal, inputs, f.inputs, made, f.extra,
                                 f.extra_count, err));
     else
         ORT_TRY(add(l, node, node->domain, node->op_type, inputs, f.inputs, made, NULL, err));
-    if (joins) {
-        ort_attr axis = ort_attr_int("axis", 1);
-        ORT_TRY(ort_edit_set_attr(graph, ort_edit_producer(graph, made), &axis, err));
+    if (role == ORT_BLOCKED_CONCAT || role == ORT_BLOCKED_GIVEN) {
+        const ort_attr attr = role == ORT_BLOCKED_GIVEN ? ort_attr_int("blocks", l->edit.block)
+                                                        : ort_attr_int("axis", 1);
+        ORT_TRY(ort_edit_set_attr(graph, ort_edit_producer(graph, made), &attr, err));
     }
     l->edit.blocked_of[out] = made;
     return outside ? ort_layout_node(&l->edit, NULL, "UnblockChannels", &made, 1, out, &channels, 1,
