@@ -199,8 +199,8 @@ $(OBJ)/lib/kernel/%.o: OPT_FLAGS = $(if $(findstring -fsanitize,$(CFLAGS)),,-O3)
 # twice as large, in each tool, and 5 % faster.
 $(OBJ)/lib/kernel/scalar/blocked_%.o $(OBJ)/lib/kernel/scalar/bytes_%.o: \
 	OPT_FLAGS = $(if $(findstring -fsanitize,$(CFLAGS)),,-O2 -ftree-vectorize) -fno-trapping-math
-# Blocks of 16 on 8 lanes are for files of other runtimes.
-$(OBJ)/lib/kernel/avx2/blocked16_%.o: OPT_FLAGS = $(if $(findstring -fsanitize,$(CFLAGS)),,-Os) -fno-trapping-math
+# Blocks of 16 on 8 lanes are for calibration and files of other runtimes.
+$(OBJ)/lib/kernel/avx2/blocked16_%.o: OPT_FLAGS = $(if $(findstring -fsanitize,$(CFLAGS)),,-O2) -fno-trapping-math
 
 # What runs once for a model, or in reports, is small instead: -O2 inlines it for nothing in every tool.
 $(OBJ)/lib/gradient/%.o $(OBJ)/lib/opset/%.o $(OBJ)/lib/emit/%.o: \
