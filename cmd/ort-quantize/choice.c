@@ -17,8 +17,8 @@ static const ort_observer observers[] = {ORT_OBSERVE_MSE, ORT_OBSERVE_L25, ORT_O
 /* A model as near as the first needs no node in float that breaks a chain of codes; as the second,
  * none at all. */
 static const double near_db = 25, nearest_db = 32;
-/* What recurrent layers must bring to keep weights of four times the size. */
-static const double recurrent_db = 6;
+/* What recurrent layers must bring to keep weights of four times the size, and with --effort. */
+static const double recurrent_db = 6, recurrent_effort_db = 1;
 
 bool can_choose(const quantizing *q)
 {
@@ -211,7 +211,7 @@ static int try_recurrent(race *r, const ort_quantize_options *options, const ort
     r->q->kept = (kept_nodes){0};
     if (status == 0 && kept.count > 0) {
         r->first = r->best;
-        r->gain = recurrent_db;
+        r->gain = r->q->options.effort ? recurrent_effort_db : recurrent_db;
         status = apply(r->q, quantizer, &model);
         if (status == 0)
             status = enter(r, model);
@@ -454,7 +454,8 @@ int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **rang
         status = try_equalized(&r, &own, ranges, c);
     advance(&r, q->options.observer == NULL ? ANEW_WORK : 0);
     own.equalize = c->equalize = own.equalize || c->equalize;
-    if (status == 0 && keep_sensitive(q) > 0 && r.best.sqnr_db < nearest_db)
+    if (status == 0 && keep_sensitive(q) > 0 &&
+        (r.best.sqnr_db < nearest_db || q->options.effort))
         status = try_recurrent(&r, &own, *ranges, c);
     if (status == 0 && keep_sensitive(q) > 0 && r.best.sqnr_db < nearest_db)
         status = try_float_nodes(&r, &own, *ranges, c);

@@ -47,6 +47,10 @@ PY
     works ort-quantize static chaotic.onnx --random 1 --keep-sensitive 0 -o codes8.onnx
     [ "$(stat -c %s codes8.onnx)" -lt "$(($(stat -c %s chaotic8.onnx) / 2))" ]
     [ "$(stat -c %s tame8.onnx)" -lt "$(($(stat -c %s tame.onnx) / 2))" ]
+    write_lstm near.onnx 0.8 # within 32 dB with codes, 5 dB nearer without
+    works ort-quantize static near.onnx --random 1 -o near8.onnx
+    works ort-quantize static near.onnx --random 1 --effort -o nearer8.onnx
+    [ "$(stat -c %s near8.onnx)" -lt "$(($(stat -c %s nearer8.onnx) / 2))" ]
 }
 
 @test "--effort is never further from float on samples than the default" {
