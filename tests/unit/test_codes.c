@@ -145,6 +145,25 @@ static void exponentials(test_state *test)
         }
 }
 
+/* More rows of the largest codes than 16 bits hold the sum of. */
+static void many_rows(test_state *test)
+{
+    enum { ROWS = 1030 };
+    static uint8_t x[ROWS * ORT_BYTE_ROW];
+    int32_t sums[ORT_BYTE_ROW];
+    memset(x, 255, sizeof x);
+    for (size_t rows = 255; rows <= ROWS; rows += rows < 260 || rows > 510 ? 1 : 250) {
+        for (int i = 0; i < ORT_BYTE_ROW; i++) {
+            sums[i] = i - 7;
+            x[(rows - 1) * ORT_BYTE_ROW + (size_t)i] = (uint8_t)(i * 16);
+        }
+        under_test.tier->add_rows(sums, x, rows, ORT_BYTE_ROW, ORT_BYTE_ROW, false);
+        for (int i = 0; i < ORT_BYTE_ROW; i++)
+            CHECK(sums[i] == i - 7 + (int32_t)(rows - 1) * 255 + i * 16);
+        memset(x + (rows - 1) * ORT_BYTE_ROW, 255, ORT_BYTE_ROW);
+    }
+}
+
 /* Products between two whole numbers, of both signs, and some that no integer holds. */
 static void rounded(test_state *test)
 {
@@ -183,6 +202,7 @@ int main(void)
         RUN(&test, tables);
         RUN(&test, binaries);
         RUN(&test, sums);
+        RUN(&test, many_rows);
         RUN(&test, exponentials);
         RUN(&test, rounded);
     }
