@@ -24,19 +24,28 @@ static void strip_nodes(ort_graph *graph, unsigned what)
 
 /* ---- what nothing uses */
 
-static void drop_initializers(ort_graph *graph)
+int ort_graph_drop_initializers(ort_graph *graph)
 {
     size_t kept = 0;
-    ort_node *node;
     for (size_t i = 0; i < graph->initializers.count; i++) {
         const ort_graph_value *value = graph->values.data[graph->initializers.data[i]];
         if (value->use_count > 0 || value->is_output || value->is_input)
             graph->initializers.data[kept++] = graph->initializers.data[i];
     }
+    int dropped = (int)(graph->initializers.count - kept);
     graph->initializers.count = kept;
+    if (dropped)
+        ort_graph_touch(graph, NULL);
+    return dropped;
+}
+
+static void drop_everywhere(ort_graph *graph)
+{
+    ort_node *node;
+    (void)ort_graph_drop_initializers(graph);
     ORT_EACH_NODE(graph, node)
         for (int i = 0; i < node->body_count; i++)
-            drop_initializers(node->bodies[i]);
+            drop_everywhere(node->bodies[i]);
 }
 
 static bool is_of_other(void *domain, const char *other, const char *op_type)
@@ -70,7 +79,7 @@ void ort_graph_strip(ort_model *model, unsigned what)
     }
     if (what & ORT_STRIP_UNUSED) {
         ort_graph_touch(model->graph, NULL);
-        drop_initializers(model->graph);
+        drop_everywhere(model->graph);
         drop_imports(model);
     }
 }

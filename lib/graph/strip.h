@@ -8,4 +8,8 @@
  * messages need the others. */
 void ort_graph_strip(ort_model *model, unsigned what);
 
+/* Initializers of this graph (not of its bodies) that nothing reads go, but for those that are its
+ * inputs or outputs; returns how many. */
+int ort_graph_drop_initializers(ort_graph *graph);
+
 #endif

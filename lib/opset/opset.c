@@ -8,6 +8,7 @@
 #include "base/findings.h"
 #include "graph/defaults.h"
 #include "graph/follow.h"
+#include "graph/strip.h"
 #include "op/check/check.h"
 
 typedef struct walk {
@@ -188,16 +189,8 @@ static ort_status walk_to(walk *w, int opset)
 /* Constants that nothing reads any more. */
 static void sweep(ort_graph *graph)
 {
-    size_t kept = 0;
     ort_node *node;
-    for (size_t i = 0; i < graph->initializers.count; i++) {
-        const ort_graph_value *v = graph->values.data[graph->initializers.data[i]];
-        if (v->use_count > 0 || v->is_output || v->is_input)
-            graph->initializers.data[kept++] = graph->initializers.data[i];
-    }
-    if (kept < graph->initializers.count)
-        ort_graph_touch(graph, NULL);
-    graph->initializers.count = kept;
+    (void)ort_graph_drop_initializers(graph);
     ORT_EACH_NODE(graph, node)
         for (int b = 0; b < node->body_count; b++)
             sweep(node->bodies[b]);

@@ -1,6 +1,7 @@
 /* dead_nodes.c - nodes and initializers that nothing reads go. Graph inputs stay: they are the
  * model's signature. */
 #include "base/error.h"
+#include "graph/strip.h"
 #include "op/edit.h"
 #include "pass/pass.h"
 
@@ -33,21 +34,6 @@ static void note_partly_dead(const ort_pass_context *c, const ort_node *node)
         ort_pass_note(c, node, "nothing reads '%s', but '%s' is read", unread, read);
 }
 
-static int drop_initializers(ort_graph *graph)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < graph->initializers.count; i++) {
-        const ort_graph_value *value = graph->values.data[graph->initializers.data[i]];
-        if (value->use_count > 0 || value->is_output || value->is_input)
-            graph->initializers.data[kept++] = graph->initializers.data[i];
-    }
-    int dropped = (int)(graph->initializers.count - kept);
-    graph->initializers.count = kept;
-    if (dropped)
-        ort_graph_touch(graph, NULL);
-    return dropped;
-}
-
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     for (size_t i = c->graph->order.count; i-- > 0;) {
@@ -62,7 +48,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         ort_graph_remove_node(c->graph, node);
         ++*changes;
     }
-    *changes += drop_initializers(c->graph);
+    *changes += ort_graph_drop_initializers(c->graph);
     return ORT_OK;
 }
 

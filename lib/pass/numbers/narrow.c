@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "graph/follow.h"
+#include "graph/strip.h"
 #include "op/edit.h"
 #include "pass/numbers/twins.h"
 
@@ -204,16 +205,10 @@ static bool unread(const ort_graph *graph, const ort_node *node)
 /* Casts whose value nobody reads, and the float form of weights. */
 static void sweep(ort_graph *graph)
 {
-    size_t kept_count = 0;
     for (size_t i = 0; i < graph->nodes.count; i++)
         if (!graph->nodes.data[i]->removed && unread(graph, graph->nodes.data[i]))
             ort_graph_remove_node(graph, graph->nodes.data[i]);
-    for (size_t i = 0; i < graph->initializers.count; i++) {
-        const ort_graph_value *v = graph->values.data[graph->initializers.data[i]];
-        if (v->use_count > 0 || v->is_output || v->is_input)
-            graph->initializers.data[kept_count++] = graph->initializers.data[i];
-    }
-    graph->initializers.count = kept_count;
+    (void)ort_graph_drop_initializers(graph);
 }
 
 static ort_status narrow_nodes(narrowing *n, ort_error *err)

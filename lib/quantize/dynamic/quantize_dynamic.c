@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/findings.h"
 #include "base/strbuf.h"
+#include "graph/strip.h"
 #include "opset/opset.h"
 #include "quantize/dynamic/dynamic_parts.h"
 #include "quantize/stamp.h"
@@ -115,19 +116,6 @@ static bool is_unread(const ort_graph *graph, const ort_node *node)
     return ort_node_is_constant(node) || ort_edit_is_any(node, "Transpose|Identity");
 }
 
-static void drop_initializers(ort_graph *graph)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < graph->initializers.count; i++) {
-        const ort_graph_value *v = graph->values.data[graph->initializers.data[i]];
-        if (v->use_count > 0 || v->is_output || v->is_input)
-            graph->initializers.data[kept++] = graph->initializers.data[i];
-    }
-    if (kept < graph->initializers.count)
-        ort_graph_touch(graph, NULL);
-    graph->initializers.count = kept;
-}
-
 /* Float weights that nothing reads any more, and what led to them. */
 static ort_status tidy(ort_graph *graph, ort_error *err)
 {
@@ -141,7 +129,7 @@ static ort_status tidy(ort_graph *graph, ort_error *err)
         if (!node->removed && is_unread(graph, node))
             ort_graph_remove_node(graph, node);
     }
-    drop_initializers(graph);
+    (void)ort_graph_drop_initializers(graph);
     return ort_edit_finish(graph, err);
 }
 

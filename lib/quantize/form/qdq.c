@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "graph/strip.h"
 #include "op/edit.h"
 #include "quantize/form/weight_codes.h"
 
@@ -144,7 +145,6 @@ static void rewire_others(writer *w, ort_node *node)
 /* Nodes and constants that nobody reads any more. */
 static void sweep(ort_graph *graph)
 {
-    size_t kept = 0;
     for (size_t i = graph->nodes.count; i-- > 0;) {
         ort_node *node = graph->nodes.data[i];
         if (node->removed) /* a clone doesn't have its members */
@@ -155,12 +155,7 @@ static void sweep(ort_graph *graph)
         if (droppable && graph->values.data[node->outputs[0]]->use_count == 0)
             ort_graph_remove_node(graph, node);
     }
-    for (size_t i = 0; i < graph->initializers.count; i++) {
-        const ort_graph_value *v = graph->values.data[graph->initializers.data[i]];
-        if (v->use_count > 0 || v->is_output || v->is_input)
-            graph->initializers.data[kept++] = graph->initializers.data[i];
-    }
-    graph->initializers.count = kept;
+    (void)ort_graph_drop_initializers(graph);
 }
 
 static ort_status write_all(writer *w, ort_error *err)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/strip.h"
 #include "op/edit.h"
 #include "quantize/weights/weights.h"
 
@@ -98,7 +99,6 @@ static ort_status read_dequantized(ort_weight *w, ort_weight_reader *r, ort_erro
 /* What nobody reads any more, from the end: a Transpose goes before what it turned. */
 static void sweep(ort_graph *graph)
 {
-    size_t kept = 0;
     for (size_t i = graph->order.count; i-- > 0;) {
         ort_node *node = graph->nodes.data[graph->order.data[i]];
         for (int b = 0; b < node->body_count && !node->removed; b++)
@@ -109,12 +109,7 @@ static void sweep(ort_graph *graph)
         if (!result->use_count && !result->is_output)
             ort_graph_remove_node(graph, node);
     }
-    for (size_t i = 0; i < graph->initializers.count; i++) {
-        const ort_graph_value *v = graph->values.data[graph->initializers.data[i]];
-        if (v->use_count > 0 || v->is_output || v->is_input)
-            graph->initializers.data[kept++] = graph->initializers.data[i];
-    }
-    graph->initializers.count = kept;
+    (void)ort_graph_drop_initializers(graph);
 }
 
 static ort_status finish(ort_graph *graph, ort_error *err)
