@@ -44,6 +44,7 @@ byte_sb_bidi_lstm ort-quantize dynamic
 name_romanizer_encoder ort-quantize static
 silero_vad ort-quantize static
 ort_tiny_gpt2_past leave
+tfbert_qa leave
 efficientnet_lite0_fp16 leave
 efficientnet_lite0_int8_qdq leave
 shufflenet_v2_12_int8 leave
