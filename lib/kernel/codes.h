@@ -37,9 +37,25 @@ typedef struct ort_byte_exps {
     uint8_t planes[ORT_BYTE_PLANES][256];   /* their bytes, the lowest ones first */
 } ort_byte_exps;
 
+/* A table of 256 as a line for each 16 of its entries, and the steps from there up to them:
+ * base[h] + (slope[h] * l + fine[h] >> shift), and as many more as a code's bits in `more` are
+ * worth, 1 and 2, of the halves h and l of the code, modulo 256. */
+typedef struct ort_byte_lines {
+    uint8_t base[16];
+    int8_t slope[16], fine[16];
+    int shift;
+    int planes; /* of bits */
+    uint8_t more[2][32];
+} ort_byte_lines;
+
+/* Whether lines give a table, as they do what activations make of codes. */
+bool ort_byte_lines_of(const uint8_t *table, ort_byte_lines *lines);
+
 typedef struct ort_code_kernels {
     /* y[i] = table[x[i]], of a table of 256 */
     void (*look_up)(const uint8_t *x, uint8_t *y, size_t n, const uint8_t *table);
+    /* The same of a table that lines give, or NULL where that isn't faster. */
+    void (*follow)(const uint8_t *x, uint8_t *y, size_t n, const ort_byte_lines *lines);
     /* y[i] = c[i] ? a[i] : b[i]; c is any number that isn't 0 for true */
     void (*choose)(const uint8_t *c, const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n);
     void (*add)(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n, const ort_byte_sum *s);

@@ -55,6 +55,58 @@ static void tables(test_state *test)
     }
 }
 
+/* What codes of [low, high] become by a function, in codes that are steps apart. */
+static void fill_table(uint8_t *table, int kind, double low, double high, double step)
+{
+    for (int i = 0; i < 256; i++) {
+        const double x = low + (high - low) * i / 255;
+        const double y = kind == 0   ? x * fmin(fmax(x + 3, 0), 6) / 6
+                         : kind == 1 ? x / (1 + exp(-x))
+                         : kind == 2 ? 1 / (1 + exp(-x))
+                         : kind == 3 ? -fmax(x, x / 8)
+                                     : fmin(fmax(x / 6 + 0.5, 0), 1);
+        table[i] = (uint8_t)(int)fmin(fmax(rint(y / step) + 60, 0), 255);
+    }
+}
+
+/* Tables as lines: codes below and above 128, of one plane and two, steep and flat. */
+static void lines(test_state *test)
+{
+    uint8_t x[MOST], want[MOST], got[MOST + 1], table[256];
+    ort_byte_lines l;
+    int forms[3][8] = {{0}}, refused = 0;
+    for (int kind = 0; kind < 5; kind++)
+        for (double high = 1; high < 9; high += 1.3)
+            for (double low = -8; low < 0; low += 1.7) {
+                const size_t n = 1 + draw() % (MOST - 1);
+                fill_table(table, kind, low, high, high / 140);
+                fill(x, n);
+                if (!ort_byte_lines_of(table, &l)) {
+                    refused++;
+                    continue;
+                }
+                forms[l.planes][l.shift]++;
+                for (int i = 0; i < 256; i++) {
+                    const int line = l.slope[i / 16] * (i % 16) + l.fine[i / 16];
+                    int y = l.base[i / 16] + (line + (64 << l.shift)) / (1 << l.shift) - 64;
+                    for (int p = 0; p < l.planes; p++)
+                        y += (l.more[p][i / 8] >> i % 8 & 1) << p;
+                    CHECK((uint8_t)y == table[i]);
+                }
+                if (!under_test.tier->follow)
+                    continue;
+                under_test.reference->look_up(x, want, n, table);
+                got[n] = 77;
+                under_test.tier->follow(x, got, n, &l);
+                CHECK(got[n] == 77 && !memcmp(got, want, n));
+                under_test.tier->follow(x, x, n, &l);
+                CHECK(!memcmp(x, want, n));
+            }
+    CHECK(forms[1][5] && forms[1][6] && forms[2][5] && forms[2][6] && refused);
+    fill(table, sizeof table);
+    CHECK(!ort_byte_lines_of(table, &l));
+}
+
 /* Ratios whose results end in exact halves, leave the range, and the range of int32. */
 static void binaries(test_state *test)
 {
@@ -200,6 +252,7 @@ int main(void)
         printf("# tier %s\n", k->isa);
         under_test.tier = &k->codes;
         RUN(&test, tables);
+        RUN(&test, lines);
         RUN(&test, binaries);
         RUN(&test, sums);
         RUN(&test, many_rows);

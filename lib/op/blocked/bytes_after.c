@@ -8,12 +8,22 @@
 
 enum { PIECE = 4096, GRAIN = 1 << 15 }; /* a piece stays in the first-level cache */
 
-static ort_status check_table(ort_prep *p, int input, ort_error *err)
+/* Sets *lines where the table is there and lines give it. */
+static ort_status read_table(ort_prep *p, int input, const ort_byte_lines **lines, ort_error *err)
 {
     const ort_tensor *table = ort_prep_constant(p, input);
+    ort_byte_lines found;
+    *lines = NULL;
     if (ort_prep_dtype(p, input) != ORT_DTYPE_UNDEFINED &&
         (!table || ort_tensor_count(table) != 256))
         return ort_prep_fail(p, err, "input %d isn't a constant table of 256 codes", input);
+    if (!table || !p->k->codes.follow || !ort_byte_lines_of(table->data, &found))
+        return ORT_OK;
+    ort_byte_lines *kept = ort_arena_alloc(p->arena, sizeof *kept);
+    if (!kept)
+        return ort_error_memory(err, sizeof *kept);
+    *kept = found;
+    *lines = kept;
     return ORT_OK;
 }
 
@@ -29,8 +39,8 @@ ort_status ort_bytes_after_prepare(ort_prep *p, bool turned, ort_bytes_after *af
     *after = (ort_bytes_after){.sums = is_there(p, ORT_BYTES_OTHER_IN), .turned = turned};
     after->any = after->sums || is_there(p, ORT_BYTES_TABLE_IN) ||
                  is_there(p, ORT_BYTES_LAST_TABLE_IN);
-    ORT_TRY(check_table(p, ORT_BYTES_TABLE_IN, err));
-    ORT_TRY(check_table(p, ORT_BYTES_LAST_TABLE_IN, err));
+    ORT_TRY(read_table(p, ORT_BYTES_TABLE_IN, &after->table, err));
+    ORT_TRY(read_table(p, ORT_BYTES_LAST_TABLE_IN, &after->last, err));
     if (!after->sums)
         return ORT_OK;
     if (!ort_codes_known(p, ORT_DTYPE_UINT8, ORT_BYTES_SUM_SCALE_IN, ORT_BYTES_SUM_ZERO_IN,
@@ -65,19 +75,26 @@ ort_bytes_after_job ort_bytes_after_begin(const ort_call *call, const ort_bytes_
         .last = codes_of(call, ORT_BYTES_LAST_TABLE_IN)};
 }
 
+static void look_up(const ort_bytes_after_job *j, const ort_byte_lines *lines,
+                    const uint8_t *table, uint8_t *y, size_t n)
+{
+    if (lines)
+        j->k->follow(y, y, n, lines);
+    else if (table)
+        j->k->look_up(y, y, n, table);
+}
+
 void ort_bytes_after_do(const ort_bytes_after_job *j, int64_t first, int64_t count)
 {
     for (int64_t end = first + count; first < end; first += PIECE) {
         const size_t n = (size_t)ort_min_i64(PIECE, end - first);
         uint8_t *y = j->y + first;
-        if (j->table)
-            j->k->look_up(y, y, n, j->table);
+        look_up(j, j->after->table, j->table, y, n);
         if (j->other && j->after->turned)
             j->k->add(j->other + first, y, y, n, &j->after->sum);
         else if (j->other)
             j->k->add(y, j->other + first, y, n, &j->after->sum);
-        if (j->last)
-            j->k->look_up(y, y, n, j->last);
+        look_up(j, j->after->last, j->last, y, n);
     }
 }
 

@@ -17,6 +17,7 @@ typedef struct ort_bytes_after {
     bool any, sums;
     bool turned; /* what is convolved is the second of the sum */
     ort_byte_sum sum;
+    const ort_byte_lines *table, *last; /* as lines, where that is faster; or NULL */
 } ort_bytes_after;
 
 /* Of one run. */
