@@ -9,7 +9,7 @@ enum { ENTRIES = 16, SLOPE = 127, TRIES = 9, SHIFT_MOST = 6, SHIFT_LEAST = 3 };
 /* Of entries by their distances from the first: the least height of a line of this slope. */
 static bool line_fits(const int *entry, int parts, int steps, int slope, int *height)
 {
-    int least = -1 << 20, most = 1 << 20;
+    int least = -(1 << 20), most = 1 << 20;
     for (int i = 0; i < ENTRIES; i++) {
         const int top = parts * entry[i] - slope * i;
         least = top - parts * steps > least ? top - parts * steps : least;
@@ -50,7 +50,10 @@ static bool find_lines(const uint8_t *table, ort_byte_lines *lines)
         lines->slope[h] = (int8_t)slope;
         lines->fine[h] = (int8_t)(height - parts * whole_of(height, parts));
         for (int i = 0; i < ENTRIES; i++) {
-            const int more = entry[i] - whole_of(slope * i + height, parts);
+            const int line = whole_of(slope * i + height, parts), more = entry[i] - line;
+            const int from = line - whole_of(height, parts); /* which kernels keep in 8 bits */
+            if (from < INT8_MIN || from > INT8_MAX)
+                return false;
             for (int p = 0; p < lines->planes; p++)
                 lines->more[p][2 * h + i / 8] |= (uint8_t)((more >> p & 1) << i % 8);
         }

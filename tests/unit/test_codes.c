@@ -107,6 +107,28 @@ static void lines(test_state *test)
     CHECK(!ort_byte_lines_of(table, &l));
 }
 
+/* Sixteen entries that span all that eight bits hold, and a little more. */
+static void steep_lines(test_state *test)
+{
+    uint8_t x[256], got[256], table[256];
+    ort_byte_lines l;
+    int given = 0;
+    for (int i = 0; i < 256; i++)
+        x[i] = (uint8_t)i;
+    for (double slope = -8.8; slope < 8.8; slope += slope < -8.2 || slope > 8.2 ? 0.003 : 0.4)
+        for (double from = 0; from < 1; from += 0.2) {
+            for (int i = 0; i < 256; i++)
+                table[i] = (uint8_t)(int)rint((slope < 0 ? 220 : 28) + (i / 16 == 6) * from +
+                                              (i / 16 == 6) * slope * (i % 16));
+            if (!under_test.tier->follow || !ort_byte_lines_of(table, &l))
+                continue;
+            given++;
+            under_test.tier->follow(x, got, sizeof got, &l);
+            CHECK(!memcmp(got, table, sizeof got));
+        }
+    CHECK(given > 0 || !under_test.tier->follow);
+}
+
 /* Ratios whose results end in exact halves, leave the range, and the range of int32. */
 static void binaries(test_state *test)
 {
@@ -253,6 +275,7 @@ int main(void)
         under_test.tier = &k->codes;
         RUN(&test, tables);
         RUN(&test, lines);
+        RUN(&test, steep_lines);
         RUN(&test, binaries);
         RUN(&test, sums);
         RUN(&test, many_rows);
