@@ -2,6 +2,7 @@
  * quantized one run on the same samples, in turns, and their outputs are added up as they come, so
  * that memory doesn't depend on the number of samples.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -319,7 +320,8 @@ static int report(evaluation *e)
         evaluation_json(e, stdout);
     else
         evaluation_text(e, taken ? stderr : stdout);
-    fflush(stdout);
+    if (fflush(stdout) != 0 || ferror(stdout)) /* this process ends here, before tool_finish */
+        return tool_error(ORT_ERROR_IO, "standard output: %s", strerror(errno));
     return gates_tell(e);
 }
 

@@ -103,6 +103,8 @@ ort_status computed_take(evaluation *e, ort_error *err);
 /* Of a node of the file, the share of the pairs of products that may exceed 16 bits where a runtime
  * adds them there; 0 for a node that multiplies no uint8 by int8. */
 double saturation_share(const evaluation *e, json_object *node);
+/* Had the model that was given these codes already? */
+bool saturation_is_old(const evaluation *e, json_object *node);
 
 /* ---- judged.c */
 void gates_of_evaluation(evaluation *e);

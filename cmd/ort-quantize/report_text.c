@@ -165,22 +165,25 @@ static void print_kept(const evaluation *e, FILE *out)
 /* Other runtimes on other processors; never here. */
 static void print_saturation(const evaluation *e, FILE *out)
 {
-    int products = 0;
+    int products = 0, old = 0;
     double most = 0;
     const char *name = "";
     for (size_t i = 0; i < length_of(e->nodes); i++) {
         json_object *node = json_object_array_get_idx(e->nodes, i);
         double share = saturation_share(e, node);
         products += share > 0;
+        old += share > 0 && saturation_is_old(e, node);
         if (share > most) {
             most = share;
             name = text_of(node, "name");
         }
     }
     if (products > 0)
-        screen_printf(out, "elsewhere %d products have sums that processors without VNNI may "
+        screen_printf(out, "elsewhere %d product%s sums that processors without VNNI may "
                       "saturate in other runtimes, most of all '%s' (%.2g %% of its pairs of "
-                      "weights); --reduce-range avoids it\n", products, name, 100 * most);
+                      "weights); %s\n", products, products == 1 ? " has" : "s have", name,
+                      100 * most, old < products ? "--reduce-range avoids it"
+                                                 : "the model had these codes before");
 }
 
 static void print_weights(const evaluation *e, FILE *out)

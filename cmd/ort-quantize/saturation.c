@@ -127,6 +127,17 @@ static bool is_depthwise(json_object *node, const ort_value *weight)
            ort_value_dims(weight)[1] == 1;
 }
 
+bool saturation_is_old(const evaluation *e, json_object *node)
+{
+    ort_value *weight = NULL;
+    const char *name = paired_weight(e, node);
+    bool old = name != NULL &&
+               ort_model_constant(e->sides[FLOAT_SIDE].model, name, &weight, NULL) == ORT_OK &&
+               ort_value_dtype(weight) == ORT_DTYPE_INT8;
+    ort_value_free(weight);
+    return old;
+}
+
 double saturation_share(const evaluation *e, json_object *node)
 {
     ort_value *weight = NULL;

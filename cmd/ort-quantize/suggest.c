@@ -97,6 +97,7 @@ static int take_weights(facts *f, const ort_model *model)
         f->code_bytes += is_code(type->dtype) ? bytes : 0;
         f->half_bytes += type->dtype == ORT_DTYPE_FLOAT16 || type->dtype == ORT_DTYPE_BFLOAT16
                              ? bytes : 0;
+        f->double_bytes += type->dtype == ORT_DTYPE_DOUBLE ? bytes : 0;
     }
     ort_types_free(types);
     return 0;
@@ -169,6 +170,16 @@ static bool is_half(suggestion *s)
         return false;
     reason(s, tool_printf("%.0f %% of its weights are of 16 bits: quantize the float model that it "
                           "was made of", 100 * f->half_bytes / f->weight_bytes));
+    return true;
+}
+
+static bool is_double(suggestion *s)
+{
+    const facts *f = &s->facts;
+    if (f->double_bytes * 2 < f->weight_bytes || f->double_bytes <= 0)
+        return false;
+    reason(s, tool_printf("%.0f %% of its weights are doubles: codes are made of float alone, so "
+                          "export it in float", 100 * f->double_bytes / f->weight_bytes));
     return true;
 }
 
@@ -269,6 +280,7 @@ static const struct {
 } rules[] = {
     {computes_on_codes, NULL, ""},
     {is_half, NULL, ""},
+    {is_double, NULL, ""},
     {has_no_product, NULL, ""},
     {is_tiny, NULL, ""},
     {is_decoder, "weights", "--bits 4"},

@@ -21,7 +21,8 @@ typedef enum work_kind {
 
 typedef struct facts {
     kind_of_work work[WORK_KINDS];
-    double weight_bytes, code_bytes, half_bytes; /* initializers: all; on codes; in 16 bits */
+    double weight_bytes, code_bytes; /* initializers: all; on codes */
+    double half_bytes, double_bytes; /* in 16 and 64 bits, of floats */
     bool open;   /* axes behind the first of an input are: work is known per pixel or word alone */
     char *cache; /* an input that goes on where a run before ended, or NULL */
 } facts;

@@ -112,7 +112,7 @@ open('large.onnx', 'wb').write(model([node('MatMul', ['x', 'w'], ['out'])], [val
 rows = d["may_saturate_elsewhere"]
 assert len(rows) == 1 and 0.5 < rows[0]["share_of_pairs"] <= 1, rows'
     works ort-quantize static large.onnx --random 1 --full-range
-    has "1 products have sums that processors without VNNI may saturate" "--reduce-range"
+    has "1 product has sums that processors without VNNI may saturate" "--reduce-range"
     fails 2 "full-range" ort-quantize static large.onnx --random 1 --full-range --reduce-range
     run --separate-stderr ort-quantize static large.onnx --random 1 --json --reduce-range
     json 'assert d["may_saturate_elsewhere"] == [], d'

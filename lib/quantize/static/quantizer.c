@@ -351,8 +351,9 @@ static ort_status settle_ranges(ort_quantizer *q, ort_error *err)
     ORT_TRY(ort_unseen_part(&q->design, was_seen, q, &unseen, err));
     if (unseen)
         ort_log_write(&q->log, ORT_LOG_WARNING,
-                      "samples showed nothing, or zeros alone, at %zu nodes that could compute on "
-                      "codes: they stay float", unseen);
+                      "samples showed nothing, or zeros alone, at %zu node%s that could compute on "
+                      "codes: %s float", unseen, unseen == 1 ? "" : "s",
+                      unseen == 1 ? "it stays" : "they stay");
     return ort_uneven_part(&q->design, reach_of, q, err);
 }
 
