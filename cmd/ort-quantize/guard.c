@@ -208,12 +208,21 @@ static bool has_single_channels(json_object *node)
            number_of(attributes, "group") > 1;
 }
 
+/* The quantizer calls nodes without a name by their first output. */
+static const char *called(json_object *node)
+{
+    const char *name = text_of(node, "name");
+    json_object *outputs = member(node, "outputs");
+    return name[0] || length_of(outputs) == 0
+               ? name : json_object_get_string(json_object_array_get_idx(outputs, 0));
+}
+
 /* By name, of the nodes that the report lists. */
 static bool is_depthwise(json_object *nodes, const char *name)
 {
     for (size_t i = 0; name[0] && i < length_of(nodes); i++) {
         json_object *node = json_object_array_get_idx(nodes, i);
-        if (!strcmp(text_of(node, "name"), name))
+        if (!strcmp(called(node), name))
             return has_single_channels(node);
     }
     return false;

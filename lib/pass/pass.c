@@ -187,6 +187,7 @@ static ort_status run_pass(pass_run *run, pass_state *state, ort_graph *const *g
                                 .contrib = options->contrib,
                                 .any_order = options->any_order,
                                 .growth_bytes = &run->growth_bytes,
+                                .growing = options->growing,
                                 .hidden = options->hidden,
                                 .near_misses = run->near_misses,
                                 .pass = state->pass,

@@ -26,6 +26,7 @@ typedef struct ort_pass_context {
     bool contrib;  /* ...which may use com.microsoft */
     bool any_order; /* of ort_pass_options */
     size_t *growth_bytes; /* what folding may still add to the weights */
+    const struct ort_growing *growing; /* of ort_pass_options */
     const struct ort_hidden_defaults *hidden; /* of ort_pass_options */
     ort_near_misses *near_misses; /* of ort_pass_note; NULL: nobody asks */
     struct ort_rewrite_table *table; /* the pass's rows, parsed (rewrite.c); NULL: none yet */
@@ -64,6 +65,12 @@ const ort_pass *const *ort_pass_all(void);
 /* What folding may add to the weights of a session, which stay in memory only. */
 #define ORT_PASS_SESSION_GROWTH ((size_t)64 << 20)
 
+/* Nodes whose results folding takes whatever their size, since they become smaller behind it. */
+typedef struct ort_growing {
+    bool (*grows)(const void *arg, const ort_graph *graph, const ort_node *node);
+    const void *arg;
+} ort_growing;
+
 typedef struct ort_pass_options {
     const ort_pass *const *table; /* NULL-terminated; or NULL: that of passes.def */
     const ort_pass *const *names; /* what `only` and `disable` may name; NULL: those of the table */
@@ -72,6 +79,7 @@ typedef struct ort_pass_options {
     const char *const *disable;  /* names, NULL-terminated; or NULL */
     int limit;                   /* only the first so many passes; 0: all */
     size_t growth_bytes;         /* of ort_pass_context */
+    const ort_growing *growing;  /* or NULL: none */
     const ort_registry *registry;
     const ort_kernels *target;   /* of ort_pass_context */
     const ort_log *log;

@@ -59,6 +59,11 @@ static size_t freed_bytes(const ort_graph *graph, const ort_node *node)
     return bytes;
 }
 
+static bool may_grow(const ort_pass_context *c, const ort_node *node)
+{
+    return c->growing && c->growing->grows(c->growing->arg, c->graph, node);
+}
+
 /* Pay for a result of `bytes`. */
 static bool afford(const ort_pass_context *c, const ort_node *node, size_t bytes, size_t freed)
 {
@@ -67,7 +72,7 @@ static bool afford(const ort_pass_context *c, const ort_node *node, size_t bytes
         return true;
     }
     if (bytes - freed > *c->growth_bytes)
-        return false;
+        return may_grow(c, node);
     *c->growth_bytes -= bytes - freed;
     return true;
 }
@@ -113,7 +118,7 @@ static bool too_large(const ort_pass_context *c, const ort_node *node, size_t in
         ort_tensor tensor = {.dtype = type->dtype, .shape = shape};
         bytes += ort_tensor_bytes(&tensor);
     }
-    return bytes > in_bytes + *c->growth_bytes;
+    return bytes > in_bytes + *c->growth_bytes && !may_grow(c, node);
 }
 
 static ort_status evaluate(ort_pass_context *c, const ort_node *node, ort_value **values,

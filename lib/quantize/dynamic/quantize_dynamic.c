@@ -13,6 +13,8 @@
 #include "graph/strip.h"
 #include "opset/opset.h"
 #include "quantize/dynamic/dynamic_parts.h"
+#include "quantize/folded.h"
+#include "quantize/node_names.h"
 #include "quantize/stamp.h"
 
 enum { LEAST_OPSET = 11 }; /* of DynamicQuantizeLinear */
@@ -177,10 +179,13 @@ static ort_status stamp(ort_dynamic *d, ort_error *err)
     return status;
 }
 
-static ort_status quantize(ort_dynamic *d, const ort_registry *registry, ort_error *err)
+static ort_status quantize(ort_dynamic *d, const ort_registry *registry, const ort_log *log,
+                           ort_error *err)
 {
     if (ort_graph_calls_functions(d->model->graph))
         ORT_TRY(ort_model_inline_functions(d->model, err));
+    ORT_TRY(ort_quantize_name_nodes(d->model, err));
+    ORT_TRY(ort_quantize_fold_weights(d->model, registry, log, err));
     ORT_TRY(raise_opset(d, registry, err));
     ORT_TRY(ort_graph_infer(d->model->graph, registry, NULL, err));
     ORT_TRY(read_graph(d, d->model->graph, err));
@@ -216,7 +221,7 @@ ort_status ort_dynamic_quantize(ort_env *env, const ort_model *model,
     if (status == ORT_OK && !notes)
         status = ort_quantize_notes_new(&d.notes, err);
     if (status == ORT_OK)
-        status = quantize(&d, env->registry, err);
+        status = quantize(&d, env->registry, &env->log, err);
     if (!notes)
         ort_quantize_notes_free(d.notes);
     ort_vec_release(&d.weights);

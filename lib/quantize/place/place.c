@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "op/edit.h"
+#include "quantize/folded.h"
 #include "quantize/place/place_join.h"
 #include "quantize/place/place_why.h"
 #include "quantize/results.h"
@@ -236,8 +237,21 @@ static const char *objection_to_product(const ort_graph *graph, const ort_node *
         return "its first input is constant";
     if (ort_edit_is(node, ONNX, "Gemm") && ort_node_int(node, "transA", 0))
         return "its first matrix is transposed";
+    if (node->input_count > 1 && ort_quantize_is_computed(graph, node->inputs[1]))
+        return "constants make its weight, which passes would compute beforehand";
     return ort_place_weight_of(graph, node, &weight) && ort_quantize_is_result(graph, weight.id)
                ? ort_quantize_result_stays : NULL;
+}
+
+static const char *other_type(const ort_type *type)
+{
+    const bool tensor = type->kind == ORT_TYPE_TENSOR;
+    if (tensor && (type->dtype == ORT_DTYPE_FLOAT16 || type->dtype == ORT_DTYPE_BFLOAT16))
+        return "its result has 16 bits: codes are made of float alone, so quantize the float model "
+               "that this one was made of";
+    return tensor && type->dtype == ORT_DTYPE_DOUBLE
+               ? "its result is double: codes are made of float alone"
+               : "its result isn't float";
 }
 
 static const char *first_objection(const placing *p, const ort_node *node, const row *r)
@@ -252,7 +266,7 @@ static const char *first_objection(const placing *p, const ort_node *node, const
         return objection_to_table(p, node);
     for (int o = 0; o < node->output_count; o++)
         if (node->outputs[o] != ORT_ID_NONE && !is_float(graph, node->outputs[o]))
-            return "its result isn't float";
+            return other_type(type_of(graph, node->outputs[o]));
     if (!has_activation(graph, node))
         return "everything that it reads is constant";
     if (!constants_fit(p, node))

@@ -16,6 +16,8 @@
 #include "op/op.h"
 #include "opset/opset.h"
 #include "pass/optimize.h"
+#include "quantize/folded.h"
+#include "quantize/node_names.h"
 #include "quantize/place/place_why.h"
 
 /* ---- patterns */
@@ -140,6 +142,7 @@ static ort_status run_passes(ort_design *d, const char *const *passes,
     options.level = 1;
     options.passes = passes;
     ort_pass_options pass = ort_rewrite_options(d->model, &options, registry, log);
+    pass.growing = &ort_quantize_growing;
     return ort_model_rewrite(d->model, &pass, false, err);
 }
 
@@ -306,6 +309,7 @@ ort_status ort_design_make(ort_design *d, ort_model *model, const ort_registry *
     ORT_TRY(copy_list(d, options->exclude, &d->exclude, err));
     ORT_TRY(copy_list(d, options->include, &d->include, err));
     ORT_TRY(ort_graph_infer(model->graph, registry, NULL, err));
+    ORT_TRY(ort_quantize_name_nodes(model, err));
     if (!options->keep_fused && ort_place_fused(model->graph, text, sizeof text))
         return ort_error_set(err, ORT_ERROR_MODEL, "%s", text);
     ORT_TRY(check_patterns(model->graph, d->exclude, "exclude", err));

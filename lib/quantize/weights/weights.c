@@ -11,6 +11,8 @@
 #include "opset/opset.h"
 #include "quantize/weights/awq.h"
 #include "quantize/weights/gptq.h"
+#include "quantize/folded.h"
+#include "quantize/node_names.h"
 #include "quantize/stamp.h"
 #include "quantize/strips.h"
 
@@ -71,6 +73,12 @@ ort_status ort_low_bits_make(ort_env *env, const ort_model *model,
     ort_status status = ort_model_clone(model, &w->model, err);
     if (status == ORT_OK)
         status = ort_model_spool(w->model, options->folder, err);
+    if (status == ORT_OK && ort_graph_calls_functions(w->model->graph))
+        status = ort_model_inline_functions(w->model, err);
+    if (status == ORT_OK)
+        status = ort_quantize_name_nodes(w->model, err);
+    if (status == ORT_OK)
+        status = ort_quantize_fold_weights(w->model, env->registry, &env->log, err);
     if (status == ORT_OK)
         status = raise_opset(w, err);
     if (status == ORT_OK)

@@ -1,0 +1,98 @@
+/* folded.c - which weights are computed, and the pass that computes them now.
+ *
+ * Folding keeps a file from growing otherwise: the Cast of a weight in 16 bits stays, and with it
+ * the product that reads it would stay float.
+ */
+#include "quantize/folded.h"
+
+#include "graph/uses.h"
+#include "op/edit.h"
+#include "pass/optimize.h"
+
+enum { DEPTH_MAX = 32 };
+
+static bool is_coded(const ort_node *node)
+{
+    return ort_edit_is_any(node, "DequantizeLinear|ms.DequantizeLinear");
+}
+
+static bool is_made(const ort_graph *graph, ort_id id, int depth)
+{
+    const ort_node *node = id == ORT_ID_NONE ? NULL : ort_edit_producer(graph, id);
+    if (!node)
+        return id == ORT_ID_NONE || ort_fact_value(graph, id) != NULL;
+    if (ort_node_is_constant(node))
+        return true;
+    if (depth == DEPTH_MAX || node->body_count || node->input_count == 0 || is_coded(node))
+        return false;
+    for (int i = 0; i < node->input_count; i++)
+        if (!is_made(graph, node->inputs[i], depth + 1))
+            return false;
+    return true;
+}
+
+/* Weights are read through these, and a table that has other readers stays one copy. */
+static bool turns(const ort_node *node)
+{
+    return ort_edit_is_any(node, "Transpose|Identity|Reshape|Flatten|Squeeze|Unsqueeze");
+}
+
+bool ort_quantize_is_computed(const ort_graph *graph, ort_id id)
+{
+    const ort_node *node = id == ORT_ID_NONE ? NULL : ort_edit_producer(graph, id);
+    while (node && turns(node))
+        node = ort_edit_producer(graph, node->inputs[0]);
+    return node && !ort_node_is_constant(node) && is_made(graph, id, 0);
+}
+
+/* Is the value, all of constants, the weight of a product, or does it lead to one? */
+static bool leads(const ort_graph *graph, ort_id id, const char *products, int depth)
+{
+    const ort_node *reader;
+    ort_readers readers = ort_readers_of(graph, id);
+    while (depth < DEPTH_MAX && (reader = ort_readers_next(&readers))) {
+        const ort_id out = reader->output_count == 1 ? reader->outputs[0] : ORT_ID_NONE;
+        if (ort_edit_is_any(reader, products) && readers.slot == 1)
+            return true;
+        if (out != ORT_ID_NONE && is_made(graph, out, 0) && leads(graph, out, products, depth + 1))
+            return true;
+    }
+    return false;
+}
+
+static bool grows(const void *arg, const ort_graph *graph, const ort_node *node)
+{
+    return node->output_count == 1 && node->outputs[0] != ORT_ID_NONE && !turns(node) &&
+           leads(graph, node->outputs[0], arg, 0);
+}
+
+const ort_growing ort_quantize_growing = {grows, "MatMul|Gemm|Conv|ConvTranspose"};
+static const ort_growing matrices = {grows, "MatMul|Gemm"};
+
+static bool has_computed(const ort_graph *graph)
+{
+    const ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        if (ort_edit_is_any(node, matrices.arg) && ort_quantize_is_computed(graph, node->inputs[1]))
+            return true;
+        for (int b = 0; b < node->body_count; b++)
+            if (has_computed(node->bodies[b]))
+                return true;
+    }
+    return false;
+}
+
+ort_status ort_quantize_fold_weights(ort_model *model, const ort_registry *registry,
+                                     const ort_log *log, ort_error *err)
+{
+    static const char *const passes[] = {"constant_fold", "dead_nodes", NULL};
+    ort_optimize_options options = ORT_OPTIMIZE_OPTIONS_INIT;
+    ORT_TRY(ort_graph_infer(model->graph, registry, NULL, err));
+    if (!has_computed(model->graph))
+        return ORT_OK;
+    options.passes = passes;
+    ort_pass_options pass = ort_rewrite_options(model, &options, registry, log);
+    pass.growing = &matrices;
+    return ort_model_rewrite(model, &pass, true, err);
+}

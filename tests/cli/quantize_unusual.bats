@@ -1,0 +1,139 @@
+# ort-quantize on models as exporters of old or of other kinds write them: nodes without names, weights
+# that constants make, products inside of functions, doubles, codes that lie there already.
+load helper
+
+setup() {
+    mkdir "$BATS_TEST_TMPDIR/work"
+    cd "$BATS_TEST_TMPDIR/work" || exit 1
+    python3 - "$ROOT/tests/tools" <<'PY'
+import random
+import struct
+import sys
+sys.path.insert(0, sys.argv[1])
+from fixtures import *
+
+random.seed(3)
+X, OUT = [value_info("x", ["n", 64])], [value_info("out", ["n", 80])]
+HALF, DOUBLE = 10, 11
+
+
+def numbers(count):
+    return [random.gauss(0, 0.2) for _ in range(count)]
+
+
+def raw(name, dims, code, kind):
+    data = struct.pack(f"<{dims[0] * dims[1]}{code}", *numbers(dims[0] * dims[1]))
+    return b"".join(field(1, d) for d in dims) + field(2, kind) + field(8, name) + field(9, data)
+
+
+def nameless(op, inputs, outputs, **attributes):
+    return (b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) +
+            b"".join(attribute(n, v) for n, v in attributes.items()) + field(4, op))
+
+
+def write(name, data):
+    open(name, "wb").write(data)
+
+
+w, v = initializer("w", [64, 96], numbers(6144)), initializer("v", [96, 80], numbers(7680))
+write("nameless.onnx", model([nameless("MatMul", ["x", "w"], ["h"]), nameless("Relu", ["h"], ["r"]),
+                              nameless("MatMul", ["r", "v"], ["out"])], X, OUT, [w, v]))
+# "h" is the name of a node and of what another one computes.
+write("taken.onnx", model([nameless("MatMul", ["x", "w"], ["h"]), node("Relu", ["h"], ["r"], "h"),
+                           nameless("MatMul", ["r", "v"], ["out"])], X, OUT, [w, v]))
+halves = [raw("w16", [64, 96], "e", HALF), raw("v16", [96, 80], "e", HALF)]
+write("halves.onnx", model([node("Cast", ["w16"], ["w"], attributes={"to": 1}),
+                            node("Cast", ["v16"], ["v"], attributes={"to": 1}),
+                            node("MatMul", ["x", "w"], ["h"], "first"), node("Relu", ["h"], ["r"]),
+                            node("MatMul", ["r", "v"], ["out"], "last")], X, OUT, halves))
+# A filter in 16 bits that dynamic leaves alone beside a matrix that it takes.
+write("filters.onnx", model(
+    [node("Cast", ["f16"], ["f"], attributes={"to": 1}), node("Conv", ["p", "f"], ["c"]),
+     node("Cast", ["w16"], ["w"], attributes={"to": 1}), node("MatMul", ["c", "w"], ["h"], "first"),
+     node("MatMul", ["h", "v"], ["out"], "last")],
+    [value_info("p", [1, 128, 64])], [value_info("out", [1, 128, 80])],
+    [halves[0], v, raw("f16", [128, 128], "e", HALF).replace(
+        field(1, 128) + field(1, 128), field(1, 128) + field(1, 128) + field(1, 1), 1)]))
+function = (field(1, "Layer") + field(4, "p") + field(4, "q") + field(5, "s") +
+            field(7, node("MatMul", ["p", "q"], ["s"], "inner")) + field(10, "acme") +
+            field(9, field(1, "") + field(2, 17)))
+write("function.onnx", model([node("Layer", ["x", "w"], ["h"], "a", "acme"),
+                              node("Layer", ["h", "v"], ["out"], "b", "acme")], X, OUT, [w, v],
+                             domains=["acme"]) + field(25, function))
+write("double.onnx", model([node("MatMul", ["x", "w"], ["out"])], [value_info("x", ["n", 512], DOUBLE)],
+                           [value_info("out", ["n", 300], DOUBLE)], [raw("w", [512, 300], "d", DOUBLE)]))
+write("half.onnx", model([node("MatMul", ["x", "w"], ["out"])], [value_info("x", ["n", 64], HALF)],
+                         [value_info("out", ["n", 96], HALF)], [raw("w", [64, 96], "e", HALF)]))
+PY
+}
+
+@test "nodes without a name are called by what they compute, wherever nodes are named" {
+    works ort-quantize static nameless.onnx --random 1 --sensitivity
+    echo "$output" | cut -f1 | grep -qx h
+    echo "$output" | cut -f1 | grep -qx out
+    [ "$(echo "$output" | cut -f1 | grep -cx '')" -eq 0 ]
+    works ort-quantize static nameless.onnx --random 1 --keep-sensitive 0 --exclude out -o q.onnx
+    has "1 of 2 on integers" "float: out ("
+    works ort-quantize dynamic nameless.onnx --exclude h -o q.onnx
+    has "1 of 2 on integers" "float: h ("
+    run ort-quantize weights nameless.onnx --exclude h -o q.onnx -v
+    has "'h'" "1 of 2 on integers"
+    printf '{"schema": "ort-overrides/1", "overrides": [{"node": "out", "type": "float"}]}' >o.json
+    works ort-quantize static nameless.onnx --random 1 --keep-sensitive 0 --overrides o.json -o q.onnx
+    has "float: out ("
+}
+
+@test "a name that is taken gets a number" {
+    works ort-quantize static taken.onnx --random 1 --keep-sensitive 0 --exclude h_1 -o q.onnx
+    has "1 of 2 on integers" "float: h_1 ("
+}
+
+@test "weights that constants make become codes" {
+    for verb in dynamic weights "static --random 1 --keep-sensitive 0"; do
+        works ort-quantize $verb halves.onnx -o q.onnx --min-sqnr 12
+        has "2 of 2 on integers"
+        [ "$(stat -c %s q.onnx)" -lt 18000 ]
+    done
+    run ort-quantize static halves.onnx --random 1 --no-passes -v -o q.onnx
+    has "'first' stays float: constants make its weight, which passes would compute beforehand"
+}
+
+@test "what stays float isn't computed beforehand where that makes the file grow" {
+    for verb in dynamic weights; do
+        works ort-quantize $verb filters.onnx -o q.onnx
+        has "of 3 on integers"
+        [ "$(stat -c %s q.onnx)" -lt "$(stat -c %s filters.onnx)" ]
+    done
+}
+
+@test "weights of products inside of functions become codes in every form" {
+    for form in nbits qdq; do
+        works ort-quantize weights function.onnx --form $form -o q.onnx
+        [ "$(stat -c %s q.onnx)" -lt 12000 ]
+    done
+}
+
+@test "models in 16 and 64 bits are told why they stay" {
+    works ort-quantize suggest double.onnx
+    has "leave double.onnx as it is" "100 % of its weights are doubles" "export it in float"
+    run ort-quantize static double.onnx --random 1 -v -o q.onnx
+    has "stays float: its result is double: codes are made of float alone"
+    run ort-quantize static half.onnx --random 1 -v -o q.onnx
+    has "stays float: its result has 16 bits" "quantize the float model that this one was made of"
+}
+
+@test "no remedy is offered for codes that were there before" {
+    python3 -c "
+import sys
+sys.path.insert(0, '$ROOT/tests/tools')
+from fixtures import *
+w = initializer('w', [4, 3], [1, 1, 1, 1, 1, 1, 1, -1, 1, 1, 1, 1])
+open('large.onnx', 'wb').write(model([node('MatMul', ['x', 'w'], ['out'])], [value_info('x', [2, 4])],
+                                     [value_info('out', [2, 3])], [w]))"
+    works ort-quantize static large.onnx --random 1 --full-range -o q.onnx
+    has "--reduce-range avoids it"
+    run ort-quantize static q.onnx --random 1 -o again.onnx
+    [ "$status" -eq 0 ]
+    has "1 product has sums" "the model had these codes before"
+    [[ $output != *reduce-range* ]]
+}
