@@ -55,8 +55,9 @@ static bool expect(ort_json_in *in, char wanted)
     if (in->at >= in->end)
         ort_json_in_fail(in, "the text ends where '%c' should be", wanted);
     else
-        ort_json_in_fail(in, "'%c' should be where '%.10s' is", wanted,
-                         (unsigned char)c < ' ' ? "a control character" : (char[2]){c, '\0'});
+        ort_json_in_fail(in, c > ' ' && c < 0x7f ? "'%c' should be where '%c' is"
+                                                 : "'%c' should be where byte 0x%02x is",
+                         wanted, (unsigned char)c);
     return false;
 }
 

@@ -137,3 +137,24 @@ open('large.onnx', 'wb').write(model([node('MatMul', ['x', 'w'], ['out'])], [val
     has "1 product has sums" "the model had these codes before"
     [[ $output != *reduce-range* ]]
 }
+
+@test "what is no file of ranges is named with what stands there" {
+    ort-quantize calibrate nameless.onnx --random 1 -o r.json
+    printf '\010x' >q.bin
+    fails 5 "q.bin, line 1: '\{' should be where byte 0x08 is" \
+        ort-quantize calibrate --merge r.json q.bin -o all.json
+    printf 'x' >q.txt
+    fails 5 "q.txt, line 1: '\{' should be where 'x' is" \
+        ort-quantize calibrate --merge r.json q.txt -o all.json
+}
+
+@test "a report that can't be written is an error, and no file is left" {
+    [ -e /dev/full ] || skip "no /dev/full"
+    for how in "--json" "-o q.onnx" "-o q.onnx --json"; do
+        status=0
+        ort-quantize static nameless.onnx --random 1 $how >/dev/full 2>err.txt || status=$?
+        [ "$status" -eq 5 ]
+        grep -q "standard output: No space left on device" err.txt
+        [ ! -e q.onnx ]
+    done
+}
