@@ -1,5 +1,6 @@
-/* plan_ahead.c - the plan and the memory of the first run, made together with the session, so that
- * the first run takes as long as the others.
+/* plan_ahead.c - the plan and the frame of the first run, made together with the session, so that
+ * the first run takes as long as the others, but for the pages of its memory: those come with it
+ * (execute.c), since a session may never run, or with other shapes.
  *
  * That is possible where the shapes of the inputs are fixed, or fixed but for their first axes,
  * which are then taken for a batch of one. When the first run shows that this guess was wrong, its
@@ -10,14 +11,8 @@
 #include <stdlib.h>
 
 #include "base/cpu.h"
-#include "base/huge.h"
 #include "exec/frame.h"
 #include "exec/session.h"
-
-/* Of the arena so much is touched. The memory of large planes would take most of what a session
- * does (9 of 11 ms of a net that enlarges pictures), and a session may never run; in pages of 2 MB
- * it takes no longer when the first run finds that it lacks. */
-#define TOUCHED_BYTES ((size_t)4 << 20)
 
 static bool guess_shape(const ort_type *type, ort_shape *shape)
 {
@@ -58,8 +53,6 @@ static void make_frame(ort_session *s, ort_value *const *given)
         ort_context_free(context);
         return;
     }
-    size_t bytes = frame->plan->arena_bytes;
-    ort_pages_touch(frame->arena, bytes < TOUCHED_BYTES ? bytes : TOUCHED_BYTES);
     frame->ahead = true;
     assert(s->idle_count == 0); /* the session is new */
     s->idle[s->idle_count++] = context;
