@@ -26,16 +26,18 @@ static const char *first_output(const ort_graph *graph, const ort_node *node)
     return "";
 }
 
-static bool name_node(ort_arena *arena, const ort_graph *graph, ort_node *node,
-                      ort_hashmap *names)
+static bool name_node(ort_arena *arena, ort_graph *graph, ort_node *node, ort_hashmap *names)
 {
     const char *base = first_output(graph, node), *name = base;
     for (int i = 1; name && *name && ort_hashmap_get_str(names, name, NULL); i++)
         name = ort_arena_printf(arena, "%s_%d", base, i);
     if (!name)
         return false;
+    if (!*name)
+        return true;
     node->name = name;
-    return !*name || ort_hashmap_put_str(names, name, 0);
+    ort_graph_touch(graph, node);
+    return ort_hashmap_put_str(names, name, 0);
 }
 
 static bool name_all(ort_arena *arena, ort_graph *graph, ort_hashmap *names)

@@ -83,6 +83,16 @@ PY
     has "float: out ("
 }
 
+@test "the file has the names, also where nothing in it was quantized" {
+    for verb in "static --random 1" dynamic weights; do
+        run ort-quantize $verb nameless.onnx --exclude '*' -o q.onnx
+        [ "$status" -eq 0 ]
+        ort-inspect q.onnx --nodes >nodes.txt
+        grep -q "MatMul 'h'" nodes.txt
+        grep -q "MatMul 'out'" nodes.txt
+    done
+}
+
 @test "a name that is taken gets a number" {
     works ort-quantize static taken.onnx --random 1 --keep-sensitive 0 --exclude h_1 -o q.onnx
     has "1 of 2 on integers" "float: h_1 ("
