@@ -16,13 +16,22 @@ static bool is_coded(const ort_node *node)
     return ort_edit_is_any(node, "DequantizeLinear|ms.DequantizeLinear");
 }
 
+/* Integers of few bits are codes already, dequantized by Cast, Sub and Mul below opset 13. */
+static bool is_plain(const ort_tensor *t)
+{
+    return t && (t->dtype == ORT_DTYPE_FLOAT || t->dtype == ORT_DTYPE_FLOAT16 ||
+                 t->dtype == ORT_DTYPE_BFLOAT16 || t->dtype == ORT_DTYPE_DOUBLE ||
+                 t->dtype == ORT_DTYPE_INT32 || t->dtype == ORT_DTYPE_INT64 ||
+                 t->dtype == ORT_DTYPE_BOOL);
+}
+
 static bool is_made(const ort_graph *graph, ort_id id, int depth)
 {
     const ort_node *node = id == ORT_ID_NONE ? NULL : ort_edit_producer(graph, id);
     if (!node)
-        return id == ORT_ID_NONE || ort_fact_value(graph, id) != NULL;
+        return id == ORT_ID_NONE || is_plain(ort_fact_value(graph, id));
     if (ort_node_is_constant(node))
-        return true;
+        return is_plain(ort_node_constant(node));
     if (depth == DEPTH_MAX || node->body_count || node->input_count == 0 || is_coded(node))
         return false;
     for (int i = 0; i < node->input_count; i++)
@@ -63,7 +72,7 @@ static bool leads(const ort_graph *graph, ort_id id, const char *products, int d
 static bool grows(const void *arg, const ort_graph *graph, const ort_node *node)
 {
     return node->output_count == 1 && node->outputs[0] != ORT_ID_NONE && !turns(node) &&
-           leads(graph, node->outputs[0], arg, 0);
+           is_made(graph, node->outputs[0], 0) && leads(graph, node->outputs[0], arg, 0);
 }
 
 const ort_growing ort_quantize_growing = {grows, "MatMul|Gemm|Conv|ConvTranspose"};

@@ -1,6 +1,8 @@
 /* node_names.c - names for nodes that have none, as exporters of old wrote them. */
 #include "quantize/node_names.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "base/hashmap.h"
 
@@ -40,13 +42,20 @@ static bool name_node(ort_arena *arena, ort_graph *graph, ort_node *node, ort_ha
     return ort_hashmap_put_str(names, name, 0);
 }
 
+/* Nobody chooses these, and files that were quantized before stay as they are. */
+static bool stays_nameless(const ort_node *node)
+{
+    return ort_node_is_constant(node) || !strcmp(node->op_type, "QuantizeLinear") ||
+           !strcmp(node->op_type, "DequantizeLinear");
+}
+
 static bool name_all(ort_arena *arena, ort_graph *graph, ort_hashmap *names)
 {
     ort_node *node;
     bool ok = true;
     ORT_EACH_NODE(graph, node)
     {
-        if (ok && !*node->name && !ort_node_is_constant(node))
+        if (ok && !*node->name && !stays_nameless(node))
             ok = name_node(arena, graph, node, names);
         for (int b = 0; b < node->body_count && ok; b++)
             ok = name_all(arena, node->bodies[b], names);
