@@ -33,7 +33,9 @@ typedef struct kernel_case {
 #define CODES(n, c, h, w) {.rank = 4, .dim = {n, c, h, w}, .dtype = ORT_DTYPE_UINT8}
 #define FILTERS(m, c, h, w) {.rank = 4, .dim = {m, c, h, w}, .dtype = ORT_DTYPE_INT8}
 #define QCONV(x, w, ...)                                                                           \
-    {"QLinearConv", {x, w}, 1, {__VA_ARGS__}, ORT_DTYPE_UINT8, true}
+    {"QLinearConv", {x, w}, 1, {__VA_ARGS__}, ORT_DTYPE_UINT8, .quantized = true}
+#define QCONV_ANY(x, w, ...)                                                                       \
+    {"QLinearConv", {x, w}, 1, {__VA_ARGS__}, ORT_DTYPE_UINT8, .quantized = true, .any_codes = true}
 #define GROUP(g) {"group", 0, {g}}
 
 static const kernel_case cases[] = {
@@ -64,6 +66,8 @@ static const kernel_case cases[] = {
     {"8-bit decoder, level 4", IN_BLOCKS(1, 8, 4)},
     {"8-bit, 128 tokens, level 4", IN_BLOCKS(128, 8, 4)},
     {"bytes, square", SUMS(1, BYTES(2, 1024, 1024), SIGNED(1024, 1024))},
+    {"bytes, square, any weights", {"MatMulInteger", {BYTES(2, 1024, 1024), SIGNED(1024, 1024)}, 1,
+                                    {{0}}, ORT_DTYPE_INT32, .any_codes = true}},
     {"bytes, 128 tokens", SUMS(1, BYTES(2, 128, 768), SIGNED(768, 3072))},
     {"bytes, one token", SUMS(1, BYTES(2, 1, 4096), SIGNED(4096, 4096))},
     {"bytes, attention scores", SUMS(2, BYTES(4, 1, 12, 128, 64), BYTES(4, 1, 12, 64, 128))},
@@ -96,6 +100,10 @@ static const kernel_case cases[] = {
     {"bytes, 1x1, 256 to 64 at 56", QCONV(CODES(1, 256, 56, 56), FILTERS(64, 256, 1, 1), {0})},
     {"bytes, 1x1, 256 to 1024 at 14", QCONV(CODES(1, 256, 14, 14), FILTERS(1024, 256, 1, 1), {0})},
     {"bytes, 1x1, 2048 to 512 at 7", QCONV(CODES(1, 2048, 7, 7), FILTERS(512, 2048, 1, 1), {0})},
+    {"bytes, 3x3, 256 at 14, any weights", QCONV_ANY(CODES(1, 256, 14, 14),
+                                                     FILTERS(256, 256, 3, 3), PAD(1))},
+    {"bytes, 1x1, 256 to 1024 at 14, any weights", QCONV_ANY(CODES(1, 256, 14, 14),
+                                                             FILTERS(1024, 256, 1, 1), {0})},
     {"bytes, depthwise 3x3, 128 at 56", QCONV(CODES(1, 128, 56, 56), FILTERS(128, 1, 3, 3), PAD(1),
                                               GROUP(128))},
     {"bytes, depthwise 3x3, 96 at 112/2", QCONV(CODES(1, 96, 112, 112), FILTERS(96, 1, 3, 3),

@@ -96,8 +96,9 @@ static bool is_half(ort_dtype dtype)
     return dtype == ORT_DTYPE_FLOAT16 || dtype == ORT_DTYPE_BFLOAT16;
 }
 
-/* Floats between -0.5 and 0.5, 16 bits of either sign between 0.5 and 1, or any bytes. */
-static message weight(const char *name, ort_dtype dtype, int rank, const int64_t *dims)
+/* Floats between -0.5 and 0.5, 16 bits of either sign between 0.5 and 1, or bytes. */
+static message weight(const char *name, ort_dtype dtype, bool any_codes, int rank,
+                      const int64_t *dims)
 {
     message tensor = {0};
     uint32_t state = 1;
@@ -114,6 +115,8 @@ static message weight(const char *name, ort_dtype dtype, int rank, const int64_t
             ((float *)(void *)data)[i] = (float)draw(&state) / 16777216.0f - 0.5f;
         else if (is_half(dtype))
             ((uint16_t *)(void *)data)[i] = (uint16_t)((draw(&state) >> 8 & keep) | exponent);
+        else if (dtype == ORT_DTYPE_INT8 && !any_codes)
+            data[i] = (char)((int)(draw(&state) >> 8) % 129 - 64);
         else
             data[i] = (char)(draw(&state) >> 8);
     }
@@ -195,8 +198,8 @@ char *single_op_model(const single_op *op, size_t *size)
                         value_info(names[i], dtype, op->in[i].rank, op->in[i].dim));
         else
             put_message(&values, GRAPH_INITIALIZER,
-                        weight(is_half(dtype) ? stored[i] : names[i], dtype, op->in[i].rank,
-                               op->in[i].dim));
+                        weight(is_half(dtype) ? stored[i] : names[i], dtype, op->any_codes,
+                               op->in[i].rank, op->in[i].dim));
         if (i >= variables && is_half(dtype))
             put_message(&graph, GRAPH_NODE, cast(stored[i], names[i]));
     }

@@ -17,6 +17,8 @@ typedef struct single_op {
     ort_dtype out; /* 0: float */
     bool quantized; /* a scale and a zero point stand behind every tensor of bytes, as in
                        QLinearConv; the output's stand last */
+    bool any_codes; /* weights of int8 are any, else at most 64: what two of them make of bytes fits
+                       in 16 bits then, as of the weights that ort-quantize writes */
 } single_op;
 
 /* Bytes of an ONNX file; weights are drawn, within 1 of 0. The caller frees them. */
