@@ -571,6 +571,10 @@ ort_status ort_exec_session_make(const ort_session_parts *parts, ort_session **s
     return new_session(&b, pristine, assumes_defaults, session, err);
 }
 
+/* Where the file has less, the arena would leave most of a huge page empty, which a session that is
+ * opened to watch a model has no time to win back with. */
+enum { LARGE_MODEL = 512 << 10 };
+
 static ort_status new_of_copy(ort_env *env, const ort_model *model,
                               const ort_session_options *options, bool any_order,
                               ort_session **session, ort_error *err)
@@ -582,6 +586,8 @@ static ort_status new_of_copy(ort_env *env, const ort_model *model,
     ort_status status = ort_model_clone(model, &copy, err);
     const ort_session_parts parts = {.env = env, .model = copy, .options = options,
                                      .any_order = any_order};
+    if (status == ORT_OK)
+        copy->arena.huge_pages = model->file_bytes + model->external_bytes >= LARGE_MODEL;
     if (status == ORT_OK)
         status = ort_exec_session_make(&parts, session, err);
     return ort_loading_end(&loading, status, err);

@@ -164,10 +164,32 @@ static void layouts(test_state *test)
     CHECK(in_layout(60, reads, all, true) == 0); /* 60 fill no blocks: shown behind a way out */
 }
 
+/* What a session of a small model takes beside its runs' memory, in pages that are there: no huge
+ * page, of which it would fill a part. */
+static void small_pages(test_state *test)
+{
+    net n;
+    ort_session_options options = ORT_SESSION_OPTIONS_INIT;
+    CHECK(net_init(&n, NULL));
+    expr e = {.n = &n};
+    net_input(&n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, 64, 14, 14));
+    CHECK(expr_build(&e, "y = (Conv (Conv x #w:64,64,3,3) #v:64,64,3,3)"));
+    net_output(&n, "y");
+    for (int large = 0; large < 2; large++) {
+        ort_session *session = NULL;
+        n.model->file_bytes = large ? 1 << 20 : 300 << 10;
+        CHECK(ort_exec_session_watching(n.env, n.model, &options, &session, NULL) == ORT_OK);
+        CHECK(session && session->model->arena.huge_pages == large);
+        ort_exec_session_release(session);
+    }
+    net_free(&n);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, orders);
     RUN(test, layouts);
+    RUN(test, small_pages);
     return test->failures != 0;
 }
