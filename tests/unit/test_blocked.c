@@ -33,6 +33,9 @@ static const shape_case cases[] = {
     {20, 3, 17, 33, 1, {3, 2}, {2, 2}, {1, 2}, {2, 4, 1, 5}}, /* edges, channels left over, */
     {40, 2, 9, 13, 1, {1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}},  /* the plane as one row, */
     {35, 4, 3, 5, 1, {5, 5}, {1, 1}, {1, 1}, {2, 2, 2, 2}},   /* less than a tile */
+    {144, 80, 19, 14, 1, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}}, /* windows put side by side: sums */
+    {32, 136, 20, 13, 1, {3, 3}, {1, 1}, {2, 2}, {2, 2, 2, 2}}, /* in parts, several pieces, */
+    {64, 256, 9, 9, 2, {3, 3}, {2, 1}, {1, 1}, {1, 0, 0, 1}},   /* groups */
 };
 
 /* A panel holds each filter's terms where the contract says, wherever the filters lie. */

@@ -1,7 +1,8 @@
 /* blocked_conv.c - convolution in the blocked layout: direct, without copies of the input.
  *
  *   product     a task is some output rows by some vectors of output channels of one image and
- *               group; a 1x1 window of stride 1 sees the plane as one long row, cut into pieces.
+ *               group; a 1x1 window of stride 1 sees the plane as one long row, cut into pieces,
+ *               and others do where what they see is put side by side first (patches).
  *   plain       few input channels, not blocked: the rows that a task needs are copied once with
  *               their padding, then every tap is a constant offset.
  *   few         a product of few output channels, whose sums run over vectors of input channels.
@@ -20,6 +21,7 @@
 #include "op/blocked/conv_tiled.h"
 #include "op/blocked/winograd.h"
 #include "op/blocked/winograd_line.h"
+#include "op/shared/blocked_patch.h"
 #include "op/shared/parts.h"
 #include "op/written.h"
 
@@ -35,6 +37,8 @@ enum {
     BAND_BYTES = 8 << 10,      /* outputs that an activation still finds in the nearest cache */
     AHEAD_VISITS = 32,         /* of a weight by one task; beyond, fetching the next can wait */
     FEW_MAPS = 4,              /* output channels whose input channels lie in vectors instead */
+    PATCH_MAPS = 64,           /* a copy for so many outputs takes a twentieth of their products */
+    PATCH_ROW = 14,
 };
 
 typedef struct blocked_plan {
@@ -43,7 +47,9 @@ typedef struct blocked_plan {
     int64_t in_channels;         /* plain: all; else per group */
     ort_blocked_cut cut;         /* of one group's outputs */
     int64_t band;                /* depthwise: rows between two activations */
-    bool flat;                   /* the plane is one row in pieces of w.out[1] */
+    bool flat;                   /* the plane is one row in pieces of w.out[1], */
+    bool patched;                /* of what `seen` sees, copied (blocked_patch.h) */
+    ort_window seen;
     ort_blocked_rows_plan plain;
 } blocked_plan;
 
@@ -212,16 +218,35 @@ static int64_t piece_pixels(const blocked_plan *p, const ort_blocked_state *s)
     return ort_max_i64(most, PIECE_PIXELS);
 }
 
-static void plan_product(blocked_plan *p, const ort_blocked_state *s)
+/* Where single pixels have a kernel of their own, and all channels of a call fill their blocks:
+ * rows that end within few micro tiles read each weight more often and have edges in most of them;
+ * blocks of two vectors have the slower loop of windows. */
+static bool patch_pays(const blocked_plan *p, const ort_blocked_state *s)
+{
+    return s->k->has_points && !s->few && s->kernel[0] * s->kernel[1] > 1 &&
+           s->channels % s->block == 0 && s->maps / s->group >= PATCH_MAPS &&
+           (p->out.in[1] <= PATCH_ROW || s->block > s->k->vector);
+}
+
+static void plan_product(blocked_plan *p, const ort_blocked_state *s, size_t *thread_bytes)
 {
     ort_window *w = &p->w;
     int64_t taps = s->kernel[0] * s->kernel[1], least = ort_max_i64(2, s->block / s->k->vector);
     p->flat = taps == 1 && w->stride[0] == 1 && w->stride[1] == 1 && p->in.plane == p->out.plane &&
               w->begin[0] == 0 && w->begin[1] == 0;
-    if (p->flat) {
-        int64_t pieces = ort_max_i64(1, p->in.plane / piece_pixels(p, s));
-        w->in[1] = w->out[1] = (p->in.plane + pieces - 1) / pieces;
-        w->in[0] = w->out[0] = (p->in.plane + w->in[1] - 1) / w->in[1];
+    p->patched = !p->flat && patch_pays(p, s);
+    p->seen = *w;
+    if (p->flat || p->patched) {
+        int64_t pieces = ort_max_i64(1, p->out.plane / piece_pixels(p, s));
+        w->in[1] = w->out[1] = (p->out.plane + pieces - 1) / pieces;
+        w->in[0] = w->out[0] = (p->out.plane + w->in[1] - 1) / w->in[1];
+    }
+    if (p->patched) {
+        *thread_bytes = (size_t)(w->out[1] * taps * s->sum_channels) * sizeof(float);
+        p->cut.task_vectors = p->cut.vectors;
+        p->cut.rows = w->out[0];
+        cut_tasks(p, s, 1, PATCH_MAPS / s->k->vector);
+        return;
     }
     int64_t bytes = taps * s->sum_channels * s->k->vector * (int64_t)sizeof(float);
     p->cut.task_vectors = ort_min_i64(p->cut.vectors, WEIGHT_BYTES / bytes / least * least);
@@ -302,7 +327,7 @@ ort_status ort_blocked_conv_shape(ort_shaping *sh, ort_error *err)
     if (s->plain)
         return plan_plain(sh, p, s, err);
     if (!s->depthwise) {
-        plan_product(p, s);
+        plan_product(p, s, &sh->thread_bytes);
         return ORT_OK;
     }
     int64_t wanted = ort_min_i64(products(p, s) / TASK_PRODUCTS, TASKS_WANTED);
@@ -409,10 +434,31 @@ void ort_blocked_conv_product(const ort_blocked_state *s, ort_blocked_conv *c)
     s->k->conv_few(c);
 }
 
+/* A piece of the plane by single pixels, from x on. The weights of all its channels, often more
+ * than stay near, stream past it, each panel fetched during the one before. */
+static void run_patch(const conv_job *j, ort_blocked_conv *c, const float *x, int64_t pixel,
+                      float *patch)
+{
+    const ort_blocked_state *s = j->s;
+    const int64_t count = c->out.count, lanes = 2 * s->k->vector, tiles = micro_tiles(j, count);
+    ort_blocked_conv points = *c;
+    ort_blocked_patch(&j->p->seen, j->p->out.in[1], s->block, x, c->channels / s->block, pixel,
+                      count, patch);
+    points.window = (ort_blocked_window){.x = patch, .width = count, .rows = 1, .columns = 1,
+                                         .stride = 1, .dilation = 1};
+    points.x_block = count * s->block;
+    points.w_rows = 1;
+    points.first_row = 0;
+    points.channels = c->channels * s->kernel[0] * s->kernel[1];
+    points.ahead = points.w + points.channels * lanes;
+    points.ahead_step = (lanes + tiles - 1) / tiles;
+    s->k->conv(&points);
+}
+
 /* One output row: all vectors of the task over one stretch of input channels. The input of a row
  * stays in the nearest cache; weights stream past it in the order in which they lie. */
 static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c, int64_t channel,
-                    int64_t block, const float *x, int64_t oy)
+                    int64_t block, const float *x, int64_t oy, float *patch)
 {
     const ort_blocked_state *s = j->s;
     const blocked_plan *p = j->p;
@@ -425,11 +471,15 @@ static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c
         c->out.lo = -INFINITY;
         c->out.hi = INFINITY;
     }
-    ort_blocked_rows(&p->w, oy, s->block, &c->window, &c->first_row, &in_row);
-    c->window.x = x + channel * p->in.plane + in_row * p->w.in[1] * s->block;
-    ort_blocked_conv_product(s, c);
-    c->ahead += c->ahead_step * s->kernel[0] * s->kernel[1] * c->channels * (at->vectors + 1) / 2 *
-                micro_tiles(j, c->out.count);
+    if (p->patched) {
+        run_patch(j, c, x + channel * p->in.plane, pixel, patch);
+    } else {
+        ort_blocked_rows(&p->w, oy, s->block, &c->window, &c->first_row, &in_row);
+        c->window.x = x + channel * p->in.plane + in_row * p->w.in[1] * s->block;
+        ort_blocked_conv_product(s, c);
+        c->ahead += c->ahead_step * s->kernel[0] * s->kernel[1] * c->channels *
+                    (at->vectors + 1) / 2 * micro_tiles(j, c->out.count);
+    }
     if (end)
         ort_blocked_activate(j->call, s, &c->out, at->vectors * s->k->vector / s->block);
 }
@@ -455,6 +505,7 @@ static void task_product(void *arg, size_t task, int thread)
                     (at.group * p->cut.vectors + at.first_vector) * s->k->vector / s->block;
     const float *x = j->x + (at.image * p->in.blocks + at.group * in_blocks) * p->in.plane *
                                 s->block;
+    float *patch = p->patched ? ort_call_scratch(j->call, thread) : NULL;
     ort_blocked_conv c = {
         .x_block = p->in.plane * s->block, .w_rows = p->w.kernel[0], .vectors = at.vectors};
     for (int64_t channel = 0; channel < s->channels; channel += c.channels) {
@@ -462,7 +513,7 @@ static void task_product(void *arg, size_t task, int thread)
         c.w = weights_of(j, &at, channel);
         look_ahead(j, task, &at, &c, channel);
         for (int64_t oy = at.first_row; oy < at.last_row; oy++)
-            run_row(j, &at, &c, channel, block, x, oy);
+            run_row(j, &at, &c, channel, block, x, oy, patch);
     }
     hand_on(j, block, at.vectors * s->k->vector / s->block, at.first_row, at.last_row, thread);
 }
@@ -575,6 +626,10 @@ ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
                   NULL};
     j.written = ort_written_begin(call);
     part_rows(&j);
+    if (p->patched && ort_call_width(call) == 1) { /* each task would copy its windows again */
+        j.cut.task_vectors = j.cut.vectors;
+        j.cut.vector_blocks = 1;
+    }
     if (s->depthwise)
         ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * j.cut.row_blocks),
                           task_depthwise, &j);

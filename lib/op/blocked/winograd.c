@@ -193,6 +193,7 @@ typedef struct winograd_job {
     ort_call *call;
     const ort_blocked_state *s;
     const winograd_plan *p;
+    ort_winograd_cut outs; /* output vectors */
     const float *x, *z;
     float *y;
     const ort_written *written;
@@ -202,7 +203,7 @@ static ort_winograd_place place_of(const winograd_job *j, size_t task)
 {
     const winograd_plan *p = j->p;
     return ort_winograd_place_of(task, (ort_winograd_cut){p->all_tiles, p->tiles, p->tile_blocks},
-                                 (ort_winograd_cut){p->vectors, p->task_vectors, p->vector_blocks});
+                                 j->outs);
 }
 
 /* The tiles from `tile` to the end of their row or of the task. */
@@ -319,9 +320,17 @@ ort_status ort_winograd_run(ort_call *call, ort_error *err)
 {
     const winograd_plan *p = call->plan_state;
     const ort_tensor *z = ort_call_in(call, 3);
-    winograd_job j = {call, call->state, p, ort_call_in(call, 0)->data, z ? z->data : NULL,
-                      ort_call_out(call, 0)->data, ort_written_begin(call)};
-    ort_call_parallel(call, (size_t)(p->out.n * p->tile_blocks * p->vector_blocks),
+    winograd_job j = {.call = call,
+                      .s = call->state,
+                      .p = p,
+                      .outs = {p->vectors, p->task_vectors, p->vector_blocks},
+                      .x = ort_call_in(call, 0)->data,
+                      .z = z ? z->data : NULL,
+                      .y = ort_call_out(call, 0)->data,
+                      .written = ort_written_begin(call)};
+    if (ort_call_width(call) == 1) /* each task along the outputs would transform its input again */
+        j.outs = (ort_winograd_cut){p->vectors, p->vectors, 1};
+    ort_call_parallel(call, (size_t)(p->out.n * p->tile_blocks * j.outs.parts),
                       task_winograd, &j);
     return ORT_OK;
 }
