@@ -173,7 +173,6 @@ static inline int64_t ort_blocked_tiled_bytes(int64_t taps, int64_t blocks)
 typedef struct ort_blocked_kernels {
     int block, vector;
     int pixels; /* of the largest micro tile of conv that is two vectors wide */
-    bool has_points; /* conv of single pixels, of whole blocks, is faster than of windows */
     /* A panel of conv: [taps][channels][width] of `maps` (<= width, a multiple of `vector`) filters
      * [channels][taps], `step` floats apart and aligned for nothing; maps beyond are zero. */
     void (*pack_panel)(const char *w, int64_t step, int64_t maps, int64_t width, int64_t channels,

@@ -39,6 +39,7 @@ enum {
     FEW_MAPS = 4,              /* output channels whose input channels lie in vectors instead */
     PATCH_MAPS = 64,           /* a copy for so many outputs takes a twentieth of their products */
     PATCH_ROW = 14,
+    POINT_LANES = 8,           /* of AVX2, whose single pixels have a kernel of their own */
 };
 
 typedef struct blocked_plan {
@@ -218,12 +219,12 @@ static int64_t piece_pixels(const blocked_plan *p, const ort_blocked_state *s)
     return ort_max_i64(most, PIECE_PIXELS);
 }
 
-/* Where single pixels have a kernel of their own, and all channels of a call fill their blocks:
+/* Where single pixels have that kernel, and all channels of a call fill their blocks:
  * rows that end within few micro tiles read each weight more often and have edges in most of them;
  * blocks of two vectors have the slower loop of windows. */
 static bool patch_pays(const blocked_plan *p, const ort_blocked_state *s)
 {
-    return s->k->has_points && !s->few && s->kernel[0] * s->kernel[1] > 1 &&
+    return s->k->vector == POINT_LANES && !s->few && s->kernel[0] * s->kernel[1] > 1 &&
            s->channels % s->block == 0 && s->maps / s->group >= PATCH_MAPS &&
            (p->out.in[1] <= PATCH_ROW || s->block > s->k->vector);
 }
