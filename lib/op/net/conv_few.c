@@ -18,6 +18,7 @@ enum {
     MOST_TAPS = 6144,   /* floats of the gathered rows: they share 32 KB with the weights */
     TASK_PRODUCTS = 250000, /* some microseconds: worth handing to another thread */
     TASKS_WANTED = 4,
+    MAPS_TOGETHER = 8, /* their weights stay in the nearest cache for all positions */
 };
 
 bool ort_conv_few(const conv_plan *p)
@@ -109,6 +110,18 @@ static void finish(const few_run *r, int64_t map, int64_t maps)
         r->call->k->math.unary[e->act](y, y, (size_t)count, e->act_a, e->act_b);
 }
 
+/* Some maps at every position. */
+static void several(const few_run *r, const float *taps, const float *w, int64_t maps, float *y)
+{
+    const conv_plan *p = r->p;
+    float sums[MAPS_TOGETHER];
+    for (int64_t i = 0; i < p->out_plane; i++, taps += p->depth) {
+        r->call->k->gemm.dots_f32(maps, p->depth, taps, w, p->depth, 1.0f, sums);
+        for (int64_t m = 0; m < maps; m++)
+            y[m * p->out_plane + i] = sums[m];
+    }
+}
+
 static void task_few(void *arg, size_t task, int thread)
 {
     (void)thread;
@@ -122,8 +135,8 @@ static void task_few(void *arg, size_t task, int thread)
     if (plane == 1)
         k->dots_f32(maps, p->depth, taps, w, p->depth, 1.0f, r->y + map);
     else
-        for (int64_t m = 0; m < maps; m++, w += p->depth)
-            k->dots_f32(plane, p->depth, w, taps, p->depth, 1.0f, r->y + (map + m) * plane);
+        for (int64_t m = 0; m < maps; m += MAPS_TOGETHER, w += MAPS_TOGETHER * p->depth)
+            several(r, taps, w, ort_min_i64(MAPS_TOGETHER, maps - m), r->y + (map + m) * plane);
     finish(r, map, maps);
 }
 
