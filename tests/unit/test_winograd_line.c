@@ -300,10 +300,48 @@ static void strict(test_state *test)
     net_free(&n);
 }
 
+/* A small filter whose extents runs tell: the bits are those of extents that are known, where few
+ * outputs are the plain sums of strict arithmetic and many come by tiles.
+ */
+static void open_extents(test_state *test)
+{
+    static const int64_t widths[] = {400, 4, 400, 1, 60};
+    line_case open = cases[0], c = cases[0];
+    open.in[0] = -1;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        for (int strict = 0; strict < 2; strict++) {
+            ort_env_options options;
+            ort_session_options with;
+            run_of fixed = {0}, r = {0};
+            int64_t dims[4];
+            ort_env_options_init(&options);
+            ort_session_options_init(&with);
+            options.isa = "avx2";
+            options.math_strict = strict;
+            c.in[0] = widths[i];
+            if (!ort_kernel_tier_at(1)->has() || strcmp(ort_kernel_tier_at(1)->name, "avx2"))
+                return;
+            CHECK(net_on(&r.n, "avx2", 1) && net_init(&fixed.n, &options));
+            build(&r.n, &open);
+            build(&fixed.n, &c);
+            r.session = net_session(&r.n, &with, NULL);
+            fixed.session = net_session(&fixed.n, &with, NULL);
+            CHECK(r.session && fixed.session && form_of(&r) == 4);
+            r.in[0] = input(3, shape_of(dims, 1, 2, 8, 1, widths[i]), 6);
+            fixed.in[0] = input(3, dims, 6);
+            CHECK(!run_whole(r.session, r.in, r.out, NULL, NULL));
+            CHECK(!run_whole(fixed.session, fixed.in, fixed.out, NULL, NULL));
+            CHECK(same_output(&r, &fixed) == (!strict || widths[i] < 60));
+            run_free(&r);
+            run_free(&fixed);
+        }
+}
+
 int main(void)
 {
     test_state test = {0};
     RUN(&test, beside_doubles);
     RUN(&test, strict);
+    RUN(&test, open_extents);
     return test.failures != 0;
 }

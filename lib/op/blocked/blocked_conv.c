@@ -180,12 +180,15 @@ ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
     s->few = few_pays(s);
     s->winograd = !s->few && ort_winograd_pays(p, s);
     s->line = s->winograd ? 0 : ort_line_pays(p, s);
+    s->either = s->line && ort_line_leaves_open(p, s);
     s->tiled = !s->few && !s->winograd && !s->line && ort_conv_tiled_pays(p, s);
     ORT_TRY(fill_slopes(p, s, err));
     ORT_TRY(s->winograd ? ort_winograd_pack(p, s, w, err)
             : s->line   ? ort_line_pack(p, s, w, err)
             : s->tiled  ? ort_conv_tiled_pack(p, s, w, err)
                         : ort_blocked_pack(p, s, w, err));
+    if (s->either)
+        ORT_TRY(ort_blocked_pack(p, s, w, err));
     return ort_blocked_pack_bias(p, s, err);
 }
 
@@ -319,7 +322,7 @@ ort_status ort_blocked_conv_shape(ort_shaping *sh, ort_error *err)
         return ORT_OK;
     if (s->winograd)
         return ort_winograd_shape(sh, &p->in, &p->out, &p->w, err);
-    if (s->line)
+    if (ort_line_takes(s, &sh->out[0]->shape))
         return ort_line_shape(sh, &p->in, &p->out, &p->w, err);
     if (s->tiled)
         return ort_conv_tiled_shape(sh, &p->in, &p->out, &p->w, err);
@@ -618,7 +621,7 @@ ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
         return ORT_OK;
     if (s->winograd) /* these three have plans of their own */
         return ort_winograd_run(call, err);
-    if (s->line)
+    if (ort_line_takes(s, &y->shape))
         return ort_line_run(call, err);
     if (s->tiled)
         return ort_conv_tiled_run(call, err);

@@ -23,7 +23,8 @@ typedef struct ort_blocked_state {
     bool plain, depthwise;  /* plain: the input isn't blocked */
     bool few;               /* output channels: w is that of conv_few */
     bool winograd;          /* w holds transformed filters */
-    int line;               /* ... of tiles of so many outputs along one axis; 0: not so */
+    int line;               /* line_w does, of tiles of so many outputs along one axis; 0: not so */
+    bool either;            /* w holds the filter itself, too: extents decide (winograd_line.h) */
     bool tiled;             /* w holds thirds of bfloat16 (conv_tiled.h) */
     bool tiled_floats;      /* ... or floats in their place */
     int64_t group, maps, channels; /* channels of one group; maps: real outputs, all groups */
@@ -31,7 +32,7 @@ typedef struct ort_blocked_state {
     ort_epilogue epilogue;
     bool affine;            /* then y * scale + shift */
     float scale, shift;
-    const float *w;
+    const float *w, *line_w;
     const float *bias;    /* for whole blocks; or NULL */
     ort_floats slopes;    /* of PRelu, per output; none: another activation */
     const float *slope;   /* the same for whole blocks; or NULL */

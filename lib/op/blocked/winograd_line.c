@@ -31,6 +31,7 @@ enum {
     INPUT_BYTES_FAR = 384 << 10,
     UNIT_BYTES_MAX = 512 << 10,  /* of transformed input: the least that a task needs */
     WEIGHT_BYTES_MAX = 12 << 20,
+    EITHER_BYTES = 256 << 10,    /* filters that few outputs are to find as they are */
     PIECES_MOST = 4,
     SIDE_PHASES = 4,             /* whose pixels are neighbours; fewer go one after the other */
 };
@@ -133,6 +134,26 @@ int ort_line_pays(const ort_prep *p, const ort_blocked_state *s)
     return best;
 }
 
+bool ort_line_leaves_open(const ort_prep *p, const ort_blocked_state *s)
+{
+    const ort_type *t = &p->out[0]->type;
+    const int64_t taps = s->kernel[0] * s->kernel[1];
+    bool known = true;
+    for (int i = 2; i < t->rank - 1; i++)
+        known &= ort_dim_known(t->dim[i]);
+    return !known && taps * s->channels * s->maps * (int64_t)sizeof(float) <= EITHER_BYTES;
+}
+
+bool ort_line_takes(const ort_blocked_state *s, const ort_shape *y)
+{
+    if (!s->line || !s->either)
+        return s->line > 0;
+    const int rank = y->rank - 3; /* of the layout [N, blocks, spatial..., block] */
+    const int64_t extent[2] = {rank == 1 ? 1 : y->dim[2], y->dim[y->rank - 2]};
+    const int64_t dilation = step_along(s, s->spec.dilation, rank, line_axis(s));
+    return cycles(s, extent, dilation, s->line) < 0.92 * cycles(s, extent, dilation, 0);
+}
+
 double ort_line_share(const ort_blocked_state *s)
 {
     int64_t taps = s->kernel[line_axis(s)];
@@ -151,7 +172,7 @@ ort_status ort_line_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w,
     float *out = ort_prep_pack(p, "line", 1u << 1, floats * sizeof *out, &fill);
     if (!out)
         return ort_error_memory(err, floats * sizeof *out);
-    s->w = out;
+    s->line_w = out;
     ort_prep_absorb(p, 1);
     if (!fill)
         return ORT_OK;
@@ -337,8 +358,8 @@ static void multiply(const line_job *j, const ort_winograd_place *at, int64_t ve
                                   .hi = INFINITY, .count = out},
                           .x_block = rows * in * s->block,
                           .channels = s->channels,
-                          .w = s->w + vector * lanes * s->channels * p->w.kernel[1] * p->pieces *
-                                          POINTS,
+                          .w = s->line_w + vector * lanes * s->channels * p->w.kernel[1] *
+                                               p->pieces * POINTS,
                           .w_rows = 1,
                           .vectors = vectors,
                           .ahead_step = rows == 1 ? (2 * lanes + visits - 1) / visits : 0};
