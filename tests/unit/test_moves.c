@@ -92,21 +92,31 @@ static void strided(test_state *test)
     }
 }
 
+/* Index i of 3 n - 2 around n of them: n - 1, n - 2, .. 0, 1, .. n - 1, n - 2, .. 0. */
+static int64_t reflected(int64_t i, int64_t n)
+{
+    return llabs(i < 2 * n - 1 ? n - 1 - i : 3 * n - 3 - i);
+}
+
 static void mapped(test_state *test)
 {
-    for (int round = 0; round < 200; round++) {
+    for (int round = 0; round < 400; round++) {
         ort_dtype dtype = types[round % 7];
         ort_shape in = {.rank = 3}, out = {.rank = 3};
         int64_t maps[3][64], index[3] = {0}, fill[2] = {0x5a5a5a5a5a5a5a5a, 0x1234567812345678};
         ort_move_map map = {.fill = fill};
         for (int d = 0; d < 3; d++) {
-            int kind = (int)draw(4);
+            int kind = (int)draw(5);
             in.dim[d] = 1 + draw(20);
-            out.dim[d] = kind == 0 ? in.dim[d] : kind == 1 ? 2 * in.dim[d] : 1 + draw(40);
+            out.dim[d] = kind == 0   ? in.dim[d]
+                         : kind == 1 ? 2 * in.dim[d]
+                         : kind == 4 ? 3 * in.dim[d] - 2 /* reflected on both sides */
+                                     : 1 + draw(40);
             map.axis[d] = kind == 0 ? NULL : maps[d];
             for (int64_t i = 0; i < out.dim[d] && kind > 0; i++)
                 maps[d][i] = kind == 1   ? i / 2
                              : kind == 2 ? draw(in.dim[d])
+                             : kind == 4 ? reflected(i, in.dim[d])
                                          : draw(in.dim[d] + 1) - 1;
         }
         ort_value *x = filled(dtype, &in), *y = filled(dtype, &out);

@@ -1,8 +1,8 @@
 /* move_map.c - copies of elements of any size by a map of indices for each axis (ort_move_mapped).
  *
- * A row of the output is all of the last mapped axis. Few runs of consecutive indices are listed
- * once for all rows; of others, long runs are copied as they are and single elements gathered. A
- * row that is read where the row before it was is a copy of that.
+ * A row of the output is all of the last mapped axis. Few runs of consecutive indices, up or down
+ * (as reflection makes them), are listed once for all rows; of others, long runs are copied as they
+ * are and single elements gathered. A row that is read where the row before it was is its copy.
  */
 #include "op/shared/move.h"
 
@@ -31,6 +31,7 @@ typedef struct map_job {
     int segment_count;     /* runs of the inner axis; 0: too many to list */
     struct segment {
         int64_t to, from, count; /* from -1: fill */
+        bool down;               /* from one index to the one before it */
     } segment[16];
 } map_job;
 
@@ -50,6 +51,26 @@ static void gather_row(char *dst, const char *src, const int64_t *map, int64_t n
     case 4: GATHER_LOOP(uint32_t); break;
     case 8: GATHER_LOOP(uint64_t); break;
     default: GATHER_LOOP(block16); break;
+    }
+}
+
+#define REVERSE_LOOP(type)                                                                         \
+    do {                                                                                           \
+        type *d_ = (type *)dst;                                                                    \
+        const type *s_ = (const type *)src + 1 - n;                                                \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            d_[i] = s_[n - 1 - i];                                                                 \
+    } while (0)
+
+/* src is the last of n elements, which becomes the first. */
+static void reverse_row(char *dst, const char *src, int64_t n, size_t bytes)
+{
+    switch (bytes) {
+    case 1: REVERSE_LOOP(uint8_t); break;
+    case 2: REVERSE_LOOP(uint16_t); break;
+    case 4: REVERSE_LOOP(uint32_t); break;
+    case 8: REVERSE_LOOP(uint64_t); break;
+    default: REVERSE_LOOP(block16); break;
     }
 }
 
@@ -86,25 +107,45 @@ static int64_t run_length(const int64_t *map, int64_t n)
     return run;
 }
 
+/* The same for indices that are each the one before it less one. */
+static int64_t run_down(const int64_t *map, int64_t n)
+{
+    const int64_t first = map[0];
+    int64_t run = 1;
+    while (run < n && run <= first && map[run] == first - run)
+        run++;
+    return run;
+}
+
 /* The inner axis as runs of consecutive or filled indices, when they are few. */
 static void find_segments(map_job *job)
 {
     const int64_t *map = job->map->axis[job->axis];
+    const bool single = job->block == 1 && ort_move_element_bytes(job->dst->dtype) > 0;
     int64_t n = job->dst->shape.dim[job->axis];
     int count = 0;
     for (int64_t i = 0, run; i < n; i += run) {
+        bool down = false;
         run = run_length(map + i, n - i);
+        if (run == 1 && single) {
+            run = run_down(map + i, n - i);
+            down = run > 1;
+        }
         if (count == (int)(sizeof job->segment / sizeof *job->segment))
             return;
-        job->segment[count++] = (struct segment){i, map[i], run};
+        job->segment[count++] = (struct segment){i, map[i], run, down};
     }
     job->segment_count = count;
 }
 
 static void copy_segment(const map_job *job, struct segment s, int64_t dst, int64_t src)
 {
+    const size_t bytes = ort_move_element_bytes(job->dst->dtype);
     int64_t block = job->block;
-    if (s.from < 0)
+    if (s.down)
+        reverse_row((char *)job->dst->data + (size_t)(dst + s.to) * bytes,
+                    (const char *)job->src->data + (size_t)(src + s.from) * bytes, s.count, bytes);
+    else if (s.from < 0)
         ort_move_fill(job->dst->dtype, job->dst->data, dst + s.to * block, s.count * block,
                       job->map->fill, 0);
     else
@@ -135,7 +176,7 @@ static void map_runs(const map_job *job, int64_t dst, int64_t src)
             gather_row(to + (size_t)(dst + first) * bytes, from + (size_t)src * bytes, map + first,
                        i - first, bytes);
         if (run > 0)
-            copy_segment(job, (struct segment){i, map[i], run}, dst, src);
+            copy_segment(job, (struct segment){i, map[i], run, false}, dst, src);
         first = i + run;
     }
 }
