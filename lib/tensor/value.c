@@ -24,7 +24,8 @@ static ort_status new_value(ort_kind kind, size_t bytes, ort_value **value, ort_
         return ort_error_memory(err, bytes);
     if (!ort_account_charge(account, total))
         return ort_account_refuse(account, total, "a value", err);
-    *value = malloc(sizeof **value); /* glibc's calloc passes by what the thread keeps */
+    *value = malloc(sizeof **value); /* glibc's calloc passes by what the thread keeps, */
+    __asm__("" : "+r"(*value));      /* and gcc makes a calloc of malloc and memset */
     if (!*value) {
         ort_account_refund(account, total);
         return ort_error_memory(err, sizeof **value);

@@ -187,17 +187,18 @@ static bool run_short(const chain_job *job)
         for (int64_t i = 0; i < lanes; i++)
             values[k][i] = x[i < last ? i : last];
     }
-    memcpy(tile, values[0], (size_t)lanes * sizeof *tile);
-    for (int i = 0; i < job->state->count; i++) {
+    const float *from = values[0];
+    for (int i = 0; i < job->state->count; i++, from = tile) {
         const ort_chain_step *step = &job->state->steps[i];
         const float *operand = values[step->binary ? step->input : 0];
         if (step->unary)
-            step->unary(tile, tile, (size_t)lanes, step->a, step->b);
+            step->unary(from, tile, (size_t)lanes, step->a, step->b);
         else
-            step->binary(step->right ? operand : tile, step->right ? tile : operand, tile,
+            step->binary(step->right ? operand : from, step->right ? from : operand, tile,
                          (size_t)lanes, ORT_FORM_VV);
     }
-    memcpy(job->y, tile, (size_t)job->total * sizeof *tile);
+    for (int64_t i = 0; i < job->total; i++) /* a call would take longer */
+        job->y[i] = from[i];
     return true;
 }
 

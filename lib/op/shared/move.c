@@ -8,6 +8,7 @@
 
 #pragma GCC optimize("O3") /* vectorize the loops by element size */
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -28,16 +29,6 @@ size_t ort_move_element_bytes(ort_dtype dtype)
 {
     int bits = ort_dtype_get(dtype)->bits;
     return bits < 8 ? 0 : (size_t)bits / 8;
-}
-
-ort_move ort_move_between(const ort_tensor *src, ort_tensor *dst)
-{
-    ort_move move;
-    memset(&move, 0, sizeof move);
-    move.dtype = dst->dtype;
-    move.src = src->data;
-    move.dst = dst->data;
-    return move;
 }
 
 void ort_move_add(ort_move *m, int64_t dim, int64_t src_stride, int64_t dst_stride)
@@ -418,13 +409,18 @@ static void avoid_short_runs(ort_move *m, size_t bytes)
 
 void ort_move_run(const ort_move *move, ort_pool *pool)
 {
-    ort_move m = *move;
-    int bits = ort_dtype_get(m.dtype)->bits;
+    ort_move m;
+    int bits = ort_dtype_get(move->dtype)->bits;
     copy_job job = {.m = &m, .bytes = (size_t)bits / 8, .rows = 1};
     int64_t item_bytes;
-    for (int d = 0; d < m.rank; d++)
-        if (m.dim[d] <= 0)
+    memcpy(&m, move, offsetof(ort_move, dim));
+    for (int d = 0; d < m.rank; d++) {
+        if (move->dim[d] <= 0)
             return;
+        m.dim[d] = move->dim[d];
+        m.src_stride[d] = move->src_stride[d];
+        m.dst_stride[d] = move->dst_stride[d];
+    }
     if (m.rank == 0) {
         m.rank = 1;
         m.dim[0] = m.src_stride[0] = m.dst_stride[0] = 1;
