@@ -51,12 +51,6 @@ static ort_status begin(ort_execution *x, ort_error *err)
 
 /* ---- results */
 
-static bool overlaps(const ort_tensor *a, const ort_tensor *b)
-{
-    const char *x = a->data, *y = b->data;
-    return x && y && x < y + ort_tensor_bytes(b) && y < x + ort_tensor_bytes(a);
-}
-
 /* Is it the same buffer as the input that the output extends in place? */
 static bool is_own_past(const ort_execution *x, ort_value *const *given, int o)
 {
@@ -72,13 +66,18 @@ static bool is_own_past(const ort_execution *x, ort_value *const *given, int o)
     return false;
 }
 
-/* Memory that an input reads must not be written before the end of the run. */
+/* Memory that an input reads must not be written before the end of the run. The bytes of an input
+ * are asked for where it begins before the output: caches have as many inputs as outputs. */
 static bool is_also_input(const ort_execution *x, const ort_value *output)
 {
-    for (int i = 0; i < x->session->input_count; i++)
-        if (x->inputs[i] && x->inputs[i]->kind == ORT_KIND_TENSOR &&
-            overlaps(&x->inputs[i]->tensor, &output->tensor))
+    const char *first = output->tensor.data;
+    const char *end = first ? first + ort_tensor_bytes(&output->tensor) : NULL;
+    for (int i = 0; first && i < x->session->input_count; i++) {
+        const ort_value *in = x->inputs[i];
+        const char *at = in && in->kind == ORT_KIND_TENSOR ? in->tensor.data : NULL;
+        if (at && at < end && (at > first || at + ort_tensor_bytes(&in->tensor) > first))
             return true;
+    }
     return false;
 }
 

@@ -335,10 +335,16 @@ typedef struct loop {
     collector *scan;
 } loop;
 
-static ort_status new_scalar(ort_dtype dtype, int64_t number, ort_value **value, ort_error *err)
+/* In the value of the step before, unless somebody keeps that. */
+static ort_status set_scalar(ort_dtype dtype, int64_t number, ort_value **value, ort_error *err)
 {
     ort_shape scalar = {0};
-    ORT_TRY(ort_value_new_tensor_(dtype, &scalar, value, err));
+    if (*value && (*value)->references > 1) {
+        ort_value_free(*value);
+        *value = NULL;
+    }
+    if (!*value)
+        ORT_TRY(ort_value_new_tensor_(dtype, &scalar, value, err));
     ort_tensor_set_i64(&(*value)->tensor, 0, number);
     return ORT_OK;
 }
@@ -347,11 +353,8 @@ static ort_status loop_step(loop *l, int64_t iteration, bool *go_on, ort_error *
 {
     ort_call *call = l->call;
     ORT_TRY(ort_budget_check(err));
-    ort_value_free(l->in[0]);
-    ort_value_free(l->in[1]);
-    l->in[0] = l->in[1] = NULL;
-    ORT_TRY(new_scalar(ORT_DTYPE_INT64, iteration, &l->in[0], err));
-    ORT_TRY(new_scalar(ORT_DTYPE_BOOL, 1, &l->in[1], err));
+    ORT_TRY(set_scalar(ORT_DTYPE_INT64, iteration, &l->in[0], err));
+    ORT_TRY(set_scalar(ORT_DTYPE_BOOL, 1, &l->in[1], err));
     ORT_TRY(ort_call_body_handing(call, l->body, l->in, l->carried + 2, l->out, l->outs,
                                   (ort_handed){1, l->carried, NULL}, err));
     const ort_tensor *cond = &l->out[0]->tensor;

@@ -88,8 +88,9 @@ static void where_blocks(const where_job *job, int64_t first, int64_t end)
 
 static void where_task(void *arg, int64_t first, int64_t end, int thread)
 {
+    enum { FEW = 32 }; /* elements that take less than a block's layout */
     const where_job *job = arg;
-    if (ort_bcast_has_short_runs(job->plan))
+    if (ort_bcast_has_short_runs(job->plan) && end - first > FEW)
         where_blocks(job, first, end);
     else
         ort_bcast_walk(job->plan, first, end - first, where_segment, arg);
