@@ -54,24 +54,15 @@ static void gather_row(char *dst, const char *src, const int64_t *map, int64_t n
     }
 }
 
-#define REVERSE_LOOP(type)                                                                         \
-    do {                                                                                           \
-        type *d_ = (type *)dst;                                                                    \
-        const type *s_ = (const type *)src + 1 - n;                                                \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            d_[i] = s_[n - 1 - i];                                                                 \
-    } while (0)
-
 /* src is the last of n elements, which becomes the first. */
 static void reverse_row(char *dst, const char *src, int64_t n, size_t bytes)
 {
-    switch (bytes) {
-    case 1: REVERSE_LOOP(uint8_t); break;
-    case 2: REVERSE_LOOP(uint16_t); break;
-    case 4: REVERSE_LOOP(uint32_t); break;
-    case 8: REVERSE_LOOP(uint64_t); break;
-    default: REVERSE_LOOP(block16); break;
-    }
+    if (bytes == 4)
+        for (int64_t i = 0; i < n; i++)
+            ((uint32_t *)(void *)dst)[i] = ((const uint32_t *)(const void *)src)[-i];
+    else
+        for (; n > 0; n--, dst += bytes, src -= bytes)
+            ort_move_bytes(dst, src, bytes);
 }
 
 static void double_words(uint32_t *restrict dst, const uint32_t *restrict src, int64_t n)
