@@ -1,5 +1,6 @@
 /* pack_write.c - writing pack files (pack.h): payload first, as it comes; then graph, table, and
  * the header last, over the page kept free for it. The bytes depend on the contents alone. */
+#pragma GCC optimize("Os") /* once a session or less */
 #include "io/pack.h"
 
 #include <assert.h>

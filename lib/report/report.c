@@ -1,5 +1,6 @@
 /* report.c - what there is to know about a model, as JSON (report.h): summary, inputs and outputs,
  * nodes, shapes, metadata, functions, operators. */
+#pragma GCC optimize("Os") /* once a session or less */
 #include "report/report.h"
 
 #include <stdio.h>

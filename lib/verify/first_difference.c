@@ -9,6 +9,7 @@
  * value of either graph has it. Such values may well differ (folding scales weights), so they say
  * nothing by themselves; where others differ, one that does so earlier is nearer to the cause.
  */
+#pragma GCC optimize("Os") /* once a session or less */
 #include <stdio.h>
 #include <string.h>
 

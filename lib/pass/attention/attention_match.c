@@ -8,6 +8,7 @@
  * decoder's step) heads are split off and put together by a Reshape alone: where batch and heads
  * are folded, q has no form of four dims, and is taken as it was before (ort_attention.row).
  */
+#pragma GCC optimize("Os") /* once a session or less */
 #include "pass/attention/attention_match.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* heads.c - steps through Transposes, Reshapes and factors (heads.h). */
+#pragma GCC optimize("Os") /* once a session or less */
 #include "pass/attention/heads.h"
 
 #include <math.h>

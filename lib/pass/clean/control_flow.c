@@ -8,6 +8,7 @@
  * of the nodes; the body's constants are shared. A Loop unrolls when its condition certainly stays
  * true. In a session only what runs at most once goes: its nodes are as fast inside as outside.
  */
+#pragma GCC optimize("Os") /* once a session or less */
 #include <stdlib.h>
 #include <string.h>
 

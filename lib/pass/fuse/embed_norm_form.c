@@ -17,6 +17,7 @@
  * On its CPU the operator takes 87 us where its parts take 62 (128 x 384, one thread), of a model
  * of many milliseconds; here it is the other way round.
  */
+#pragma GCC optimize("Os") /* once a session or less */
 #include "pass/fuse/embed_norm_form.h"
 
 #include "base/error.h"
