@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "kernel/kernel.h"
 #include "op/blocked/blocked_op.h"
-#include "op/shared/blocked_patch.h"
+#include "op/blocked/blocked_patch.h"
 #include "test.h"
 
 enum { CHANNELS = 64, PIXELS = 29, PLANE = 17 * 17, TAPS = 25, MAPS = 64 };

@@ -18,10 +18,10 @@
 
 #include "base/checked.h"
 #include "op/blocked/blocked_op.h"
+#include "op/blocked/blocked_patch.h"
 #include "op/blocked/conv_tiled.h"
 #include "op/blocked/winograd.h"
 #include "op/blocked/winograd_line.h"
-#include "op/shared/blocked_patch.h"
 #include "op/shared/parts.h"
 #include "op/written.h"
 

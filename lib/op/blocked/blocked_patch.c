@@ -2,7 +2,7 @@
  *
  * Bound: one load and one store for each vector of a pixel and tap.
  */
-#include "op/shared/blocked_patch.h"
+#include "op/blocked/blocked_patch.h"
 
 #include <assert.h>
 #include <string.h>
