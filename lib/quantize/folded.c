@@ -9,7 +9,8 @@
 #include "op/edit.h"
 #include "pass/optimize.h"
 
-enum { DEPTH_MAX = 32 };
+/* Values looked at for one answer: diamonds of constants have no end. What takes more stays. */
+enum { VISITS_MAX = 256 };
 
 static bool is_coded(const ort_node *node)
 {
@@ -25,17 +26,17 @@ static bool is_plain(const ort_tensor *t)
                  t->dtype == ORT_DTYPE_BOOL);
 }
 
-static bool is_made(const ort_graph *graph, ort_id id, int depth)
+static bool is_made(const ort_graph *graph, ort_id id, int *visits)
 {
     const ort_node *node = id == ORT_ID_NONE ? NULL : ort_edit_producer(graph, id);
     if (!node)
         return id == ORT_ID_NONE || is_plain(ort_fact_value(graph, id));
     if (ort_node_is_constant(node))
         return is_plain(ort_node_constant(node));
-    if (depth == DEPTH_MAX || node->body_count || node->input_count == 0 || is_coded(node))
+    if (--*visits < 0 || node->body_count || node->input_count == 0 || is_coded(node))
         return false;
     for (int i = 0; i < node->input_count; i++)
-        if (!is_made(graph, node->inputs[i], depth + 1))
+        if (!is_made(graph, node->inputs[i], visits))
             return false;
     return true;
 }
@@ -49,21 +50,23 @@ static bool turns(const ort_node *node)
 bool ort_quantize_is_computed(const ort_graph *graph, ort_id id)
 {
     const ort_node *node = id == ORT_ID_NONE ? NULL : ort_edit_producer(graph, id);
+    int visits = VISITS_MAX;
     while (node && turns(node))
         node = ort_edit_producer(graph, node->inputs[0]);
-    return node && !ort_node_is_constant(node) && is_made(graph, id, 0);
+    return node && !ort_node_is_constant(node) && is_made(graph, id, &visits);
 }
 
 /* Is the value, all of constants, the weight of a product, or does it lead to one? */
-static bool leads(const ort_graph *graph, ort_id id, const char *products, int depth)
+static bool leads(const ort_graph *graph, ort_id id, const char *products, int *visits)
 {
     const ort_node *reader;
     ort_readers readers = ort_readers_of(graph, id);
-    while (depth < DEPTH_MAX && (reader = ort_readers_next(&readers))) {
+    while (--*visits >= 0 && (reader = ort_readers_next(&readers))) {
         const ort_id out = reader->output_count == 1 ? reader->outputs[0] : ORT_ID_NONE;
         if (ort_edit_is_any(reader, products) && readers.slot == 1)
             return true;
-        if (out != ORT_ID_NONE && is_made(graph, out, 0) && leads(graph, out, products, depth + 1))
+        if (out != ORT_ID_NONE && is_made(graph, out, visits) &&
+            leads(graph, out, products, visits))
             return true;
     }
     return false;
@@ -71,8 +74,10 @@ static bool leads(const ort_graph *graph, ort_id id, const char *products, int d
 
 static bool grows(const void *arg, const ort_graph *graph, const ort_node *node)
 {
+    int visits = VISITS_MAX;
     return node->output_count == 1 && node->outputs[0] != ORT_ID_NONE && !turns(node) &&
-           is_made(graph, node->outputs[0], 0) && leads(graph, node->outputs[0], arg, 0);
+           is_made(graph, node->outputs[0], &visits) &&
+           leads(graph, node->outputs[0], arg, &visits);
 }
 
 const ort_growing ort_quantize_growing = {grows, "MatMul|Gemm|Conv|ConvTranspose"};

@@ -116,6 +116,20 @@ PY
     done
 }
 
+@test "diamonds of constants are left, and not looked at without end" {
+    python3 -c "
+import sys
+sys.path.insert(0, '$ROOT/tests/tools')
+from fixtures import *
+w = initializer('w0', [64, 64], [0.01 * (i % 7) for i in range(4096)])
+sums = [node('Add', [f'w{i}', f'w{i}'], [f'w{i + 1}']) for i in range(40)]
+open('diamonds.onnx', 'wb').write(model(sums + [node('MatMul', ['x', 'w40'], ['out'])], [value_info('x', [2, 64])],
+                                        [value_info('out', [2, 64])], [w]))"
+    for verb in dynamic weights "static --random 1"; do
+        timeout 60 ort-quantize $verb diamonds.onnx -q -o q.onnx
+    done
+}
+
 @test "weights of products inside of functions become codes in every form" {
     for form in nbits qdq; do
         works ort-quantize weights function.onnx --form $form -o q.onnx
