@@ -229,7 +229,7 @@ static bool patch_pays(const blocked_plan *p, const ort_blocked_state *s)
 {
     return s->k->vector == POINT_LANES && !s->few && s->kernel[0] * s->kernel[1] > 1 &&
            s->channels % s->block == 0 && s->maps / s->group >= PATCH_MAPS &&
-           (p->out.in[1] <= PATCH_ROW || s->block > s->k->vector);
+           (p->w.out[1] <= PATCH_ROW || s->block > s->k->vector);
 }
 
 static void plan_product(blocked_plan *p, const ort_blocked_state *s, size_t *thread_bytes)
@@ -446,7 +446,7 @@ static void run_patch(const conv_job *j, ort_blocked_conv *c, const float *x, in
     const ort_blocked_state *s = j->s;
     const int64_t count = c->out.count, lanes = 2 * s->k->vector, tiles = micro_tiles(j, count);
     ort_blocked_conv points = *c;
-    ort_blocked_patch(&j->p->seen, j->p->out.in[1], s->block, x, c->channels / s->block, pixel,
+    ort_blocked_patch(&j->p->seen, j->p->seen.out[1], s->block, x, c->channels / s->block, pixel,
                       count, patch);
     points.window = (ort_blocked_window){.x = patch, .width = count, .rows = 1, .columns = 1,
                                          .stride = 1, .dilation = 1};
