@@ -106,6 +106,16 @@ double saturation_share(const evaluation *e, json_object *node);
 /* Had the model that was given these codes already? */
 bool saturation_is_old(const evaluation *e, json_object *node);
 
+/* ---- copies.c */
+typedef struct weight_copies {
+    const char *name; /* of the weight in the float model */
+    size_t codes;     /* copies of it in codes in the quantized file */
+    bool floats;      /* and one in floats */
+    double bytes;     /* of all of them */
+} weight_copies;
+/* Weights with several copies, the largest first; the list is the caller's to free. */
+size_t copies_find(const evaluation *e, weight_copies **found);
+
 /* ---- judged.c */
 void gates_of_evaluation(evaluation *e);
 /* Each that said no, on stderr; EXIT_GATE, or 0. */

@@ -208,24 +208,41 @@ static bool has_single_channels(json_object *node)
            number_of(attributes, "group") > 1;
 }
 
-/* The quantizer calls nodes without a name by their first output. */
-static const char *called(json_object *node)
+/* How a node may have come to that name: its own, its first output's, where it has none, or with a
+ * number behind it, where another node has that one. */
+enum { OWN_NAME, OUTPUT_NAME, NUMBERED_NAME, OTHER_NAME };
+
+static int name_kind(json_object *node, const char *name)
 {
-    const char *name = text_of(node, "name");
     json_object *outputs = member(node, "outputs");
-    return name[0] || length_of(outputs) == 0
-               ? name : json_object_get_string(json_object_array_get_idx(outputs, 0));
+    const char *own = text_of(node, "name");
+    if (own[0] || length_of(outputs) == 0)
+        return !strcmp(own, name) ? OWN_NAME : OTHER_NAME;
+    const char *first = json_object_get_string(json_object_array_get_idx(outputs, 0));
+    const size_t length = strlen(first);
+    if (strncmp(first, name, length))
+        return OTHER_NAME;
+    const char *rest = name + length;
+    if (!rest[0])
+        return OUTPUT_NAME;
+    return rest[0] == '_' && rest[1] && !rest[1 + strspn(rest + 1, "0123456789")] ? NUMBERED_NAME
+                                                                                : OTHER_NAME;
 }
 
 /* By name, of the nodes that the report lists. */
 static bool is_depthwise(json_object *nodes, const char *name)
 {
+    int least = OTHER_NAME;
+    bool found = false;
     for (size_t i = 0; name[0] && i < length_of(nodes); i++) {
         json_object *node = json_object_array_get_idx(nodes, i);
-        if (!strcmp(called(node), name))
-            return has_single_channels(node);
+        const int kind = name_kind(node, name);
+        if (kind >= least)
+            continue;
+        least = kind;
+        found = has_single_channels(node);
     }
-    return false;
+    return found;
 }
 
 int guard_depthwise(const quantizing *q, const ort_quantizer *quantizer, kept_nodes *chosen)

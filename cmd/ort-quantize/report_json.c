@@ -1,5 +1,6 @@
 /* report_json.c - what an evaluation found, for programs: schema "ort-quantize/1". */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/look.h"
@@ -99,6 +100,21 @@ static void add_sizes(json_object *report, const evaluation *e)
         add_text(row, "type", text_of(from, "type"));
         add_count(row, "bytes", (int64_t)number_of(from, "bytes"));
     }
+}
+
+static void add_copies(json_object *report, const evaluation *e)
+{
+    weight_copies *copies;
+    const size_t count = copies_find(e, &copies);
+    json_object *rows = add_array(report, "copies");
+    for (size_t i = 0; i < count; i++) {
+        json_object *row = add_row(rows);
+        add_text(row, "name", copies[i].name);
+        add_count(row, "codes", (int64_t)copies[i].codes);
+        json_object_object_add(row, "floats", json_object_new_boolean(copies[i].floats));
+        add_count(row, "bytes", (int64_t)copies[i].bytes);
+    }
+    free(copies);
 }
 
 static void add_latency(json_object *report, const evaluation *e)
@@ -203,6 +219,7 @@ void evaluation_json(const evaluation *e, FILE *out)
         add_output(o, &e->measured[i]);
     add_accuracy(report, e);
     add_sizes(report, e);
+    add_copies(report, e);
     add_latency(report, e);
     add_computed(report, e);
     add_saturation(report, e);

@@ -1,6 +1,7 @@
 /* report_text.c - what an evaluation found, for people. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/look.h"
@@ -90,6 +91,29 @@ static void print_sizes(const evaluation *e, FILE *out)
     fprintf(out, "size      %s, float %s: %.3f of it (weights %s of %s)\n", text_bytes(s->bytes),
             text_bytes(f->bytes), f->bytes > 0 ? s->bytes / f->bytes : 0,
             text_bytes(s->weight_bytes), text_bytes(f->weight_bytes));
+}
+
+static void print_copies(const evaluation *e, FILE *out)
+{
+    enum { COPIES_SHOWN = 4 };
+    weight_copies *copies;
+    const size_t count = copies_find(e, &copies);
+    const char *verb = e->q->options.verb;
+    const bool each = (!strcmp(verb, "static") || !strcmp(verb, "dynamic")) &&
+                      !e->q->options.per_tensor;
+    for (size_t i = 0; i < count && i < COPIES_SHOWN; i++) {
+        const weight_copies *c = &copies[i];
+        if (c->floats)
+            screen_printf(out, "copies    '%s' lies there in floats and in codes, %s: some of its "
+                          "readers stay float\n", c->name, text_bytes(c->bytes));
+        else
+            screen_printf(out, "copies    '%s' lies there %zu times in codes, %s: its readers have "
+                          "scales along other axes%s\n", c->name, c->codes, text_bytes(c->bytes),
+                          each ? " (--per-tensor: once, further from float)" : "");
+    }
+    if (count > COPIES_SHOWN)
+        fprintf(out, "  and of %zu more weights (--json lists all)\n", count - COPIES_SHOWN);
+    free(copies);
 }
 
 static void print_latency(const evaluation *e, FILE *out)
@@ -222,6 +246,7 @@ void evaluation_text(const evaluation *e, FILE *out)
     print_outputs(e, out);
     print_accuracy(e, out);
     print_sizes(e, out);
+    print_copies(e, out);
     print_latency(e, out);
     print_computed(e, out);
     print_kept(e, out);

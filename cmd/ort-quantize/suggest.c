@@ -163,24 +163,26 @@ static bool computes_on_codes(suggestion *s)
     return true;
 }
 
+/* Are they half of its weights or more? */
+static bool mostly(suggestion *s, double bytes, const char *why)
+{
+    const double all = s->facts.weight_bytes;
+    if (bytes * 2 < all || bytes <= 0)
+        return false;
+    reason(s, tool_printf("%.0f %% of its weights are %s", 100 * bytes / all, why));
+    return true;
+}
+
 static bool is_half(suggestion *s)
 {
-    const facts *f = &s->facts;
-    if (f->half_bytes * 2 < f->weight_bytes || f->half_bytes <= 0)
-        return false;
-    reason(s, tool_printf("%.0f %% of its weights are of 16 bits: quantize the float model that it "
-                          "was made of", 100 * f->half_bytes / f->weight_bytes));
-    return true;
+    return mostly(s, s->facts.half_bytes,
+                  "of 16 bits: quantize the float model that it was made of");
 }
 
 static bool is_double(suggestion *s)
 {
-    const facts *f = &s->facts;
-    if (f->double_bytes * 2 < f->weight_bytes || f->double_bytes <= 0)
-        return false;
-    reason(s, tool_printf("%.0f %% of its weights are doubles: codes are made of float alone, so "
-                          "export it in float", 100 * f->double_bytes / f->weight_bytes));
-    return true;
+    return mostly(s, s->facts.double_bytes,
+                  "doubles: codes are made of float alone, so export it in float");
 }
 
 static bool has_no_product(suggestion *s)

@@ -24,6 +24,12 @@ typedef struct ort_codes_range {
  * False: no such type. */
 bool ort_codes_range_of(ort_dtype dtype, bool symmetric, bool reduced, ort_codes_range *range);
 
+static inline bool ort_codes_same(const ort_codes_range *a, const ort_codes_range *b)
+{
+    return a->dtype == b->dtype && a->least == b->least && a->most == b->most &&
+           a->symmetric == b->symmetric;
+}
+
 typedef struct ort_grid {
     float scale; /* > 0 */
     int zero_point;

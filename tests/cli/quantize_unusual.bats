@@ -182,3 +182,32 @@ open('large.onnx', 'wb').write(model([node('MatMul', ['x', 'w'], ['out'])], [val
         [ ! -e q.onnx ]
     done
 }
+
+# Its node has no name, and the first convolution has that of its output.
+@test "--effort finds filters of single channels by the name that they got" {
+    python3 - "$ROOT" <<'PY'
+import math, pathlib, random, sys
+sys.path.insert(0, sys.argv[1] + "/tests/tools")
+import fixtures as f
+random.seed(1)
+C = 16
+def weight(name, *dims, spread=0):
+    each, numbers = math.prod(dims[1:]), []
+    for _ in range(dims[0]):
+        factor = math.exp(spread * random.gauss(0, 1)) / math.sqrt(each)
+        numbers += [factor * random.gauss(0, 1) for _ in range(each)]
+    return f.initializer(name, list(dims), numbers)
+for name in ("", "own"):
+    pathlib.Path(f"net{name}.onnx").write_bytes(f.model(
+        [f.node("Conv", ["x", "u"], ["a"], "c", attributes={"pads": [1, 1, 1, 1]}), f.node("Relu", ["a"], ["b"], "r"),
+         f.node("Conv", ["b", "v"], ["c"], name, attributes={"pads": [1, 1, 1, 1], "group": C}),
+         f.node("Conv", ["c", "w"], ["y"], "last")],
+        [f.value_info("x", [1, 8, 16, 16])], [f.value_info("y", [1, 32, 16, 16])],
+        [weight("u", C, 8, 3, 3), weight("v", C, 1, 3, 3, spread=1.5), weight("w", 32, C, 1, 1)]))
+PY
+    for net in net netown; do
+        run ort-quantize static $net.onnx --random 1 --effort --per-tensor --plain-weights --weight-type int4 -v -o q.onnx --force
+        [ "$status" -eq 0 ]
+        has "filters of single channels in float: "
+    done
+}

@@ -163,6 +163,12 @@ def nets():
         x = n.op("Gather", w, n.input(1, 5, dtype=TensorProto.INT64))
         return n.op("MatMul", n.op("Tanh", x), n.op("Transpose", w, perm=[1, 0]))
 
+    def tied_columns(n):
+        """A product has channels in the table's columns."""
+        w = n.weight(64, 80)
+        x = n.op("Gather", w, n.input(5, dtype=TensorProto.INT64))
+        return n.op("Add", x, n.op("MatMul", n.op("Gemm", n.op("Tanh", x), n.weight(80, 64), alpha=0.5), w))
+
     def heads(n):
         x = n.conv(n.input(1, 3, 8, 8), 3, 8)
         boxes = n.op("Mul", n.conv(x, 8, 4, 1), n.constant(F32(300)))
@@ -272,7 +278,8 @@ def nets():
     }
     made = {f.__name__: f for f in (conv, conv_1d, conv_3d, conv_grouped, conv_computed, conv_transpose,
                                     conv_transpose_depthwise, batch_norm, gemm, gemm_scaled, gemm_computed,
-                                    matmul, matmul_batched, attention, table, tied, heads, lstm, dense_steps)}
+                                    matmul, matmul_batched, attention, table, tied, tied_columns, heads, lstm,
+                                    dense_steps)}
     made.update({f.__name__: f for f in (branches, loop, scan, cached)})
     made.update({"LSTM": recurrent("LSTM", 4, 1), "LSTMBoth": recurrent("LSTM", 4, 2), "GRU": recurrent("GRU", 3, 1)})
     made.update({name: between(make) for name, make in steps.items()})
@@ -365,18 +372,22 @@ def agrees(bin_dir, path, feeds, levels, folder, **more):
 def in_doubles(path, feeds):
     """What the file defines, Q and DQ and all between in doubles: there means of codes that lie halfway do so exactly, which
     floats round to either side."""
+    def across(x, values, axis):
+        """One number of all, or one a channel, in doubles."""
+        shape = [1] * x.ndim
+        if values.size > 1:
+            shape[axis] = -1
+        return values.astype(np.float64).reshape(shape)
+
     class DequantizeLinear(OpRun):
         def _run(self, x, scale, zero=None, axis=1, block_size=0, output_dtype=None):
-            across = [1] * x.ndim
-            if scale.size > 1:
-                across[axis] = -1
-            zero = 0 if zero is None else zero.astype(np.float64).reshape(across)
-            return ((x.astype(np.float64) - zero) * scale.astype(np.float64).reshape(across),)
+            return ((x.astype(np.float64) - (0 if zero is None else across(x, zero, axis))) * across(x, scale, axis),)
 
     class QuantizeLinear(OpRun):
         def _run(self, x, scale, zero, axis=1, block_size=0, output_dtype=None, precision=None, saturate=1):
             ends = np.iinfo(zero.dtype)
-            return (np.clip(np.rint(x / np.float64(scale)) + zero, ends.min, ends.max).astype(zero.dtype),)
+            codes = np.rint(x / across(x, scale, axis)) + across(x, zero, axis)
+            return (np.clip(codes, ends.min, ends.max).astype(zero.dtype),)
 
     return ReferenceEvaluator(str(path), new_ops=[DequantizeLinear, QuantizeLinear]).run(None, feeds)
 
@@ -482,6 +493,22 @@ def check_net(args, name, build, folder, report):
     check_theirs(args, name, n, path, folder, report)
 
 
+def check_doubles(folder, report):
+    """in_doubles itself, with a scale and zero point for each channel."""
+    path = folder / "channels.onnx"
+    n = Net(13)
+    x, scale, zero = n.input(2, 3, 4), n.constant(F32([0.1, 0.25, 3])), n.constant(np.uint8([0, 7, 250]))
+    codes = n.op("QuantizeLinear", x, scale, zero, axis=1)
+    onnx.save(n.model(n.op("DequantizeLinear", codes, scale, zero, axis=1)), path)
+    feeds = n.feeds(0)
+    expected = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, feeds)[0]
+    try:
+        got = in_doubles(path, feeds)[0]
+        report.ok(bool(np.allclose(got, expected, rtol=1e-6, atol=1e-6)), "doubles, a scale a channel", "other numbers")
+    except Exception as e:  # noqa: BLE001
+        report.ok(False, "doubles, a scale a channel", str(e).splitlines()[0])
+
+
 class Reader:
     def __init__(self, n):
         self.left = [n.feeds(k) for k in range(3)]
@@ -552,6 +579,7 @@ def main():
     report = Report()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
+        check_doubles(folder, report)
         for net, build in nets().items():
             if not args.only or net in args.only:
                 check_net(args, net, build, folder, report)

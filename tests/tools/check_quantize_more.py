@@ -41,6 +41,9 @@ def wide_nets():
     def wide_gemm(n):
         return n.op("Gemm", n.input(3, 128), n.weight(64, 128), n.weight(64), transB=1)
 
+    def wide_scaled(n):
+        return n.op("Gemm", n.input(3, 128), n.weight(64, 128), n.weight(64), transB=1, alpha=0.3, beta=-2.0)
+
     def ragged(n):
         """No whole number of blocks."""
         return n.op("MatMul", n.input(2, 100), n.weight(100, 33))
@@ -59,11 +62,22 @@ def wide_nets():
         x = n.op("Gather", w, n.input(1, 5, dtype=TensorProto.INT64))
         return n.op("Add", x, n.op("MatMul", n.op("MatMul", n.op("Tanh", x), n.weight(128, 64)), w))
 
+    def tied_scaled(n):
+        w = n.weight(64, 128)
+        x = n.op("Gather", w, n.input(5, dtype=TensorProto.INT64))
+        return n.op("Gemm", n.op("Tanh", x), w, transB=1, alpha=-0.25)
+
+    def tied_twice(n):
+        """Two products have channels along different axes of it."""
+        w = n.weight(64, 128)
+        return n.op("Gemm", n.op("Relu", n.op("MatMul", n.input(3, 64), w)), w, transB=1)
+
     def fused_attention(n):
         x = n.op("Attention", n.input(1, 6, 64), n.weight(64, 192), n.weight(192), domain="com.microsoft", num_heads=4)
         return n.op("MatMul", n.op("Reshape", x, n.constant(np.int64([1, 6, 64]))), n.weight(64, 64))
 
-    return {f.__name__: f for f in (wide, wide_gemm, ragged, wide_table, wide_tied, tied_straight, fused_attention)}
+    return {f.__name__: f for f in (wide, wide_gemm, wide_scaled, ragged, wide_table, wide_tied, tied_straight, tied_scaled,
+                                    tied_twice, fused_attention)}
 
 
 def dynamic_modes():

@@ -92,9 +92,41 @@ static void products(test_state *test)
     CHECK_CONTRIB_CASES(contrib, 2e-5);
 }
 
+/* alpha and beta go into scales, where these stay normal numbers above zero. */
+static void scaled_products(test_state *test)
+{
+#define SCALED "x:3,4; #sn=0.01,0.02,0.015,0.005,0.01; " PARAMS WEIGHTS CODED("x", "x", "x")       \
+    "wd = (DequantizeLinear w sp zp); vd = (DequantizeLinear w sn axis=1); "
+    static const net_case contrib[] = {
+        {SCALED "m = (Gemm xd wd alpha=0.3); y = (Tanh m); y", "QuantizeLinear QGemm Tanh"},
+        {SCALED "m = (Gemm xd vd alpha=0.3); y = (Tanh m); y", "QuantizeLinear QGemm Tanh"},
+        {SCALED "#b:5; m = (Gemm xd vd b alpha=0.3 beta=2.5); y = (Tanh m); y",
+         "QuantizeLinear MatMulIntegerToFloat Tanh"},
+        {SCALED "b:5; m = (Gemm xd wd b beta=0); y = (Tanh m); y", "QuantizeLinear QGemm Tanh"},
+        {SCALED "m = (Gemm xd wd alpha=0.3); n = (Gemm xd wd); y = (Sub m n); y",
+         "QuantizeLinear QGemm QGemm Sub"}, /* one copy of codes for both */
+        {SCALED "b:5; m = (Gemm xd wd b beta=2); y = (Tanh m); y",
+         "QuantizeLinear DequantizeLinear DequantizeLinear FusedGemm"},
+        {SCALED "m = (Gemm xd wd alpha=-1); y = (Tanh m); y",
+         "QuantizeLinear DequantizeLinear DequantizeLinear FusedGemm"},
+        {SCALED "#sm=1e-30; wm = (DequantizeLinear w sm zp); m = (Gemm xd wm alpha=1e-20); "
+         "y = (Tanh m); y", "QuantizeLinear DequantizeLinear DequantizeLinear FusedGemm"},
+    };
+    static const net_case coded[] = {
+        {SCALED "#b:5; m = (Gemm xd vd b beta=-2.5); " RESULT("m", "y"),
+         "QuantizeLinear QGemm DequantizeLinear"},
+        {SCALED "#b.i32:5; #sb=0.001; bd = (DequantizeLinear b sb); "
+         "m = (Gemm xd wd bd alpha=1.7 beta=3); " RESULT("m", "y"),
+         "QuantizeLinear QGemm DequantizeLinear"},
+    };
+    CHECK_CONTRIB_CASES(contrib, 2e-5);
+    CHECK_CONTRIB_CASES(coded, 0.0601); /* one code */
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
+    RUN(test, scaled_products);
     RUN(test, branches);
     RUN(test, choices);
     RUN(test, products);

@@ -53,6 +53,7 @@ typedef struct ort_dynamic_unit {
     size_t weights[ORT_DYNAMIC_TABLES]; /* of ort_dynamic.weights */
     bool turned;                        /* the product reads its weight turned */
     const char *stored; /* why it reads codes made float again; NULL: it goes */
+    bool floats;        /* a table that others read as floats */
 } ort_dynamic_unit;
 
 typedef struct ort_dynamic {
@@ -80,6 +81,8 @@ extern const ort_dynamic_row ort_dynamic_products[], ort_dynamic_layers[];
 
 /* Units that make the model's results and are small are stored as codes alone (dynamic_last.c). */
 void ort_dynamic_keep_last(ort_dynamic *d);
+/* Tables that others read as floats stay (dynamic_tables.c). */
+ort_status ort_dynamic_keep_tables(ort_dynamic *d, ort_error *err);
 /* A table that a product multiplies as it lies has that product's codes, with a scale a column: the
  * file holds it once (dynamic_layers.c). */
 void ort_dynamic_share_tables(ort_dynamic *d);

@@ -191,6 +191,7 @@ static ort_status quantize(ort_dynamic *d, const ort_registry *registry, const o
     ORT_TRY(read_graph(d, d->model->graph, err));
     ort_dynamic_keep_last(d);
     ORT_TRY(ort_dynamic_settle_stored(d, err));
+    ORT_TRY(ort_dynamic_keep_tables(d, err));
     if (d->units.count == 0)
         return ORT_OK;
     ort_dynamic_share_tables(d);

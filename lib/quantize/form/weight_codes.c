@@ -25,9 +25,7 @@ static ort_qdq_weight *find_weight(ort_qdq_writer *w, ort_id id, const ort_codes
 {
     for (size_t i = 0; i < w->weights.count; i++) {
         ort_qdq_weight *q = &w->weights.data[i];
-        if (q->id == id && q->axis == axis && q->codes.dtype == codes->dtype &&
-            q->codes.least == codes->least && q->codes.most == codes->most &&
-            q->codes.symmetric == codes->symmetric)
+        if (q->id == id && q->axis == axis && ort_codes_same(&q->codes, codes))
             return q;
     }
     return NULL;
@@ -97,6 +95,8 @@ typedef struct product {
     int axis; /* of scales, in the stored tensor; -1: one */
     const ort_tensor *bias;
     float input_scale;
+    float alpha, beta; /* of a Gemm: they go into the scales of its weight, and into its bias */
+    bool keeps;        /* them, and is computed in float by others */
 } product;
 
 /* The bias of a product whose codes can stand for it: a vector, one number an output channel. */
@@ -105,12 +105,27 @@ static const ort_tensor *bias_of(const ort_qdq_writer *w, const product *p, int6
     const ort_node *node = p->node;
     const ort_tensor *bias = p->slots.bias < 0 ? NULL
                              : w->graph->values.data[node->inputs[p->slots.bias]]->fact.value;
-    bool scaled = ort_edit_is(node, ONNX, "Gemm") &&
-                  (ort_node_float(node, "alpha", 1) != 1 || ort_node_float(node, "beta", 1) != 1);
-    return bias && bias->dtype == ORT_DTYPE_FLOAT && bias->shape.rank == 1 && !scaled &&
+    return bias && bias->dtype == ORT_DTYPE_FLOAT && bias->shape.rank == 1 &&
                    bias->shape.dim[0] == outputs && !ort_codes_are_floats(p->form.codes.dtype)
                ? bias
                : NULL;
+}
+
+static void read_factors(product *p)
+{
+    const ort_node *node = p->node;
+    p->alpha = p->beta = 1;
+    if (!ort_edit_is(node, ONNX, "Gemm"))
+        return;
+    const float alpha = ort_node_float(node, "alpha", 1), beta = ort_node_float(node, "beta", 1);
+    p->keeps = (alpha != 1 && (!isnormal(alpha) || alpha < 0)) || !isfinite(beta) ||
+               (beta != 1 && p->slots.bias >= 0 && !p->bias);
+    if (p->keeps) {
+        p->bias = NULL;
+        return;
+    }
+    p->alpha = alpha;
+    p->beta = beta;
 }
 
 static bool is_float8(const ort_qdq_writer *w, int form)
@@ -160,14 +175,16 @@ static bool read_product(ort_qdq_writer *w, ort_node *node, product *p)
     int64_t outputs = p->weight.axis >= 0 ? t->shape.dim[p->weight.axis] : -1;
     p->input_scale = at < 0 ? 1 : w->pairs.data[at].grid.scale;
     p->bias = is_float8(w, form) ? NULL : bias_of(w, p, outputs);
+    read_factors(p);
     return true;
 }
 
 /* A bias has codes of the scale of its products: 30 bits must hold them, and the scale must be a
  * normal number. */
-static double scale_for_bias(float bias, double input_scale)
+static double scale_for_bias(const product *p, float bias)
 {
-    double scale = fabs((double)bias) / input_scale / (double)(1 << 30);
+    const double input_scale = (double)p->input_scale * (double)p->alpha;
+    double scale = fabs((double)bias * (double)p->beta) / input_scale / (double)(1 << 30);
     return fmax(scale, (double)FLT_MIN / input_scale);
 }
 
@@ -183,7 +200,7 @@ static ort_status note_product(ort_qdq_writer *w, const product *p, ort_error *e
         double *least = &weight->least_scales[p->axis < 0 ? 0 : i];
         float bias; /* aligned for no type */
         memcpy(&bias, (const char *)p->bias->data + (size_t)i * sizeof bias, sizeof bias);
-        *least = fmax(*least, scale_for_bias(bias, (double)p->input_scale));
+        *least = fmax(*least, scale_for_bias(p, bias));
     }
     return ORT_OK;
 }
@@ -203,8 +220,8 @@ static ort_status write_bias(ort_qdq_writer *w, const product *p, const ort_qdq_
     ORT_TRY(ort_qdq_constant(w, stem, "codes", ORT_DTYPE_INT32, 1, n, &code, &codes, err));
     ORT_TRY(ort_qdq_constant(w, stem, "scale", ORT_DTYPE_FLOAT, each, n, &scale, &scale_id, err));
     for (int64_t i = 0; i < n; i++) {
-        float s = p->input_scale * weight->scales[each ? i : 0];
-        double q = nearbyint((double)((const float *)bias->data)[i] / (double)s);
+        float s = p->input_scale * (weight->scales[each ? i : 0] * p->alpha);
+        double q = nearbyint((double)((const float *)bias->data)[i] * (double)p->beta / (double)s);
         ((int32_t *)code.data)[i] = (int32_t)fmin(fmax(q, INT32_MIN), INT32_MAX);
         ((float *)scale.data)[each ? i : 0] = s;
     }
@@ -217,30 +234,68 @@ static ort_status write_bias(ort_qdq_writer *w, const product *p, const ort_qdq_
 
 /* A weight that a Transpose turns: its twin turns the dequantized one. */
 static ort_status turn(ort_qdq_writer *w, const ort_node *transpose, ort_qdq_weight *weight,
-                       ort_error *err)
+                       ort_id *numbers, ort_error *err)
 {
-    if (weight->turned_from == transpose->outputs[0])
+    const bool shared = *numbers == weight->numbers;
+    const ort_id in = *numbers;
+    if (shared && weight->turned_from == transpose->outputs[0]) {
+        *numbers = weight->turned;
         return ORT_OK;
-    ort_id out = ort_graph_add_value(w->graph, ort_qdq_name(w, transpose->outputs[0]));
-    if (out == ORT_ID_NONE)
+    }
+    *numbers = ort_graph_add_value(w->graph, ort_qdq_name(w, transpose->outputs[0]));
+    if (*numbers == ORT_ID_NONE)
         return ort_error_memory(err, 1);
     ort_node_spec spec = ort_edit_again(transpose);
-    spec.inputs = &weight->numbers;
-    spec.outputs = &out;
-    weight->turned_from = transpose->outputs[0];
-    weight->turned = out;
+    spec.inputs = &in;
+    spec.outputs = numbers;
+    if (shared) {
+        weight->turned_from = transpose->outputs[0];
+        weight->turned = *numbers;
+    }
     return ort_edit_add_node(w->graph, &spec, NULL, err);
+}
+
+/* The numbers of the same codes, alpha times as large. */
+static ort_status dequantize_scaled(ort_qdq_writer *w, const ort_qdq_weight *weight, float alpha,
+                                    ort_id *numbers, ort_error *err)
+{
+    const char *stem = ort_qdq_name(w, weight->id);
+    ort_id id;
+    ort_tensor scale;
+    ORT_TRY(ort_qdq_constant(w, stem, "alpha_scale", ORT_DTYPE_FLOAT, weight->axis >= 0,
+                             weight->channels, &scale, &id, err));
+    for (int64_t k = 0; k < weight->channels; k++)
+        ((float *)scale.data)[k] = weight->scales[k] * alpha;
+    return ort_qdq_add_linear(w, "DequantizeLinear", stem,
+                              (const ort_id[]){weight->code_id, id, weight->zero}, weight->axis,
+                              numbers, err);
+}
+
+static ort_status drop_factors(ort_qdq_writer *w, const product *p, ort_error *err)
+{
+    static const char *const names[] = {"alpha", "beta"};
+    for (int i = 0; i < 2; i++) {
+        const ort_attr one = ort_attr_float(names[i], 1);
+        if (ort_node_float(p->node, names[i], 1) != 1)
+            ORT_TRY(ort_edit_set_attr(w->graph, p->node, &one, err));
+    }
+    return ORT_OK;
 }
 
 static ort_status write_product(ort_qdq_writer *w, const product *p, ort_error *err)
 {
     ort_qdq_weight *weight = find_weight(w, p->weight.id, &p->form.codes, p->axis);
-    ORT_TRY(dequantize(w, weight, err));
-    ort_id numbers = weight->numbers;
-    if (p->weight.transpose) {
-        ORT_TRY(turn(w, p->weight.transpose, weight, err));
-        numbers = weight->turned;
+    ort_id numbers;
+    if (p->alpha != 1) {
+        ORT_TRY(dequantize_scaled(w, weight, p->alpha, &numbers, err));
+    } else {
+        ORT_TRY(dequantize(w, weight, err));
+        numbers = weight->numbers;
     }
+    if (!p->keeps && ort_edit_is(p->node, ONNX, "Gemm"))
+        ORT_TRY(drop_factors(w, p, err));
+    if (p->weight.transpose)
+        ORT_TRY(turn(w, p->weight.transpose, weight, &numbers, err));
     ort_node_set_input(w->graph, p->node, p->slots.weight, numbers);
     return p->bias ? write_bias(w, p, weight, err) : ORT_OK;
 }
@@ -253,12 +308,53 @@ static bool is_table(const ort_qdq_writer *w, const ort_node *node)
 }
 
 /* Rows of int8, a scale each, whatever products have: they are looked up, not multiplied. A
- * product that shares the table with these codes shares the copy. */
+ * product that shares the table with these codes shares the copy; else the table takes those of
+ * one that has bytes with scales of columns, or a single one. */
 static ort_weight_form table_form(const ort_qdq_writer *w, const ort_node *node)
 {
     ort_weight_form form = ort_code_plan_weights(w->options->plan, node);
     ort_codes_range_of(ORT_DTYPE_INT8, true, false, &form.codes);
     return form;
+}
+
+static ort_qdq_weight *table_of(ort_qdq_writer *w, const ort_node *node)
+{
+    const ort_weight_form form = table_form(w, node);
+    ort_qdq_weight *own = find_weight(w, node->inputs[0], &form.codes, 0);
+    for (size_t i = 0; i < w->weights.count && !own; i++) {
+        ort_qdq_weight *q = &w->weights.data[i];
+        if (q->id == node->inputs[0] &&
+            (q->codes.dtype == ORT_DTYPE_INT8 || q->codes.dtype == ORT_DTYPE_UINT8))
+            own = q;
+    }
+    return own;
+}
+
+/* Do products alone that have it in other codes, or by other scales, multiply the table? */
+static bool has_other_codes(const ort_qdq_writer *w, const ort_node *table)
+{
+    const ort_weight_form own = table_form(w, table);
+    const ort_node *node;
+    ort_place_weight weight;
+    bool other = false;
+    ORT_EACH_NODE(w->graph, node)
+    {
+        if (w->place->nodes[node->id].part != ORT_PART_PRODUCT ||
+            !ort_place_weight_of(w->graph, node, &weight) || weight.id != table->inputs[0])
+            continue;
+        const ort_weight_form form = ort_code_plan_weights(w->options->plan, node);
+        if (!form.per_tensor && weight.axis == 0 && ort_codes_same(&form.codes, &own.codes))
+            return false;
+        other = true;
+    }
+    return other;
+}
+
+static ort_status note_table(ort_qdq_writer *w, const ort_node *node, ort_error *err)
+{
+    const ort_weight_form form = table_form(w, node);
+    ort_qdq_weight *weight = table_of(w, node);
+    return weight ? ORT_OK : note_weight(w, node->inputs[0], &form, 0, 0, &weight, err);
 }
 
 static ort_status gather(ort_qdq_writer *w, const ort_node *node, ort_id data, ort_id *result,
@@ -269,24 +365,54 @@ static ort_status gather(ort_qdq_writer *w, const ort_node *node, ort_id data, o
     return ort_edit_add_result(w->graph, "Gather", in, 2, &axis, 1, result, err);
 }
 
-static ort_status write_table(ort_qdq_writer *w, ort_node *node, ort_error *err)
+/* Scales or zero points of the numbers that are looked up, as floats: of each row, of all columns,
+ * or one of all. */
+static ort_status row_numbers(ort_qdq_writer *w, const ort_node *node, const ort_qdq_weight *weight,
+                              bool zeros, ort_id *result, ort_error *err)
 {
-    ort_weight_form form = table_form(w, node);
-    ort_qdq_weight *weight = find_weight(w, node->inputs[0], &form.codes, 0);
-    ort_shape column = {.rank = 2, .dim = {weight->channels, 1}};
-    ort_tensor scales;
-    ort_id rows, factors, scale_id, codes;
-    const char *name = ort_qdq_joined(w, ort_qdq_name(w, weight->id), "row_scale");
+    const bool rows = weight->axis == 0;
+    const ort_shape shape = rows ? (ort_shape){.rank = 2, .dim = {weight->channels, 1}}
+                                 : (ort_shape){.rank = weight->axis > 0, .dim = {weight->channels}};
+    const ort_tensor *from = zeros ? w->graph->values.data[weight->zero]->fact.value : NULL;
+    const char *name = ort_qdq_joined(w, ort_qdq_name(w, weight->id),
+                                      zeros ? "row_zero" : "row_scale");
+    ort_tensor numbers;
+    ort_id id;
     if (!name)
         return ort_error_memory(err, 0);
-    ORT_TRY(ort_edit_new_constant(w->graph, name, ORT_DTYPE_FLOAT, &column, &scales, &scale_id,
-                                  err));
-    memcpy(scales.data, weight->scales, (size_t)weight->channels * sizeof(float));
+    ORT_TRY(ort_edit_new_constant(w->graph, name, ORT_DTYPE_FLOAT, &shape, &numbers, &id, err));
+    for (int64_t k = 0; k < weight->channels; k++)
+        ((float *)numbers.data)[k] = zeros ? (float)ort_tensor_get_f64(from, k)
+                                           : weight->scales[k];
+    *result = id;
+    return rows ? gather(w, node, id, result, err) : ORT_OK;
+}
+
+static bool is_shifted(const ort_qdq_writer *w, const ort_qdq_weight *weight)
+{
+    const ort_tensor *zero = weight->zero == ORT_ID_NONE
+                                 ? NULL : w->graph->values.data[weight->zero]->fact.value;
+    for (int64_t k = 0; zero && k < ort_tensor_count(zero); k++)
+        if (ort_tensor_get_i64(zero, k) != 0)
+            return true;
+    return false;
+}
+
+static ort_status write_table(ort_qdq_writer *w, ort_node *node, ort_error *err)
+{
+    const ort_qdq_weight *weight = table_of(w, node);
+    ort_id in[2], codes;
     ORT_TRY(gather(w, node, weight->code_id, &codes, err));
-    ORT_TRY(gather(w, node, scale_id, &factors, err));
+    ort_id factors;
+    ORT_TRY(row_numbers(w, node, weight, false, &factors, err));
     ort_attr to = ort_attr_int("to", ORT_DTYPE_FLOAT);
-    ORT_TRY(ort_edit_add_result(w->graph, "Cast", &codes, 1, &to, 1, &rows, err));
-    const ort_id in[] = {rows, factors}, out = node->outputs[0];
+    ORT_TRY(ort_edit_add_result(w->graph, "Cast", &codes, 1, &to, 1, &in[0], err));
+    if (is_shifted(w, weight)) {
+        ORT_TRY(row_numbers(w, node, weight, true, &in[1], err));
+        ORT_TRY(ort_edit_add_result(w->graph, "Sub", in, 2, NULL, 0, &in[0], err));
+    }
+    in[1] = factors;
+    const ort_id out = node->outputs[0];
     ort_node_spec spec = {.domain = ONNX, .op_type = "Mul", .name = node->name, .inputs = in,
                           .input_count = 2, .outputs = &out, .output_count = 1};
     ort_graph_remove_node(w->graph, node);
@@ -353,14 +479,17 @@ ort_status ort_weights_write(ort_qdq_writer *w, ort_error *err)
     product p;
     for (size_t i = 0; i < nodes; i++) {
         ort_node *node = w->graph->nodes.data[w->graph->order.data[i]];
-        ort_qdq_weight *weight;
-        ort_weight_form form = table_form(w, node);
-        if (is_table(w, node))
-            ORT_TRY(note_weight(w, node->inputs[0], &form, 0, 0, &weight, err));
+        if (is_table(w, node) && !has_other_codes(w, node))
+            ORT_TRY(note_table(w, node, err));
         else if (parts[node->id].weights)
             ORT_TRY(note_recurrent(w, node, err));
         else if (read_product(w, node, &p))
             ORT_TRY(note_product(w, &p, err));
+    }
+    for (size_t i = 0; i < nodes; i++) {
+        const ort_node *node = w->graph->nodes.data[w->graph->order.data[i]];
+        if (is_table(w, node)) /* takes the codes of a product, where it has none */
+            ORT_TRY(note_table(w, node, err));
     }
     ORT_TRY(fill_all(w, err));
     for (size_t i = 0; i < nodes; i++) {

@@ -181,15 +181,9 @@ const char *ort_code_plan_float(const ort_code_plan *plan, const ort_node *node)
 
 /* ---- forms */
 
-static bool same_codes(const ort_codes_range *a, const ort_codes_range *b)
-{
-    return a->dtype == b->dtype && a->least == b->least && a->most == b->most &&
-           a->symmetric == b->symmetric;
-}
-
 static bool same_form(const ort_code_form *a, const ort_code_form *b)
 {
-    if (!same_codes(&a->codes, &b->codes) || a->has_range != b->has_range)
+    if (!ort_codes_same(&a->codes, &b->codes) || a->has_range != b->has_range)
         return false;
     if (a->has_range)
         return !(a->least < b->least || a->least > b->least || a->most < b->most ||

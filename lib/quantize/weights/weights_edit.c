@@ -45,12 +45,57 @@ static ort_status gather_rows(const ort_weights *ws, ort_weight *w, ort_node *no
     return ort_edit_replace(w->graph, node, NULL, &spec, err);
 }
 
+static ort_status add_scaled(ort_graph *graph, ort_id of, float factor, ort_id *id, ort_error *err)
+{
+    const ort_tensor *from = ort_graph_weight(graph, of);
+    ort_tensor made;
+    if (!from)
+        return ort_error_memory(err, 0);
+    ORT_TRY(ort_edit_new_constant(graph, graph->values.data[of]->name, ORT_DTYPE_FLOAT,
+                                  &from->shape, &made, id, err));
+    for (int64_t i = 0; i < ort_tensor_count(from); i++)
+        ((float *)made.data)[i] = ((const float *)from->data)[i] * factor;
+    return ORT_OK;
+}
+
+static size_t count_readers(const ort_weights *ws, const ort_weight *w)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < ws->readers.count; i++)
+        count += ws->readers.data[i].weight == (size_t)(w - ws->weights.data) &&
+                 !ws->readers.data[i].why;
+    return count;
+}
+
+/* alpha of a Gemm goes into the scales of a weight that it alone reads, else into what it
+ * multiplies; beta into the bias. */
+static ort_status take_factors(const ort_weights *ws, const ort_weight *w, const ort_node *node,
+                               ort_id *inputs, ort_error *err)
+{
+    enum { LEFT = 0, SCALES = 2, BIAS = 5 };
+    const float alpha = ort_node_float(node, "alpha", 1), beta = ort_node_float(node, "beta", 1);
+    const ort_shape one = {0};
+    ort_tensor factor;
+    ort_id in[2] = {inputs[LEFT], ORT_ID_NONE};
+    if (inputs[BIAS] != ORT_ID_NONE && beta != 1)
+        ORT_TRY(add_scaled(w->graph, inputs[BIAS], beta, &inputs[BIAS], err));
+    if (alpha == 1)
+        return ORT_OK;
+    if (alpha > 0 && count_readers(ws, w) == 1)
+        return add_scaled(w->graph, inputs[SCALES], alpha, &inputs[SCALES], err);
+    ORT_TRY(ort_edit_new_constant(w->graph, "alpha", ORT_DTYPE_FLOAT, &one, &factor, &in[1], err));
+    *(float *)factor.data = alpha;
+    return ort_edit_add_result(w->graph, "Mul", in, 2, NULL, 0, &inputs[LEFT], err);
+}
+
 static ort_status multiply(const ort_weights *ws, const ort_weight *w, ort_node *node,
                            ort_error *err)
 {
-    const ort_id inputs[6] = {node->inputs[0], w->codes, w->scales, w->zeros, ORT_ID_NONE,
-                              ort_edit_is(node, ONNX, "Gemm") ? ort_edit_input(node, 2)
-                                                              : ORT_ID_NONE};
+    const bool gemm = ort_edit_is(node, ONNX, "Gemm");
+    ort_id inputs[6] = {node->inputs[0], w->codes, w->scales, w->zeros, ORT_ID_NONE,
+                        gemm ? ort_edit_input(node, 2) : ORT_ID_NONE};
+    if (gemm)
+        ORT_TRY(take_factors(ws, w, node, inputs, err));
     const ort_attr set[5] = {
         ort_attr_int("K", w->shape.k), ort_attr_int("N", w->shape.n),
         ort_attr_int("bits", ws->options.bits), ort_attr_int("block_size", w->shape.block),

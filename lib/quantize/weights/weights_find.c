@@ -5,6 +5,7 @@
  * is stored once for both.
  */
 #include <fnmatch.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -87,6 +88,18 @@ static const char *look_up(const ort_graph *graph, ort_id id, found *f)
     return ort_tensor_count(f->tensor) ? NULL : "its weights are empty";
 }
 
+/* alpha goes into scales or the left side, beta into a constant bias. */
+static bool takes_factors(const ort_graph *graph, const ort_node *node, const found *f)
+{
+    const float alpha = ort_node_float(node, "alpha", 1), beta = ort_node_float(node, "beta", 1);
+    const ort_id bias = ort_edit_input(node, 2);
+    const bool scales = beta != 1 && bias != ORT_ID_NONE;
+    if (alpha != 1 && (!isfinite(alpha) || f->tensor->dtype != ORT_DTYPE_FLOAT))
+        return false;
+    const ort_tensor *t = scales ? ort_fact_value(graph, bias) : NULL;
+    return !scales || (isfinite(beta) && t && t->data && t->dtype == ORT_DTYPE_FLOAT);
+}
+
 static const char *check_gemm(const ort_weights *w, const ort_graph *graph, const ort_node *node,
                               found *f)
 {
@@ -95,14 +108,15 @@ static const char *check_gemm(const ort_weights *w, const ort_graph *graph, cons
         f->turned = !f->turned;
     if (w->options.form == ORT_WEIGHTS_QDQ)
         return NULL;
-    if (ort_node_float(node, "alpha", 1) != 1 || ort_node_int(node, "transA", 0))
-        return "its left side is scaled or transposed";
+    if (ort_node_int(node, "transA", 0))
+        return "its left side is transposed";
+    if (!takes_factors(graph, node, f))
+        return "alpha or beta isn't 1, and its numbers aren't floats of 32 bits";
     if (bias == ORT_ID_NONE)
         return NULL;
     const ort_type *type = ort_fact_tensor(graph, bias);
     const int64_t columns = f->tensor->shape.dim[!f->turned];
-    return ort_node_float(node, "beta", 1) == 1 && type && type->rank == 1 &&
-                   ort_dim_is(type->dim[0], columns)
+    return type && type->rank == 1 && ort_dim_is(type->dim[0], columns)
                ? NULL
                : "its bias isn't one number a column";
 }
@@ -214,15 +228,42 @@ static ort_status find_in(ort_weights *w, ort_graph *graph, ort_error *err)
     return ORT_OK;
 }
 
+/* In whatever blocks. */
+static bool is_multiplied(const ort_weights *w, const ort_weight *table)
+{
+    for (size_t i = 0; i < w->weights.count; i++) {
+        const ort_weight *have = &w->weights.data[i];
+        if (have->graph == table->graph && have->id == table->id && have->has_product)
+            return true;
+    }
+    return false;
+}
+
+static bool on_codes(void *arg, const ort_graph *graph, const ort_node *node)
+{
+    const ort_weights *w = arg;
+    for (size_t i = 0; i < w->readers.count; i++)
+        if (w->readers.data[i].graph == graph && w->readers.data[i].node == node)
+            return !w->readers.data[i].why;
+    return false;
+}
+
+/* The file holds a table in floats if another node reads them, or nobody asks for it in codes. */
+static const char *table_stays(ort_weights *w, const ort_weight *weight)
+{
+    if (!w->options.tables && !is_multiplied(w, weight))
+        return "tables stay unless they are asked for";
+    return ort_quantize_has_float_reader(weight->graph, weight->id, on_codes, w)
+               ? ort_quantize_table_stays : NULL;
+}
+
 ort_status ort_low_bits_find(ort_weights *w, ort_error *err)
 {
     ORT_TRY(find_in(w, w->model->graph, err));
     for (size_t i = 0; i < w->readers.count; i++) {
         ort_weight_reader *r = &w->readers.data[i];
-        const ort_weight *weight = r->weight == SIZE_MAX ? NULL : &w->weights.data[r->weight];
-        if (!r->table || !weight || weight->has_product || w->options.tables)
-            continue;
-        r->why = "tables stay unless they are asked for";
+        if (r->table && r->weight != SIZE_MAX)
+            r->why = table_stays(w, &w->weights.data[r->weight]);
     }
     return ORT_OK;
 }
