@@ -224,7 +224,7 @@ static void few_rows(test_state *test, const ort_kernels *k, problem *p, int wha
 static void rows_alike(test_state *test)
 {
     static const sizes some[] = {{5, 32, 19}, {6, 80, 64}, {11, 97, 85}, {25, 33, 72},
-                                 {29, 16, 30}};
+                                 {29, 16, 30}, {12, 64, 17}, {26, 70, 31}};
     for (int i = 0; ort_kernel_tier_at(i); i++) {
         const ort_kernels *k = ort_kernels_get(ort_kernel_tier_at(i)->name);
         for (size_t j = 0; k && j < sizeof some / sizeof *some; j++) {

@@ -1,5 +1,5 @@
 /* gemm_avx2.c - matrix, window and integer kernels of the AVX2 tier: gemm.inc on 8 lanes, micro
- * tiles of 6 x 16 (12 sums, 2 loads of B and 1 of A fill the 16 registers). */
+ * tiles of 6 x 16 (12 sums, 2 loads of B and 1 of A fill the 16 registers) and of 3 x 32. */
 #include "kernel/avx2/simd.h"
 
 #include "kernel/gemm.h"
@@ -109,6 +109,7 @@ static void stride_copy(int64_t n, const float *in, int64_t stride, float *out)
 }
 
 #define GEMM_ROWS 6
+#define GEMM_WIDE "kernel/avx2/gemm_wide.inc"
 #include "kernel/gemm.inc"
 #include "kernel/avx2/nbits_bytes.inc"
 #include "kernel/avx2/gemm_fours.inc"
