@@ -41,6 +41,7 @@ typedef struct winograd_plan {
     int64_t tiles, tile_blocks;              /* of a task; tasks along them */
     int64_t panels, task_panels, panel_blocks;
     int64_t channels;                        /* of whole blocks */
+    int64_t v_point, m_point;                /* elements from a point to the next */
 } winograd_plan;
 
 static int64_t tiles_along(int64_t outputs)
@@ -172,9 +173,10 @@ ort_status ort_bytes_winograd_shape(ort_shaping *sh, const ort_bytes_winograd *s
         p->task_panels = (p->task_panels + 1) / 2;
         p->panel_blocks = (p->panels + p->task_panels - 1) / p->task_panels;
     }
-    sh->thread_bytes = (size_t)(POINTS * p->tiles) *
-                       ((size_t)p->channels * sizeof(int16_t) +
-                        ORT_BYTES_BLOCK * sizeof(int32_t));
+    p->v_point = ort_winograd_odd_lines(p->tiles * p->channels, sizeof(int16_t));
+    p->m_point = ort_winograd_odd_lines(p->tiles * ORT_BYTES_BLOCK, sizeof(int32_t));
+    sh->thread_bytes = (size_t)POINTS * ((size_t)p->v_point * sizeof(int16_t) +
+                                         (size_t)p->m_point * sizeof(int32_t));
     sh->plan_state = p;
     return ORT_OK;
 }
@@ -185,6 +187,7 @@ typedef struct winograd_job {
     ort_call *call;
     const ort_bytes_winograd *s;
     const winograd_plan *p;
+    ort_winograd_cut outs; /* panels */
     const uint8_t *x;
     uint8_t *y;
 } winograd_job;
@@ -193,7 +196,7 @@ static ort_winograd_place place_of(const winograd_job *j, size_t task)
 {
     const winograd_plan *p = j->p;
     return ort_winograd_place_of(task, (ort_winograd_cut){p->all_tiles, p->tiles, p->tile_blocks},
-                                 (ort_winograd_cut){p->panels, p->task_panels, p->panel_blocks});
+                                 j->outs);
 }
 
 /* The tiles from `tile` to the end of their row or of the task. */
@@ -212,7 +215,7 @@ static void transform_input(const winograd_job *j, const ort_winograd_place *at,
     const winograd_plan *p = j->p;
     ort_bytes_tiles t = {.height = p->in.in[0], .width = p->in.in[1],
                          .x_zero = (uint8_t)j->s->x_zero, .v_tile = p->channels,
-                         .v_point = at->tiles * p->channels};
+                         .v_point = p->v_point};
     for (int64_t b = 0; b < p->in.blocks; b++) {
         t.x = j->x + (at->image * p->in.blocks + b) * p->in.plane * ORT_BYTES_BLOCK;
         for (int64_t tile = at->first, next; tile < at->first + at->tiles; tile = next) {
@@ -229,8 +232,7 @@ static void multiply(const winograd_job *j, const ort_winograd_place *at, int64_
                      int32_t *m)
 {
     const ort_bytes_tiles t = {.tiles = at->tiles, .v = v, .v_tile = j->p->channels,
-                               .v_point = at->tiles * j->p->channels,
-                               .m_point = at->tiles * ORT_BYTES_BLOCK};
+                               .v_point = j->p->v_point, .m_point = j->p->m_point};
     j->call->k->bytes.tiles_multiply(&t, j->s->w + panel * POINTS * point_words(j->s),
                                      j->p->channels, m);
 }
@@ -240,7 +242,7 @@ static void transform_output(const winograd_job *j, const ort_winograd_place *at
 {
     const winograd_plan *p = j->p;
     ort_bytes_tiles t = {.height = p->out.in[0], .width = p->out.in[1],
-                         .m_point = at->tiles * ORT_BYTES_BLOCK};
+                         .m_point = p->m_point};
     t.out = (ort_bytes_out){.bias = j->s->bias + block * ORT_BYTES_BLOCK,
                             .scale = j->s->scale + block * ORT_BYTES_BLOCK,
                             .zero = j->s->y_zero, .bounded = j->s->bounded};
@@ -260,7 +262,7 @@ static void task_winograd(void *arg, size_t task, int thread)
     const winograd_plan *p = j->p;
     const ort_winograd_place at = place_of(j, task);
     int16_t *v = ort_call_scratch(j->call, thread);
-    int32_t *m = (int32_t *)(void *)(v + POINTS * p->tiles * p->channels);
+    int32_t *m = (int32_t *)(void *)(v + POINTS * p->v_point);
     transform_input(j, &at, v);
     for (int64_t panel = at.first_out; panel < at.first_out + at.outs; panel++) {
         multiply(j, &at, panel, v, m);
@@ -271,7 +273,9 @@ static void task_winograd(void *arg, size_t task, int thread)
 void ort_bytes_winograd_run(ort_call *call, const ort_bytes_winograd *s)
 {
     const winograd_plan *p = call->plan_state;
-    winograd_job j = {call, s, p, ort_call_in(call, 0)->data, ort_call_out(call, 0)->data};
-    ort_call_parallel(call, (size_t)(p->out.n * p->tile_blocks * p->panel_blocks), task_winograd,
-                      &j);
+    winograd_job j = {call, s, p, {p->panels, p->task_panels, p->panel_blocks},
+                      ort_call_in(call, 0)->data, ort_call_out(call, 0)->data};
+    if (ort_call_width(call) == 1) /* each task along the outputs would transform its input again */
+        j.outs = (ort_winograd_cut){p->panels, p->panels, 1};
+    ort_call_parallel(call, (size_t)(p->out.n * p->tile_blocks * j.outs.parts), task_winograd, &j);
 }

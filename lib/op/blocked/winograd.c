@@ -145,14 +145,6 @@ static int64_t panel_vectors(const ort_blocked_state *s)
     return ort_max_i64(2, s->block / s->k->vector);
 }
 
-/* Floats from one position to the next, for at least so many: an odd number of cache lines. At a
- * multiple of 1 KB a nearest cache of 32 KB would hold lines of 32 of the 36 positions, at 4 KB of
- * 8; they are written by halves, and read again at once. */
-static int64_t odd_lines(int64_t floats)
-{
-    return ((floats + 15) / 16 | 1) * 16;
-}
-
 ort_status ort_winograd_shape(ort_shaping *sh, const ort_blocked_dims *in,
                               const ort_blocked_dims *out, const ort_window *w, ort_error *err)
 {
@@ -180,8 +172,8 @@ ort_status ort_winograd_shape(ort_shaping *sh, const ort_blocked_dims *in,
         p->task_vectors = (p->task_vectors / panel + 1) / 2 * panel;
         p->vector_blocks = (p->vectors + p->task_vectors - 1) / p->task_vectors;
     }
-    p->v_step = odd_lines(p->tiles * channels);
-    p->m_step = odd_lines(p->tiles * panel * s->k->vector);
+    p->v_step = ort_winograd_odd_lines(p->tiles * channels, sizeof(float));
+    p->m_step = ort_winograd_odd_lines(p->tiles * panel * s->k->vector, sizeof(float));
     sh->thread_bytes = (size_t)(POSITIONS * (p->v_step + p->m_step)) * sizeof(float);
     sh->plan_state = p;
     return ORT_OK;

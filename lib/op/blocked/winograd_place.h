@@ -29,4 +29,13 @@ static inline ort_winograd_place ort_winograd_place_of(size_t task, ort_winograd
                                 ort_min_i64(outs.each, outs.all - out)};
 }
 
+/* Elements from one position of tiles to the next, for at least so many: an odd number of cache
+ * lines. At a multiple of 1 KB a nearest cache of 32 KB would hold lines of 32 of the 36 positions,
+ * at 4 KB of 8; they are written by halves, and read again at once. */
+static inline int64_t ort_winograd_odd_lines(int64_t count, int64_t size)
+{
+    const int64_t line = 64 / size;
+    return ((count + line - 1) / line | 1) * line;
+}
+
 #endif
