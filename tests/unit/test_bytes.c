@@ -36,6 +36,13 @@ static const conv_case cases[] = {
     {U, S, U, 60, 0, 1, 32, 64, 6, 5, 2, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 120},
     {S, S, U, 5, 0, 20, 512, 20, 7, 7, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 600},
     {U, S, U, 60, 0, 1, 32, 24, 25, 1, 1, {3, 1}, {1, 1}, {1, 1}, {1, 0, 1, 0}, 120},
+    /* rows so far apart that a task has those alone that lie on the same ones: several of them, one
+     * or none; groups, strides along a row, words of neighbouring pixels */
+    {U, S, U, 9, 0, 12, 64, 24, 40, 64, 1, {3, 3}, {1, 1}, {12, 1}, {12, 1, 12, 1}, 300, FITS},
+    {S, S, S, 9, 0, 12, 12, 12, 11, 13, 1, {5, 1}, {1, 1}, {12, 1}, {24, 0, 24, 0}, 100},
+    {U, U, U, 7, 128, 1, 48, 40, 5, 15, 2, {3, 3}, {1, 2}, {9, 2}, {9, 1, 8, 2}, 120},
+    {U, S, U, 3, 0, 9, 1, 17, 5, 11, 1, {3, 3}, {1, 1}, {7, 1}, {6, 1, 9, 1}, 20},
+    {U, U, U, 3, 143, 0, 24, 40, 4, 9, 1, {3, 2}, {1, 1}, {6, 3}, {6, 0, 6, 3}, 60, ANY, 1999},
     /* groups that fill no block, in input or output; of one channel with several filters */
     {U, S, U, 60, 0, 1, 32, 32, 6, 5, 8, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 60},
     {S, S, U, 60, 0, 1, 57, 60, 9, 15, 3, {1, 1}, {2, 1}, {1, 1}, {0}, 60},
@@ -340,6 +347,7 @@ typedef struct tail_case {
     ort_dtype type;
     int64_t channels, kernel, group;
     bool table, sum, turned, last;
+    int64_t apart, plane[2]; /* rows of the window; of the input; 0: what they usually are */
 } tail_case;
 
 static const tail_case tails[] = {
@@ -348,7 +356,21 @@ static const tail_case tails[] = {
     {U, 48, 1, 1, true, true, true, false},    {S, 33, 3, 1, true, true, false, true},
     {U, 40, 3, 40, true, false, false, false}, {S, 20, 5, 20, false, true, false, true},
     {S, 64, 3, 2, false, true, true, true},    {U, 16, 7, 16, true, true, false, true},
+    {U, 40, 3, 1, true, true, false, true, 10},
+    {S, 16, 3, 1, true, true, true, true, 15, {40, 200}},
 };
+
+static int64_t tail_size(const tail_case *c, int axis)
+{
+    return c->plane[axis] ? c->plane[axis] : axis ? 11 : 9;
+}
+
+static ort_value *tail_input(const tail_case *c)
+{
+    const int low = lowest(c->type);
+    return codes(c->type, 4, DIMS(2, c->channels, tail_size(c, 0), tail_size(c, 1)), 7, low,
+                 low + 255);
+}
 
 /* x times its sigmoid, of scale s2 and zero point z2, gives one of s and z. */
 static const char *add_swish(net *n, const char *x, const char *sigmoid, const char *y)
@@ -367,7 +389,7 @@ static void build_tail(net *n, const void *arg)
     const int low = lowest(c->type);
     const char *at = "c";
     char list[100];
-    net_input(n, "x", c->type, 4, DIMS(2, c->channels, 9, 11));
+    net_input(n, "x", c->type, 4, DIMS(2, c->channels, tail_size(c, 0), tail_size(c, 1)));
     add_codes(n, "w0", S, 4, DIMS(c->channels, c->channels / c->group, c->kernel, c->kernel), 3,
               -128, 127);
     add_codes(n, "w1", S, 4, DIMS(17, c->channels, 1, 1), 4, -128, 127);
@@ -378,8 +400,9 @@ static void build_tail(net *n, const void *arg)
     add_scale(n, "s2", 0.05f);
     add_scale(n, "ws", 0.013f);
     ort_node *conv = net_node(n, "QLinearConv", "x s z w0 ws wz s2 z2", "c");
-    const int64_t pad = c->kernel / 2;
-    set_ints(n, conv, "pads", DIMS(pad, pad, pad, pad), 4);
+    const int64_t pad = c->kernel / 2, apart = c->apart ? c->apart : 1;
+    set_ints(n, conv, "pads", DIMS(pad * apart, pad, pad * apart, pad), 4);
+    set_ints(n, conv, "dilations", DIMS(apart, 1), 2);
     net_int(n, conv, "group", c->group);
     if (c->table)
         at = add_swish(n, at, "c_sigmoid", "c_swish");
@@ -399,8 +422,7 @@ static void epilogues(test_state *test)
 {
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
         const tail_case *c = &tails[i];
-        const int low = lowest(c->type);
-        ort_value *x = codes(c->type, 4, DIMS(2, c->channels, 9, 11), 7, low, low + 255);
+        ort_value *x = tail_input(c);
         CHECK(on_all_tiers(build_tail, c, x, 2));
         net n;
         if (x && net_on(&n, NULL, 1)) {

@@ -6,7 +6,10 @@
  *               group. Where nothing is padded and the tier multiplies bytes, it reads the input in
  *               place; a 1x1 window of stride 1 sees the plane as one long row, cut into pieces.
  *               Otherwise it copies the input rows that it needs first, with their padding, as the
- *               tier's products read them: then every tap is a constant offset.
+ *               tier's products read them: then every tap is a constant offset. Output rows under
+ *               which dilated taps lie on the same rows are a task then, if others would copy more
+ *               rows than they read: it copies each of these once, as rows of a window that isn't
+ *               dilated.
  *   plain       few input channels, not blocked: copied in words of four; of one channel as it is,
  *               and a word holds neighbouring pixels. On tiers whose words are of two int16 so does
  *               a word of three channels, or of those that are neighbours already (`last`).
@@ -58,6 +61,8 @@ typedef struct bytes_plan {
     ort_blocked_cut cut;           /* of a group's outputs */
     int64_t pixel, x_row, x_block; /* bytes of a pixel, a row and a block as products read them */
     int64_t copy_row;              /* pixels of a copied row */
+    int64_t comb;                  /* from one output row of a task to the next, and from one copied
+                                      row to the next; w is of these */
     ort_bytes_runs part[2];
     const int64_t *place;          /* of each word, bytes from the first tap; or NULL */
     int64_t near;                  /* rows whose words are multiplied alike */
@@ -91,6 +96,27 @@ static int64_t products(const bytes_plan *p, const bytes_state *s)
     return p->out.n * maps * p->out.plane * s->channels * taps_of(s);
 }
 
+/* Output rows that lie `comb` apart, at most. */
+static int64_t comb_rows(const bytes_plan *p)
+{
+    return (p->w.out[0] + p->comb - 1) / p->comb;
+}
+
+/* Rows of a task, as many as its copy has room for. */
+static void plan_copied_rows(bytes_plan *p, int64_t blocks)
+{
+    p->cut.rows = comb_rows(p);
+    while (p->copies && p->cut.rows > 1 &&
+           rows_under(&p->w, p->cut.rows) * p->x_row * blocks > COPY_BYTES)
+        p->cut.rows = (p->cut.rows + 1) / 2;
+    if (p->copies && p->w.stride[0] == 1 && p->w.dilation[0] > 1 &&
+        rows_under(&p->w, p->cut.rows) > p->cut.rows * p->w.kernel[0]) {
+        p->comb = p->w.dilation[0];
+        p->w.dilation[0] = 1;
+        plan_copied_rows(p, blocks);
+    }
+}
+
 static void plan_product(bytes_plan *p, const bytes_state *s)
 {
     ort_window *w = &p->w;
@@ -112,11 +138,8 @@ static void plan_product(bytes_plan *p, const bytes_state *s)
     int64_t vector_bytes = s->panel_words * s->k->vector * 4;
     p->cut.task_vectors = WEIGHT_BYTES / vector_bytes / least * least;
     p->cut.task_vectors = ort_max_i64(ort_min_i64(p->cut.vectors, p->cut.task_vectors), least);
-    p->cut.rows = w->out[0];
-    while (p->copies && p->cut.rows > 1 &&
-           rows_under(w, p->cut.rows) * p->x_row * blocks > COPY_BYTES)
-        p->cut.rows = (p->cut.rows + 1) / 2;
-    ort_blocked_cut_tasks(&p->cut, w->out[0], p->out.n * s->group,
+    plan_copied_rows(p, blocks);
+    ort_blocked_cut_tasks(&p->cut, comb_rows(p), p->out.n * s->group * p->comb,
                           ort_min_i64(products(p, s) / TASK_PRODUCTS, TASKS_WANTED),
                           p->in.plane * s->channels > p->cut.vectors * vector_bytes / 4, 1, least);
     p->x_block = p->copies ? rows_under(w, p->cut.rows) * p->x_row : p->in.plane * p->pixel;
@@ -216,7 +239,7 @@ static int64_t near_groups(const bytes_plan *p, int64_t rows)
 static void plan_fours(ort_shaping *sh, bytes_plan *p, const bytes_state *s)
 {
     const size_t bytes = (size_t)s->k->fours_peak_bytes(s->panel_words);
-    if (!s->floats && p->w.out[0] * p->w.out[1] == p->out.plane)
+    if (!s->floats && p->comb == 1 && p->w.out[0] * p->w.out[1] == p->out.plane)
         p->near = s->roomy ? p->cut.rows : ort_max_i64(1, PIECE_PIXELS / p->w.out[1]);
     p->peaks = (int64_t)ort_round_up(sh->thread_bytes, 64);
     p->space = p->peaks + (int64_t)ort_round_up((size_t)near_groups(p, p->cut.rows) * bytes, 64);
@@ -287,6 +310,7 @@ static ort_status bytes_shape(ort_shaping *sh, ort_error *err)
     if (!s->depthwise) /* whose weights lie by rows of the window */
         ort_blocked_turn_column(&p->w);
     p->cut.vectors = vectors_of(s);
+    p->comb = 1;
     if (s->depthwise)
         plan_depthwise(p, s);
     else
@@ -333,11 +357,14 @@ typedef struct bytes_job {
 static void finish(const bytes_job *j, int64_t block, int64_t blocks, int64_t first, int64_t rows)
 {
     const bytes_plan *p = j->p;
-    const int64_t at = first * p->w.out[1];
-    const int64_t pixels = ort_min_i64(rows * p->w.out[1], p->out.plane - at);
+    const int64_t near = p->comb == 1 ? rows : 1, end = first + rows * p->comb;
     for (int64_t b = block; b < block + blocks && j->s->after.any; b++)
-        ort_bytes_after_do(&j->after, (b * p->out.plane + at) * ORT_BYTES_BLOCK,
-                           pixels * ORT_BYTES_BLOCK);
+        for (int64_t row = first; row < end; row += near * p->comb) {
+            const int64_t at = row * p->w.out[1];
+            const int64_t pixels = ort_min_i64(near * p->w.out[1], p->out.plane - at);
+            ort_bytes_after_do(&j->after, (b * p->out.plane + at) * ORT_BYTES_BLOCK,
+                               pixels * ORT_BYTES_BLOCK);
+        }
 }
 
 /* Member by member: what was just written can't be read at once as parts of wider copies. */
@@ -416,7 +443,7 @@ static void copy_pixels(const bytes_job *j, const uint8_t *x, int64_t at, int64_
         memcpy(to, from, (size_t)bytes);
 }
 
-/* The rows under output rows [first, first + rows) of one block, with their padding. */
+/* The rows under `rows` output rows of one block from `first` on, with their padding. */
 static void copy_rows(const bytes_job *j, const uint8_t *x, int64_t first, int64_t rows, char *to,
                       uint8_t *words)
 {
@@ -426,12 +453,13 @@ static void copy_rows(const bytes_job *j, const uint8_t *x, int64_t first, int64
     const int64_t left = ort_min_i64(w->begin[1], p->copy_row);
     const int64_t real = ort_max_i64(0, ort_min_i64(w->in[1], p->copy_row - left));
     for (int64_t r = 0; r < rows_under(w, rows); r++, to += p->x_row) {
-        if (top + r < 0 || top + r >= w->in[0]) {
+        const int64_t y = top + r * p->comb;
+        if (y < 0 || y >= w->in[0]) {
             fill_zero(j, p->copy_row, to);
             continue;
         }
         fill_zero(j, left, to);
-        const int64_t at = (top + r) * w->in[1]; /* the last piece of a plane may be shorter */
+        const int64_t at = y * w->in[1]; /* the last piece of a plane may be shorter */
         copy_pixels(j, x, at, ort_min_i64(real, p->in.plane - at), to + left * p->pixel, words);
         fill_zero(j, p->copy_row - left - real, to + (left + real) * p->pixel);
     }
@@ -443,7 +471,8 @@ static int64_t pixels_of_row(const bytes_plan *p, int64_t oy)
     return ort_min_i64(p->w.out[1], p->out.plane - oy * p->w.out[1]);
 }
 
-/* Under the first tap of row `r` of a task whose first is `first`. */
+/* Under the first tap of row `r` of a task whose first is `first`; the input's own rows only where
+ * none lie between those of a task. */
 static const char *under_row(const bytes_plan *p, const uint8_t *x, const char *copy, int64_t first,
                              int64_t r)
 {
@@ -458,7 +487,7 @@ static void set_rows(const bytes_plan *p, ort_bytes_conv *c, const uint8_t *x, c
     c->x = under_row(p, x, scratch, first, r);
     c->rows = ort_min_i64(p->near, rows - r);
     c->x_row = p->w.stride[0] * p->x_row;
-    c->out.count = pixels_of_row(p, first + r);
+    c->out.count = pixels_of_row(p, first + r * p->comb);
 }
 
 /* What the codes under the rows reach. */
@@ -496,14 +525,18 @@ static void task_product(void *arg, size_t task, int thread)
     const bytes_job *j = arg;
     const bytes_state *s = j->s;
     const bytes_plan *p = j->p;
-    int64_t index = (int64_t)task, first = index % p->cut.row_blocks * p->cut.rows;
+    int64_t index = (int64_t)task, first = index % p->cut.row_blocks * p->cut.rows * p->comb;
     int64_t vector = (index /= p->cut.row_blocks) % p->cut.vector_blocks * p->cut.task_vectors;
-    int64_t group = (index /= p->cut.vector_blocks) % s->group, image = index / s->group;
-    int64_t rows = ort_min_i64(p->cut.rows, p->w.out[0] - first), lanes = s->k->vector;
+    first += (index /= p->cut.vector_blocks) % p->comb;
+    int64_t group = (index /= p->comb) % s->group, image = index / s->group;
+    const int64_t left_rows = (p->w.out[0] - first + p->comb - 1) / p->comb;
+    int64_t rows = ort_min_i64(p->cut.rows, left_rows), lanes = s->k->vector;
     int64_t blocks = s->plain ? 1 : blocks_of(s->channels);
     const int64_t vectors = ort_min_i64(p->cut.task_vectors, p->cut.vectors - vector);
     const int64_t place = group * s->group_blocks * ORT_BYTES_BLOCK; /* of the group's outputs */
     char *copy = ort_call_scratch(j->call, thread);
+    if (rows <= 0)
+        return;
     const int64_t in = s->plain ? image * s->channels * p->in.plane
                                 : (image * p->in.blocks + group * blocks) * p->in.plane *
                                       ORT_BYTES_BLOCK;
@@ -520,7 +553,7 @@ static void task_product(void *arg, size_t task, int thread)
     /* a panel at a time, so that all rows find it in the nearest cache */
     for (int64_t v = 0, done = 0; v < vectors; v += 2) {
         for (int64_t r = 0; r < rows; r += p->near) {
-            int64_t oy = first + r, out = vector + v;
+            int64_t oy = first + r * p->comb, out = vector + v;
             set_rows(p, &c, x, copy, first, r, rows);
             c.w = s->w + (place + out * lanes) * s->panel_words;
             c.vectors = ort_min_i64(2, vectors - v);
@@ -697,7 +730,8 @@ static ort_status bytes_run(ort_call *call, ort_error *err)
         ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * p->cut.row_blocks),
                           p->window ? task_window : task_depthwise, &j);
     else
-        ort_call_parallel(call, (size_t)(p->out.n * s->group * ort_blocked_tasks(&p->cut)),
+        ort_call_parallel(call, (size_t)(p->out.n * s->group * p->comb) *
+                                    (size_t)ort_blocked_tasks(&p->cut),
                           task_product, &j);
     if (s->winograd && s->after.any)
         ort_bytes_after_run(call, &j.after);
