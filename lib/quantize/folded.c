@@ -72,11 +72,37 @@ static bool leads(const ort_graph *graph, ort_id id, const char *products, int *
     return false;
 }
 
+/* Of the constants that make it, each as often as it is read. */
+static double bytes_of(const ort_graph *graph, ort_id id, int *visits)
+{
+    const ort_node *node = id == ORT_ID_NONE ? NULL : ort_edit_producer(graph, id);
+    const ort_tensor *t = id == ORT_ID_NONE ? NULL : ort_fact_value(graph, id);
+    double sum = 0;
+    if (!node || ort_node_is_constant(node))
+        return t ? (double)ort_tensor_bytes(t) : 0;
+    for (int i = 0; i < node->input_count && --*visits >= 0; i++)
+        sum += bytes_of(graph, node->inputs[i], visits);
+    return sum;
+}
+
+/* Are its codes, of a byte each, many times what makes them? As those of a Fourier transform, of
+ * whose angles a file of 135 kB computes three matrices of as much each. */
+static bool is_much_more(const ort_graph *graph, ort_id id)
+{
+    enum { MOST_TIMES = 2 };
+    const ort_type *type = &graph->values.data[id]->fact.type;
+    int visits = VISITS_MAX;
+    double count = 1;
+    for (int i = 0; i < type->rank; i++)
+        count *= type->dim[i].size > 0 ? (double)type->dim[i].size : 1;
+    return count > MOST_TIMES * bytes_of(graph, id, &visits);
+}
+
 static bool grows(const void *arg, const ort_graph *graph, const ort_node *node)
 {
     int visits = VISITS_MAX;
     return node->output_count == 1 && node->outputs[0] != ORT_ID_NONE && !turns(node) &&
-           is_made(graph, node->outputs[0], &visits) &&
+           is_made(graph, node->outputs[0], &visits) && !is_much_more(graph, node->outputs[0]) &&
            leads(graph, node->outputs[0], arg, &visits);
 }
 
@@ -88,7 +114,9 @@ static bool has_computed(const ort_graph *graph)
     const ort_node *node;
     ORT_EACH_NODE(graph, node)
     {
-        if (ort_edit_is_any(node, matrices.arg) && ort_quantize_is_computed(graph, node->inputs[1]))
+        if (ort_edit_is_any(node, matrices.arg) &&
+            ort_quantize_is_computed(graph, node->inputs[1]) &&
+            !is_much_more(graph, node->inputs[1]))
             return true;
         for (int b = 0; b < node->body_count; b++)
             if (has_computed(node->bodies[b]))

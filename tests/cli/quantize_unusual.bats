@@ -116,6 +116,26 @@ PY
     done
 }
 
+# Angles of a Fourier transform: 64 KB of codes, of 512 bytes.
+@test "a weight that is much larger than what makes it stays computed" {
+    python3 - "$ROOT/tests/tools" <<'PY'
+import sys
+sys.path.insert(0, sys.argv[1])
+from fixtures import *
+open("fourier.onnx", "wb").write(model(
+    [node("Mul", ["rows", "columns"], ["angles"], "outer"), node("Cos", ["angles"], ["w"], "cos"),
+     node("MatMul", ["x", "w"], ["y"], "transform"), node("MatMul", ["y", "v"], ["out"], "last")],
+    [value_info("x", ["n", 256])], [value_info("out", ["n", 64])],
+    [initializer("rows", [256, 1], list(map(float, range(256)))),
+     initializer("columns", [1, 256], [k / 256 for k in range(256)]), initializer("v", [256, 64], [(k * 37 % 101 - 50) / 200 for k in range(256 * 64)])]))
+PY
+    for how in "dynamic --small" "static --random 1" "weights --bits 8"; do
+        run ort-quantize $how fourier.onnx -o q.onnx --force
+        [ "$status" -eq 0 ]
+        [ "$(stat -c %s q.onnx)" -lt $((256 * 64 * 2)) ] || { echo "$how: $(stat -c %s q.onnx)"; false; }
+    done
+}
+
 @test "diamonds of constants are left, and not looked at without end" {
     python3 -c "
 import sys
