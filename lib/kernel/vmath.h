@@ -164,8 +164,8 @@ typedef struct ort_vmath_kernels {
     void (*min_max)(const float *x, size_t n, float *min, float *max);
     /* Ends and counts of n < 2^31 elements. */
     void (*scan)(const float *x, size_t n, ort_scan *scan);
-    /* bin[i] = floor(x[i] * inverse) & mask, the product exact and its floor in 31 bits; that of 0
-     * for what is denormal or not finite. mask is below 2^16. */
+    /* floor(x[i] * inverse) & mask, the product exact and its floor in 31 bits, one after the other
+     * of what is neither 0, denormal nor not finite; bin has n places. mask is below 2^16. */
     void (*bins)(const float *x, size_t n, double inverse, int32_t mask, uint16_t *bin);
     float (*dot)(const float *a, const float *b, size_t n);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/num.h"
 #include "kernel/kernel.h"
 #include "test.h"
@@ -421,6 +422,39 @@ static void scans(test_state *test)
         }
 }
 
+/* Bins of what counts, one after the other, of numbers of every kind, also those of which an eighth
+ * or all of a vector counts; nothing is written behind the places that there are. */
+static void bins(test_state *test)
+{
+    static const float odd[] = {0.0f, -0.0f, 0x1p-130f, -0x1p-130f, INFINITY, -INFINITY, NAN, -NAN};
+    static const int exponents[] = {-149, -126, -60, -10, 0, 5, 100};
+    enum { MOST_BINNED = 300, KINDS = sizeof odd / sizeof *odd };
+    float x[MOST_BINNED];
+    uint16_t got[MOST_BINNED + 1], want[MOST_BINNED];
+    for (size_t n = 0; n <= MOST_BINNED; n++)
+        for (size_t kind = 0; kind < 4 * sizeof exponents / sizeof *exponents; kind++) {
+            const int e = exponents[kind / 4];
+            const uint32_t share = (uint32_t[]){0, 3, 8, 15}[kind % 4]; /* of 16 that is odd */
+            size_t count = 0;
+            for (size_t i = 0; i < n; i++) {
+                const uint32_t draw = (uint32_t)(i + 7 * n + kind + 1) * 2654435761u >> 8;
+                const double k = (double)draw / 0x1p23 - 1;
+                x[i] = draw % 3 ? (float)ldexp(k, e + 12) : (float)copysign(0x1p-126, k);
+                if (draw / 16 % 16 < share || fabsf(x[i]) < 0x1p-126f)
+                    x[i] = odd[draw / 256 % KINDS];
+                else
+                    want[count++] = (uint16_t)((int32_t)floor(ldexp((double)x[i], -e)) & 4095);
+            }
+            got[n] = 7777;
+            for (int flush = 0; flush < 2; flush++) { /* as runs do */
+                const unsigned control = ort_cpu_set_flush(flush);
+                under_test.tier->bins(x, n, ldexp(1, -e), 4095, got);
+                ort_cpu_restore_fp(control);
+                CHECK(!memcmp(got, want, count * sizeof *got) && got[n] == 7777);
+            }
+        }
+}
+
 int main(void)
 {
     test_state test = {0};
@@ -442,6 +476,7 @@ int main(void)
         RUN(&test, norm_rows);
         RUN(&test, conversions);
         RUN(&test, scans);
+        RUN(&test, bins);
     }
     return test.failures != 0;
 }

@@ -12,6 +12,7 @@
 #include "kernel/vmath_binary.inc"
 #include "kernel/vmath_reduce.inc"
 #include "kernel/count.inc"
+#include "kernel/avx2/bins.inc"
 #include "kernel/vmath_convert.inc"
 #include "kernel/trees.inc"
 

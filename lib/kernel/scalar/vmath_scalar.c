@@ -451,7 +451,7 @@ static void plug_reductions(ort_vmath_kernels *table)
     table->sum_square_diff = sum_square_diff;
     table->min_max = min_max;
     table->scan = scan_f32;
-    table->bins = bins_f32;
+    table->bins = bins_plain;
     table->dot = dot;
 }
 

@@ -1,4 +1,5 @@
-/* histogram.c - counting in two passes over a block that stays in cache: its range, then its bins.
+/* histogram.c - counting line by line: the range of a line, which tells the width of bins, then its
+ * bins.
  */
 #include "quantize/seen/histogram.h"
 
@@ -11,9 +12,8 @@
 #include "kernel/kernel.h"
 
 enum {
-    BLOCK = 16384,
-    TASK = 4, /* blocks of one task */
-    FEW = 1024, /* numbers for which counts of their own would cost more than they save */
+    LINE = 1024,
+    TASK = 65536, /* numbers of one task */
     LEAST_EXPONENT = -149, /* of the smallest float */
 };
 
@@ -93,46 +93,17 @@ void ort_ends_add(ort_ends *ends, const float *x, size_t n)
 
 /* ---- counting */
 
-static void count_few(uint64_t *bins, const float *x, int n, double inverse)
-{
-    for (int i = 0; i < n; i++)
-        if (fabsf(x[i]) >= FLT_MIN && fabsf(x[i]) <= FLT_MAX)
-            bins[(unsigned)bin_of(x[i], inverse) % ORT_HISTOGRAM_BINS]++;
-}
-
-/* Counts that are apart, so that equal neighbours don't wait for each other; of 16 bits, so that
- * the nearest cache holds them all. */
-enum { APART = 4, LINE = 256 };
-typedef uint16_t apart_counts[APART][ORT_HISTOGRAM_BINS];
-static_assert(BLOCK / APART <= UINT16_MAX, "a block fits counts of 16 bits");
-
-static void count_line(apart_counts counts, const uint16_t *at, int n)
+static void count(uint64_t *bins, const uint16_t *at, int n)
 {
     int i = 0;
-    for (; i + APART <= n; i += APART) {
-        counts[0][at[i]]++;
-        counts[1][at[i + 1]]++;
-        counts[2][at[i + 2]]++;
-        counts[3][at[i + 3]]++;
+    for (; i + 4 <= n; i += 4) {
+        bins[at[i]]++;
+        bins[at[i + 1]]++;
+        bins[at[i + 2]]++;
+        bins[at[i + 3]]++;
     }
     for (; i < n; i++)
-        counts[0][at[i]]++;
-}
-
-/* Numbers that bins don't count are in bin 0 first. */
-static void count_block(const ort_vmath_kernels *math, uint64_t *bins, const float *x, int n,
-                        const ort_scan *s, double inverse)
-{
-    apart_counts counts = {{0}};
-    uint16_t at[LINE];
-    for (int done = 0; done < n; done += LINE) {
-        int count = n - done < LINE ? n - done : LINE;
-        math->bins(x + done, (size_t)count, inverse, ORT_HISTOGRAM_BINS - 1, at);
-        count_line(counts, at, count);
-    }
-    for (int k = 0; k < ORT_HISTOGRAM_BINS; k++)
-        bins[k] += (uint64_t)(counts[0][k] + counts[1][k] + counts[2][k] + counts[3][k]);
-    bins[0] -= (uint64_t)(n - s->finite + s->zeros);
+        bins[at[i]]++;
 }
 
 void ort_histogram_add_extremes(ort_histogram *h, const ort_extremes *found)
@@ -143,93 +114,34 @@ void ort_histogram_add_extremes(ort_histogram *h, const ort_extremes *found)
     widen(h, found->least, found->most);
 }
 
-static void take_scan(ort_histogram *h, const ort_scan *s, int n)
+static double inverse_of(int exponent)
 {
-    const ort_extremes found = {s->least, s->most, (uint64_t)n, (uint64_t)s->finite,
-                                (uint64_t)s->zeros};
-    ort_histogram_add_extremes(h, &found);
+    const uint64_t bits = (uint64_t)(1023 - exponent) << 52; /* 2^-exponent: it's no denormal */
+    double inverse;
+    memcpy(&inverse, &bits, sizeof inverse);
+    return inverse;
 }
 
-static void add_block(const ort_vmath_kernels *math, ort_histogram *h, const float *x, int n)
+static void add_line(const ort_vmath_kernels *math, ort_histogram *h, const float *x, size_t n)
 {
+    uint16_t at[LINE];
     ort_scan s;
-    math->scan(x, (size_t)n, &s);
-    take_scan(h, &s, n);
+    math->scan(x, n, &s);
+    ort_histogram_add_extremes(h, &(ort_extremes){s.least, s.most, n, (uint64_t)s.finite,
+                                                  (uint64_t)s.zeros});
     if (!h->bins || s.finite == s.zeros)
         return;
-    const double inverse = ldexp(1, -h->exponent);
-    if (n < FEW)
-        count_few(h->bins, x, n, inverse);
-    else
-        count_block(math, h->bins, x, n, &s, inverse);
+    math->bins(x, n, inverse_of(h->exponent), ORT_HISTOGRAM_BINS - 1, at);
+    count(h->bins, at, s.finite - s.zeros);
 }
 
-/* ---- with several threads: the ends of all first, so that each counts in bins of one width */
-
-typedef struct shared {
-    const ort_vmath_kernels *math;
-    const float *x;
-    size_t n;
-    double inverse;
-    ort_scan *scans; /* [blocks] */
-    uint64_t *bins; /* [threads][ORT_HISTOGRAM_BINS] */
-} shared;
-
-static int block_size(const shared *s, size_t block)
-{
-    size_t left = s->n - block * BLOCK;
-    return left < BLOCK ? (int)left : BLOCK;
-}
-
-static void scan_task(void *arg, size_t task, int thread)
-{
-    shared *s = arg;
-    (void)thread;
-    for (size_t b = task * TASK; b < (task + 1) * TASK && b * BLOCK < s->n; b++)
-        s->math->scan(s->x + b * BLOCK, (size_t)block_size(s, b), &s->scans[b]);
-}
-
-static void count_task(void *arg, size_t task, int thread)
-{
-    shared *s = arg;
-    uint64_t *bins = s->bins + (size_t)thread * ORT_HISTOGRAM_BINS;
-    for (size_t b = task * TASK; b < (task + 1) * TASK && b * BLOCK < s->n; b++)
-        if (s->scans[b].finite > s->scans[b].zeros)
-            count_block(s->math, bins, s->x + b * BLOCK, block_size(s, b), &s->scans[b],
-                        s->inverse);
-}
-
-static bool add_shared(const ort_vmath_kernels *math, ort_histogram *h, const float *x, size_t n,
-                       ort_pool *pool)
-{
-    size_t blocks = (n + BLOCK - 1) / BLOCK, tasks = (blocks + TASK - 1) / TASK;
-    size_t threads = (size_t)ort_pool_threads(pool);
-    shared s = {.math = math, .x = x, .n = n, .scans = calloc(blocks, sizeof *s.scans),
-                .bins = calloc(threads * ORT_HISTOGRAM_BINS, sizeof *s.bins)};
-    bool done = s.scans && s.bins;
-    if (done) {
-        ort_pool_run(pool, tasks, scan_task, &s);
-        for (size_t b = 0; b < blocks; b++)
-            take_scan(h, &s.scans[b], block_size(&s, b));
-        s.inverse = ldexp(1, -h->exponent);
-        if (h->bins && h->least != h->most)
-            ort_pool_run(pool, tasks, count_task, &s);
-        for (size_t i = 0; i < threads * ORT_HISTOGRAM_BINS && h->bins; i++)
-            h->bins[i % ORT_HISTOGRAM_BINS] += s.bins[i];
-    }
-    free(s.scans);
-    free(s.bins);
-    return done;
-}
-
-void ort_histogram_add(ort_histogram *h, const float *x, size_t n, ort_pool *pool)
+/* What is counted stays in the nearest cache from its scan on. */
+static void add(ort_histogram *h, const float *x, size_t n)
 {
     const ort_vmath_kernels *math = &ort_kernels_get(NULL)->math; /* the same bits on each tier */
-    bool many = n > 2 * TASK * BLOCK && pool && ort_pool_threads(pool) > 1;
-    if (many && add_shared(math, h, x, n, pool))
-        return;
-    for (size_t done = 0; done < n; done += BLOCK)
-        add_block(math, h, x + done, (int)(n - done < BLOCK ? n - done : BLOCK));
+    const size_t line = h->bins ? LINE : TASK;
+    for (size_t done = 0; done < n; done += line)
+        add_line(math, h, x + done, n - done < line ? n - done : line);
 }
 
 void ort_histogram_merge(ort_histogram *h, const ort_histogram *other)
@@ -244,4 +156,47 @@ void ort_histogram_merge(ort_histogram *h, const ort_histogram *other)
         int coarse = shift > 30 ? -(k < 0) : k >> shift;
         h->bins[(unsigned)coarse % ORT_HISTOGRAM_BINS] += ort_histogram_bin(other, k);
     }
+}
+
+/* ---- with several threads: a histogram of each, and then of all */
+
+typedef struct own_part {
+    _Alignas(64) ort_histogram histogram; /* threads don't share lines */
+    uint64_t bins[ORT_HISTOGRAM_BINS];
+} own_part;
+
+typedef struct shared {
+    const float *x;
+    size_t n;
+    own_part *parts; /* [threads] */
+} shared;
+
+static void add_task(void *arg, size_t task, int thread)
+{
+    const shared *s = arg;
+    const size_t first = task * TASK, left = s->n - first;
+    add(&s->parts[thread].histogram, s->x + first, left < TASK ? left : TASK);
+}
+
+static bool add_shared(ort_histogram *h, const float *x, size_t n, ort_pool *pool)
+{
+    const size_t threads = (size_t)ort_pool_threads(pool), bytes = threads * sizeof(own_part);
+    shared s = {x, n, aligned_alloc(_Alignof(own_part), bytes)};
+    if (!s.parts)
+        return false;
+    memset(s.parts, 0, bytes);
+    for (size_t i = 0; i < threads; i++)
+        s.parts[i].histogram.bins = h->bins ? s.parts[i].bins : NULL;
+    ort_pool_run(pool, (n + TASK - 1) / TASK, add_task, &s);
+    for (size_t i = 0; i < threads; i++)
+        ort_histogram_merge(h, &s.parts[i].histogram);
+    free(s.parts);
+    return true;
+}
+
+void ort_histogram_add(ort_histogram *h, const float *x, size_t n, ort_pool *pool)
+{
+    const bool many = n > 2 * TASK && pool && ort_pool_threads(pool) > 1;
+    if (!many || !add_shared(h, x, n, pool))
+        add(h, x, n);
 }
