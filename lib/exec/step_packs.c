@@ -52,8 +52,18 @@ static bool describe_input(const ort_step_packs *p, int i, bool part, made_of *i
     return true;
 }
 
+/* A step has two blocks or more, each of which is looked for and made. */
+static uint64_t hash_attributes(ort_step_packs *p)
+{
+    const ort_node *node = p->step->node;
+    uint64_t sum = p->attributes;
+    for (int i = 0; !p->attributes && i < node->attr_count; i++)
+        sum += ort_hash_attr(p->graph->model->dims, &node->attrs[i]);
+    return p->attributes = sum;
+}
+
 /* What a block is known by; NULL: it serves one step only. */
-static block_key *describe(const ort_step_packs *p, const char *kind, unsigned of, size_t bytes)
+static block_key *describe(ort_step_packs *p, const char *kind, unsigned of, size_t bytes)
 {
     const ort_step *step = p->step;
     if (!of || !p->shared || step->in_count > MADE_OF_MAX || strlen(kind) >= ORT_PACK_KIND)
@@ -68,8 +78,7 @@ static block_key *describe(const ort_step_packs *p, const char *kind, unsigned o
     key->bytes = (int64_t)bytes;
     key->count = step->in_count;
     memcpy(key->kind, kind, strlen(kind) + 1);
-    for (int i = 0; i < step->node->attr_count; i++)
-        key->attributes += ort_hash_attr(p->graph->model->dims, &step->node->attrs[i]);
+    key->attributes = hash_attributes(p);
     for (int i = 0; i < step->in_count; i++)
         if (!describe_input(p, i, of >> i & 1, &key->in[i]))
             return NULL;

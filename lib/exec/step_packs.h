@@ -31,6 +31,7 @@ typedef struct ort_step_packs {
     const ort_graph *graph;
     const ort_tensor *const *constants; /* of its program, by value id */
     uint64_t absorbed;                  /* inputs that runs don't read */
+    uint64_t attributes;                /* hash of the step's, once it is asked for; else 0 */
 } ort_step_packs;
 
 /* packs is filled in place, as its services point into it. */

@@ -198,6 +198,7 @@ static ort_status add_initializers(ort_builder *b, const Onnx__GraphProto *proto
     ort_tensor *tensors = ort_arena_array(&b->model->arena, total, sizeof *tensors);
     if (!tensors)
         return ort_error_memory(err, total * sizeof *tensors);
+    b->codec.weights = true;
     for (size_t i = 0; i < total; i++) {
         bool sparse = i >= proto->n_initializer;
         const Onnx__SparseTensorProto *s =
@@ -221,6 +222,7 @@ static ort_status add_initializers(ort_builder *b, const Onnx__GraphProto *proto
             ort_findings_add(b->findings, ORT_FINDING_ERROR,
                              "initializer '%s' doesn't fit the graph input of its name", name);
     }
+    b->codec.weights = false;
     return ORT_OK;
 }
 

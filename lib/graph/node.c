@@ -15,8 +15,8 @@ char *ort_node_label(const ort_node *node, char *text, size_t size)
 
 const ort_attr *ort_node_attr(const ort_node *node, const char *name)
 {
-    for (int i = 0; i < node->attr_count; i++)
-        if (!strcmp(node->attrs[i].name, name))
+    for (int i = 0; i < node->attr_count; i++) /* most names differ in their first letter */
+        if (*node->attrs[i].name == *name && !strcmp(node->attrs[i].name, name))
             return &node->attrs[i];
     return NULL;
 }

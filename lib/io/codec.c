@@ -112,6 +112,15 @@ static ort_status wrong_size(const Onnx__TensorProto *proto, const ort_tensor *t
 
 /* ---- elements stored as they compute */
 
+/* Programs copy what runs read, and pack most weights as they lie. Numbers of a line or two are
+ * looked at by passes, and their copies cost nothing. */
+static bool may_lie_anywhere(const ort_codec *codec, const ort_tensor *t, size_t count)
+{
+    enum { FEW_BYTES = 4096 };
+    bool floats = codec->weights && t->dtype == ORT_DTYPE_FLOAT;
+    return codec->as_stored && count > (floats ? FEW_BYTES : ORT_CODEC_SMALL_BYTES);
+}
+
 /* In place when aligned, else a copy. */
 static ort_status use_bytes(ort_codec *codec, const uint8_t *bytes, size_t count, ort_tensor *t,
                             ort_error *err)
@@ -120,7 +129,7 @@ static ort_status use_bytes(ort_codec *codec, const uint8_t *bytes, size_t count
     if (codec->skeleton && count > ORT_CODEC_SMALL_BYTES)
         return ORT_OK;
     t->data = (void *)(uintptr_t)bytes;
-    if (ort_tensor_aligned(t) || (codec->as_stored && count > ORT_CODEC_SMALL_BYTES))
+    if (ort_tensor_aligned(t) || may_lie_anywhere(codec, t, count))
         return ORT_OK;
     t->data = alloc(codec, count);
     if (!t->data)

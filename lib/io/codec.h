@@ -27,6 +27,7 @@ typedef struct ort_codec {
     ort_arena *arena;                 /* for small results */
     bool skeleton;                    /* large data stays NULL and untouched */
     bool as_stored;                   /* large data may stay unaligned */
+    bool weights;                     /* what is read now are initializers: small floats, too */
     ORT_VEC(ort_blob *) blobs;        /* external files and large copies */
     ort_hashmap locations;            /* of an external file to its index in blobs */
     size_t external_bytes;            /* sum of external tensors */

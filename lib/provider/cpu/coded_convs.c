@@ -120,7 +120,7 @@ static ort_status make_scale(ort_graph *graph, const coded_conv *c, ort_id *id, 
     ort_tensor made;
     ORT_TRY(ort_edit_new_constant(graph, "scale", ORT_DTYPE_FLOAT, &shape, &made, id, err));
     for (int64_t i = 0; i < shape.dim[0]; i++)
-        ((float *)made.data)[i] = c->x_scale * ((const float *)c->w_scale->data)[i];
+        ((float *)made.data)[i] = c->x_scale * (float)ort_tensor_get_f64(c->w_scale, i);
     return ORT_OK;
 }
 

@@ -101,7 +101,7 @@ static ort_status make_grid(ort_graph *graph, const coded_rnn *c, const ort_quan
     for (int64_t d = 0, at = 0; d < c->directions; d++)
         for (int64_t row = 0; row < c->gates; row++, at++) {
             const int64_t i = index_of(c, q, d, row);
-            ((float *)made.data)[at] = ((const float *)q->scale->data)[i];
+            ((float *)made.data)[at] = (float)ort_tensor_get_f64(q->scale, i);
             if (q->zero)
                 ((uint8_t *)zeros.data)[at] = ((const uint8_t *)q->zero->data)[i];
         }
