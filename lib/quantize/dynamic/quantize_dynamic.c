@@ -179,12 +179,28 @@ static ort_status stamp(ort_dynamic *d, ort_error *err)
     return status;
 }
 
-static ort_status quantize(ort_dynamic *d, const ort_registry *registry, const ort_log *log,
-                           ort_error *err)
+/* Nodes of functions become the graph's, and each has a name that reports call it by. */
+static ort_status name_nodes(ort_model *model, ort_error *err)
 {
-    if (ort_graph_calls_functions(d->model->graph))
-        ORT_TRY(ort_model_inline_functions(d->model, err));
-    ORT_TRY(ort_quantize_name_nodes(d->model, err));
+    if (ort_graph_calls_functions(model->graph))
+        ORT_TRY(ort_model_inline_functions(model, err));
+    return ort_quantize_name_nodes(model, err);
+}
+
+/* The model as it came: what was computed so that it could become codes may be larger. */
+static ort_status take_back(ort_dynamic *d, const ort_model *model, ort_error *err)
+{
+    ort_model *again;
+    ORT_TRY(ort_model_clone(model, &again, err));
+    ort_model_free(d->model);
+    d->model = again;
+    return name_nodes(d->model, err);
+}
+
+static ort_status quantize(ort_dynamic *d, const ort_model *model, const ort_registry *registry,
+                           const ort_log *log, ort_error *err)
+{
+    ORT_TRY(name_nodes(d->model, err));
     ORT_TRY(ort_quantize_fold_weights(d->model, registry, log, err));
     ORT_TRY(raise_opset(d, registry, err));
     ORT_TRY(ort_graph_infer(d->model->graph, registry, NULL, err));
@@ -193,7 +209,7 @@ static ort_status quantize(ort_dynamic *d, const ort_registry *registry, const o
     ORT_TRY(ort_dynamic_settle_stored(d, err));
     ORT_TRY(ort_dynamic_keep_tables(d, err));
     if (d->units.count == 0)
-        return ORT_OK;
+        return take_back(d, model, err);
     ort_dynamic_share_tables(d);
     ORT_TRY(ort_dynamic_write_weights(d, err));
     ORT_TRY(write_units(d, err));
@@ -222,7 +238,7 @@ ort_status ort_dynamic_quantize(ort_env *env, const ort_model *model,
     if (status == ORT_OK && !notes)
         status = ort_quantize_notes_new(&d.notes, err);
     if (status == ORT_OK)
-        status = quantize(&d, env->registry, &env->log, err);
+        status = quantize(&d, model, env->registry, &env->log, err);
     if (!notes)
         ort_quantize_notes_free(d.notes);
     ort_vec_release(&d.weights);
