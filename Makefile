@@ -156,12 +156,13 @@ build/gen/onnx.pb-c.c build/gen/onnx.pb-c.h &: lib/io/onnx.proto
 	$(call say,GEN,$@)
 	$(Q)$(PROTOC_C) --c_out=build/gen -Ilib/io $<
 
-# What a pack file is stamped with: a digest of the library's own sources.
+# What a pack file is stamped with: a digest of the library's own sources. Two of make may be here at once (suites of `make
+# test` side by side), so each writes a file of its own and the header changes in one step.
 build/gen/source_id.h: FORCE
 	@mkdir -p build/gen
-	@LC_ALL=C; export LC_ALL; cat $(LIB_TEXT) | cksum | \
-	  sed 's/\([0-9]*\) .*/#define ORT_SOURCE_ID "\1"/' > $@.new
-	@cmp -s $@.new $@ || cp $@.new $@; rm -f $@.new
+	@LC_ALL=C; export LC_ALL; new=$@.$$$$; cat $(LIB_TEXT) | cksum | \
+	  sed 's/\([0-9]*\) .*/#define ORT_SOURCE_ID "\1"/' > $$new && \
+	  if cmp -s $$new $@; then rm -f $$new; else mv -f $$new $@; fi
 $(OBJ)/lib/io/pack.o: build/gen/source_id.h
 
 $(OBJ)/gen/onnx.pb-c.o: build/gen/onnx.pb-c.c
@@ -306,8 +307,8 @@ build/lib/pkgconfig/ort.pc: lib/ort.pc.in FORCE
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|' \
 	  -e 's|@INCLUDEDIR@|$(INCLUDEDIR:$(PREFIX)/%=$${prefix}/%)|; s|@VERSION@|$(VERSION)|' \
-	  -e 's|@LIBS@|$(LIBS)|' $< > $@.new
-	@cmp -s $@.new $@ || cp $@.new $@; rm -f $@.new
+	  -e 's|@LIBS@|$(LIBS)|' $< > $@.$$$$ && \
+	  if cmp -s $@.$$$$ $@; then rm -f $@.$$$$; else mv -f $@.$$$$ $@; fi
 
 # ---- tools
 
