@@ -215,4 +215,7 @@ void ort_bytes_plug_amx(ort_bytes_kernels *table)
 {
     table->tiled = tiled;
     table->side_by_side = side_by_side;
+    table->tiles_in = NULL; /* its own tiles are faster than transformed int16 */
+    table->tiles_multiply = NULL;
+    table->tiles_out = NULL;
 }

@@ -40,6 +40,8 @@ static inline __attribute__((always_inline)) void bytes_words(const char *p, int
 
 /* ---- 3x3 windows: words of two int16 leave room for transformed ones */
 
+#define BT_TILES 6
+#define BT_STEP BB_STEP2
 #include "kernel/blocked_bytes_winograd.inc"
 
 /* ---- conversions: 16 channels of 16 pixels at a time */
@@ -203,6 +205,8 @@ void ort_bytes_plug_avx2(ort_bytes_kernels *table)
                                  .tiles_in = tiles_in,
                                  .tiles_multiply = tiles_multiply,
                                  .tiles_out = tiles_out,
+                                 .conv_rate = 27,
+                                 .tiles_rate = 21,
                                  .gather4 = gather4,
                                  .gather3_wide = gather3_wide,
                                  .gather = gather,

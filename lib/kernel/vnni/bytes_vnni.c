@@ -48,6 +48,19 @@ static inline __attribute__((always_inline)) void bytes_words(const char *p, int
 #include "kernel/blocked_bytes_depthwise.inc"
 #include "kernel/vnni/bytes_window.inc"
 
+/* ---- 3x3 windows: words of two int16 are half as fast, and a quarter as many */
+
+static inline vi pairs_multiply(vi sum, const char *x, vi w)
+{
+    __asm__("vpdpwssd %1%{1to16%}, %2, %0"
+            : "+v"(sum) : "m"(*(const bytes_word *)(const void *)x), "v"(w));
+    return sum;
+}
+
+#define BT_TILES 14
+#define BT_STEP(i) a##i = pairs_multiply(a##i, BB_P##i, w0);
+#include "kernel/blocked_bytes_winograd.inc"
+
 void ort_bytes_plug_vnni(ort_bytes_kernels *table)
 {
     table->wide = 1;
@@ -62,6 +75,9 @@ void ort_bytes_plug_vnni(ort_bytes_kernels *table)
     table->takes_window = takes_window;
     table->window = window;
     table->floats = bytes_floats;
-    table->tiles_in = NULL; /* four bytes in a word are faster than transformed int16 */
-    table->tiles_out = NULL;
+    table->tiles_in = tiles_in;
+    table->tiles_multiply = tiles_multiply;
+    table->tiles_out = tiles_out;
+    table->conv_rate = 60;
+    table->tiles_rate = 31;
 }

@@ -455,7 +455,8 @@ static void bytes_cost(const ort_infer *x, ort_cost *cost)
     cost->macs = ort_blocked_conv_macs(x);
     cost->of_bytes = true;
     if (s && s->winograd)
-        cost->done_macs = cost->macs * ort_bytes_winograd_share(&x->out[0].type);
+        cost->done_macs = cost->macs * ort_bytes_winograd_share(&x->out[0].type) *
+                          (s->k->wide == 1 ? 2 : 1); /* of int16: as long as two of bytes */
 }
 
 /* Shapes are those of the input with its channels in front. */

@@ -457,7 +457,8 @@ static int32_t reach_of(const int8_t *filter, int64_t count)
 static void pack_winograd(const bytes_state *s, const ort_tensor *w, const ort_zeros *zeros,
                           int8_t *space, int32_t *out, int32_t *sums)
 {
-    memset(out, 0, (size_t)ort_bytes_winograd_words(s->winograd) * sizeof *out);
+    if (s->channels % ORT_BYTES_BLOCK || s->maps % ORT_BYTES_BLOCK) /* else each word is filled */
+        memset(out, 0, (size_t)ort_bytes_winograd_words(s->winograd) * sizeof *out);
     int32_t *reach = sums + s->group_blocks * ORT_BYTES_BLOCK;
     memset(sums, 0, (size_t)(2 * s->group_blocks * ORT_BYTES_BLOCK) * sizeof *sums);
     for (int64_t map = 0; map < s->maps; map++) {

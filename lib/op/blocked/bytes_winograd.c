@@ -68,12 +68,13 @@ static int64_t whole_blocks(int64_t channels)
 /* ---- prepare */
 
 /* Cycles of both ways: products in flight, transforms, weights that stream. */
-static bool is_faster(const ort_bytes_winograd *s, double height, double width, double tiles)
+static bool is_faster(const ort_bytes_kernels *k, const ort_bytes_winograd *s, double height,
+                      double width, double tiles)
 {
     const double channels = (double)whole_blocks(s->channels), maps = (double)s->maps;
     const double products = channels * maps, bytes = 2 * POINTS * products;
-    double direct = 9 * height * width * products / 27;
-    double transformed = tiles * (POINTS * products / 21 + 6 * channels + 12 * maps);
+    double direct = 9 * height * width * products / k->conv_rate;
+    double transformed = tiles * (POINTS * products / k->tiles_rate + 6 * channels + 12 * maps);
     if (bytes > NEAR_BYTES) {
         transformed += bytes / STREAM_BYTES;
         direct += 9 * products / STREAM_BYTES;
@@ -95,7 +96,7 @@ bool ort_bytes_winograd_pays(const ort_prep *p, const ort_bytes_winograd *s,
     for (int i = 0; i < 2; i++)
         if (t->kind == ORT_TYPE_TENSOR && t->rank == 5 && ort_dim_known(t->dim[2 + i]))
             extent[i] = t->dim[2 + i].size;
-    return is_faster(s, (double)extent[0], (double)extent[1],
+    return is_faster(&p->k->bytes, s, (double)extent[0], (double)extent[1],
                      (double)(tiles_along(extent[0]) * tiles_along(extent[1])));
 }
 
