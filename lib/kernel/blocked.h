@@ -190,8 +190,8 @@ typedef struct ort_blocked_kernels {
     void (*winograd_filter)(const float *g, int64_t channels, int64_t width, float *u);
     void (*winograd_input)(const ort_blocked_tiles *tiles);
     void (*winograd_output)(const ort_blocked_tiles *tiles);
-    /* The same along one axis, of blocks of 8 (else NULL). `taps` stretches of `count` floats, a
-     * multiple of `vector`, to six of u. */
+    /* The same along one axis; NULL for blocks of 16 on narrower vectors. `taps` stretches of
+     * `count` floats, a multiple of `vector`, to six of u. */
     void (*line_filter)(const float *g, int64_t count, int64_t taps, int form, float *u);
     void (*line_input)(const ort_blocked_line *line);
     void (*line_output)(const ort_blocked_line *line);

@@ -189,6 +189,7 @@ static void tables(test_state *test)
         return;
     CHECK_TEXT(narrow->isa, wide->isa);
     CHECK(narrow->block == wide->block && narrow->gemm.kc == wide->gemm.kc);
+    CHECK(!narrow->blocked16.line_input == !wide->blocked16.line_input);
     CHECK(!avx512 || (wide->gemm.f32 == avx512->gemm.f32 && narrow->gemm.f32 != wide->gemm.f32));
 }
 

@@ -179,9 +179,9 @@ ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
         return ort_prep_fail(p, err, "groups aren't whole blocks");
     s->few = few_pays(s);
     s->winograd = !s->few && ort_winograd_pays(p, s);
-    s->line = s->winograd ? 0 : ort_line_pays(p, s);
+    s->tiled = !s->few && !s->winograd && ort_conv_tiled_pays(p, s);
+    s->line = s->winograd || s->tiled ? 0 : ort_line_pays(p, s);
     s->either = s->line && ort_line_leaves_open(p, s);
-    s->tiled = !s->few && !s->winograd && !s->line && ort_conv_tiled_pays(p, s);
     ORT_TRY(fill_slopes(p, s, err));
     ORT_TRY(s->winograd ? ort_winograd_pack(p, s, w, err)
             : s->line   ? ort_line_pack(p, s, w, err)

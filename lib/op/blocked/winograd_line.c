@@ -33,6 +33,7 @@ enum {
     WEIGHT_BYTES_MAX = 12 << 20,
     EITHER_BYTES = 256 << 10,    /* filters that few outputs are to find as they are */
     PIECES_MOST = 4,
+    CHANNELS_LEAST = 8,
     SIDE_PHASES = 4,             /* whose pixels are neighbours; fewer go one after the other */
 };
 
@@ -84,8 +85,8 @@ static double cycles(const ort_blocked_state *s, const int64_t *outputs, int64_t
 {
     int axis = line_axis(s);
     double lanes = (double)s->block, width = (double)outputs[1 - axis];
-    double products = (double)(s->channels * s->maps) / (2 * lanes) * (double)s->kernel[1 - axis];
     double in = ceil((double)s->channels / lanes), out = ceil((double)s->maps / lanes);
+    double products = (double)s->channels * out / 2 * (double)s->kernel[1 - axis];
     if (form == 0)
         return (double)(s->kernel[axis] * outputs[axis]) * width * products +
                (double)weight_bytes(s, 4) / 24;
@@ -114,8 +115,9 @@ int ort_line_pays(const ort_prep *p, const ort_blocked_state *s)
     const int axis = line_axis(s), rank = ort_prep_constant(p, 1)->shape.rank - 2;
     int64_t extent[2], dilation = step_along(s, s->spec.dilation, rank, axis);
     if (p->math_strict || s->plain || s->depthwise || s->few || s->group > 1 || !s->inner ||
-        s->block != 8 || s->kernel[axis] < 3 || s->maps < s->block || s->channels < s->block ||
-        step_along(s, s->spec.stride, rank, axis) != 1 || !read_extents(p, axis, rank, extent))
+        !s->k->line_input || s->kernel[axis] < 3 || s->maps < CHANNELS_LEAST ||
+        s->channels < CHANNELS_LEAST || step_along(s, s->spec.stride, rank, axis) != 1 ||
+        !read_extents(p, axis, rank, extent))
         return 0;
     int best = 0;
     double least = 0.92 * cycles(s, extent, dilation, 0);
