@@ -185,7 +185,8 @@ bool tool_may_write_binary(FILE *stream, bool force)
 {
     if (force || !isatty(fileno(stream)))
         return true;
-    tool_warn("binary data is not written to a terminal; use -o FILE, a pipe, or --force");
+    tool_error(ORT_ERROR_USAGE,
+               "binary data is not written to a terminal; use -o FILE, a pipe, or --force");
     return false;
 }
 

@@ -57,6 +57,10 @@ load helper
     run script -qec "ort-run $FX/add.onnx $FX/xy.npz" /dev/null
     [ "$status" -eq 0 ]
     has out
+    # -q keeps warnings back, and this is why nothing was written
+    run script -qec "ort-optimize $FX/add.onnx -q -o -" /dev/null
+    [ "$status" -eq 2 ]
+    has "binary data is not written to a terminal"
 }
 
 @test "numbers do not follow the locale" {
