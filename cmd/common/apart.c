@@ -32,6 +32,8 @@ static int await(const char *what, pid_t child)
             return tool_error(ORT_ERROR_RUN, "%s: can't wait for it: %s", what, strerror(errno));
     if (WIFEXITED(how))
         return WEXITSTATUS(how);
+    if (WTERMSIG(how) == SIGPIPE) /* who read our standard output left: that ends us alike */
+        raise(SIGPIPE);
     return tool_error(ORT_ERROR_RUN, "%s was ended by a signal (%s)%s", what,
                       strsignal(WTERMSIG(how)),
                       WTERMSIG(how) == SIGKILL ? ": not enough memory?" : "");

@@ -10,7 +10,8 @@
  * aren't there: whoever runs a model makes an environment of its own. */
 typedef int apart_fn(void *arg, FILE *result);
 /* What fn returned, its messages said. *result (NULL: nobody reads it) is at its beginning; the
- * caller closes it. A process that a signal ends is EXIT_RUN, which names `what`. */
+ * caller closes it. A process that a signal ends is EXIT_RUN, which names `what`; SIGPIPE ends the
+ * caller, too. */
 int apart(const char *what, apart_fn *fn, void *arg, FILE **result);
 
 #endif

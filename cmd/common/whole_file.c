@@ -1,6 +1,7 @@
 /* whole_file.c - output files that appear whole or not at all (whole_file.h). */
 #include "common/whole_file.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,6 +24,18 @@ int whole_file_close(ort_out_file *f, int status)
     else if (ort_out_file_commit(f, false, &err) != ORT_OK)
         status = tool_fail(&err);
     return status;
+}
+
+int whole_file_text(const char *path, const char *text)
+{
+    ort_out_file *file = NULL;
+    int status = whole_file_open(&file, path);
+    if (status != 0)
+        return status;
+    if (fputs(text, ort_out_file_stream(file)) == EOF)
+        status = tool_error(ORT_ERROR_IO, "%s: can't write: %s",
+                            path && strcmp(path, "-") ? path : "standard output", strerror(errno));
+    return whole_file_close(file, status);
 }
 
 char *whole_file_numbered(const char *path, size_t number)

@@ -11,6 +11,7 @@ int whole_file_open(ort_out_file **f, const char *path);
 /* status 0: the file takes its place; else it goes away. Frees f; returns `status`, or
  * EXIT_DATA after saying why. tool_finish looks after standard output. */
 int whole_file_close(ort_out_file *f, int status);
+int whole_file_text(const char *path, const char *text); /* all of these, with `text` in it */
 /* "out.png", "out_1.png", "out_2.png": of several records the second and later get a number. The
  * caller frees it. */
 char *whole_file_numbered(const char *path, size_t number);

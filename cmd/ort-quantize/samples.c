@@ -309,12 +309,17 @@ bool samples_read(samples *s, FILE *file)
     return true;
 }
 
+static const char *place_of(const char *file)
+{
+    return strcmp(file, "-") ? file : "standard input";
+}
+
 /* Behind the last sample. */
 static int conclude(samples *s)
 {
     if (s->at == 0)
         return tool_error(ORT_ERROR_DATA, "%s: holds no sample%s",
-                          s->files.count > 0 ? s->files.items[0] : "-i",
+                          s->files.count > 0 ? place_of(s->files.items[0]) : "-i",
                           s->passed > 0 ? " of this part of --shard" : "");
     warn_of_odd(s);
     s->known = (long)s->at;

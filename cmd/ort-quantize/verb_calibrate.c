@@ -8,24 +8,13 @@
 #include "common/whole_file.h"
 #include "ranges.h"
 
-static int write_text(const char *path, const char *text)
-{
-    ort_out_file *file = NULL;
-    int status = whole_file_open(&file, path);
-    if (status != 0)
-        return status;
-    if (fputs(text, ort_out_file_stream(file)) == EOF)
-        status = tool_error(ORT_ERROR_IO, "%s: can't be written", path ? path : "-");
-    return whole_file_close(file, status);
-}
-
 static int write_ranges(const quantizing *q, const ort_ranges *ranges)
 {
     ort_error err = {0};
     char *text = NULL;
     if (ort_ranges_write(ranges, &text, &err) != ORT_OK)
         return tool_fail(&err);
-    int status = write_text(q->options.output, text);
+    int status = whole_file_text(q->options.output, text);
     ort_text_free(text);
     return status;
 }

@@ -94,3 +94,13 @@ PY
     works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --overrides a.json --min-sqnr 55 -o again.onnx
     [ "$(ort-inspect auto.onnx --initializers)" = "$(ort-inspect again.onnx --initializers | sed s/again/auto/)" ]
 }
+
+@test "a reader of the report that leaves ends the tool quietly, without a file" {
+    run --separate-stderr bash -c "ort-quantize static '$MODELS_DIR/digits.onnx' --random 1 -o q.onnx | true
+        echo \${PIPESTATUS[0]}"
+    [ "$output" -eq 141 ]
+    [ "$stderr" = "" ] || [[ $stderr != *"signal"* ]]
+    [ -z "$(ls)" ]
+    fails 5 "standard output: can't write: No space left" \
+        sh -c "ort-quantize calibrate '$MODELS_DIR/digits.onnx' --random 1 >/dev/full"
+}

@@ -170,7 +170,7 @@ PY
         ort-quantize static "$DIGITS" -i - < <(cat "set/s 000.npy" cut.npy)
     : >empty.npy
     fails 5 "empty.npy: is empty" ort-quantize static "$DIGITS" -i empty.npy
-    fails 5 "holds no sample" ort-quantize static "$DIGITS" -i - </dev/null
+    fails 5 "standard input: holds no sample" ort-quantize static "$DIGITS" -i - </dev/null
     ort-tensor set/* "set/s 000.npy" --stack -o three.npy
     fails 5 "three.npy: 3 rows for input 'image', which takes 2 at a time: leave out 1" \
         ort-quantize static "$DIGITS" -i three.npy --dim batch=2
