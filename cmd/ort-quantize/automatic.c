@@ -457,16 +457,6 @@ static int tell(const quantizing *q, const frontier *f)
     return o->plot ? frontier_plot(f, o->plot) : 0;
 }
 
-static int save_assignment(const char *path, const char *overrides)
-{
-    ort_out_file *file = NULL;
-    int status = whole_file_open(&file, path);
-    if (status != 0)
-        return status;
-    fprintf(ort_out_file_stream(file), "%s\n", overrides);
-    return whole_file_close(file, 0);
-}
-
 int automatic(quantizing *q, ort_quantizer *quantizer, size_t total, char **overrides)
 {
     frontier found = {.chosen = -1, .by_size = !strcmp(q->options.automatic, "size"),
@@ -481,9 +471,9 @@ int automatic(quantizing *q, ort_quantizer *quantizer, size_t total, char **over
     if (status == 0 && found.chosen < 0)
         status = tool_error(ORT_ERROR_GATE, "no assignment that was tried holds the gates");
     if (status == 0)
-        *overrides = tool_strdup(found.points[found.chosen].overrides);
+        *overrides = tool_printf("%s\n", found.points[found.chosen].overrides);
     if (status == 0 && q->options.assignment)
-        status = save_assignment(q->options.assignment, *overrides);
+        status = whole_file_text(q->options.assignment, *overrides);
     frontier_release(&found);
     trial_close(&s.trial);
     for (size_t i = 0; i < s.count; i++)

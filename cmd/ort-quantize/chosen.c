@@ -97,6 +97,14 @@ static int tell_choice(const chosen *c, quantizing *q)
     return 0;
 }
 
+void chosen_found(quantizing *q, const char *overrides)
+{
+    char *before = q->choice;
+    q->choice = tool_printf("%s%s--overrides (digest %016" PRIx64 ")", before ? before : "",
+                            before ? " " : "", digest(no_text, overrides));
+    free(before);
+}
+
 int chosen_read(chosen *c, quantizing *q)
 {
     const quantize_options *o = &q->options;

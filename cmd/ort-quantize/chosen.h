@@ -13,5 +13,7 @@ typedef struct chosen {
  * hold instead of their names. */
 int chosen_read(chosen *c, quantizing *q);
 void chosen_release(chosen *c);
+/* What --auto found, told as if it had been given: the text of the file of --assignment. */
+void chosen_found(quantizing *q, const char *overrides);
 
 #endif

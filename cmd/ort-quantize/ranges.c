@@ -108,6 +108,13 @@ static ort_status see(void *arg, ort_value *const *inputs, size_t count, ort_err
                : ort_quantizer_calibrate(l->quantizer, inputs, count, err);
 }
 
+void ranges_tell(quantizing *q, const ort_ranges *ranges)
+{
+    uint64_t made_up = 0, all = ort_ranges_samples(ranges, &made_up);
+    snprintf(q->ranges_of, sizeof q->ranges_of,
+             "ranges of %" PRIu64 ", %" PRIu64 " of them made up", all, made_up);
+}
+
 static int use_files(quantizing *q, ort_quantizer *quantizer)
 {
     const string_list *files = &q->options.ranges;
@@ -122,8 +129,7 @@ static int use_files(quantizing *q, ort_quantizer *quantizer)
     uint64_t all = ort_ranges_samples(ranges, &made_up);
     const char *tier = ort_ranges_tier(ranges);
     snprintf(q->tier, sizeof q->tier, "%s", tier ? tier : "");
-    snprintf(q->ranges_of, sizeof q->ranges_of,
-             "ranges of %" PRIu64 ", %" PRIu64 " of them made up", all, made_up);
+    ranges_tell(q, ranges);
     if (status == 0 && made_up > 0)
         tool_warn("--ranges: %" PRIu64 " of %" PRIu64 " samples were made up", made_up, all);
     ort_ranges_free(ranges);

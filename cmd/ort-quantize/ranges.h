@@ -16,6 +16,8 @@ int ranges_load(const string_list *files, ort_ranges **ranges);
 int ranges_read(FILE *f, const char *name, ort_ranges *ranges);
 /* The quantizer sees all samples, or takes on the ranges of --ranges instead. */
 int ranges_learn(quantizing *q, ort_quantizer *quantizer);
+/* The stamp's words for a model that `ranges` decide. */
+void ranges_tell(quantizing *q, const ort_ranges *ranges);
 
 /* Before that, where --smooth says so: all samples say how far channels reach. */
 int ranges_smooth(quantizing *q, ort_quantizer *quantizer);

@@ -7,20 +7,20 @@
 #include "quantize.h"
 
 /* Names of files are no part of how it was made. What the first three hold is in q->choice, what
- * the next holds in q->ranges_of. */
-static bool names_file(const option_row *row)
+ * the next holds in q->ranges_of; what --auto found is there as if these had been given. */
+static bool told_elsewhere(const option_row *row)
 {
-    static const char *const files[] = {"exclude-from", "include-from", "overrides", "ranges",
-                                        "assignment", "plot"};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (!strcmp(row->name, files[i]))
+    static const char *const names[] = {"exclude-from", "include-from", "overrides", "ranges",
+                                        "auto", "assignment", "plot"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(row->name, names[i]))
             return true;
     return false;
 }
 
 static bool belongs(const option_row *row, const char *verb)
 {
-    const bool tells = row->verbs != NULL && !row->gate && !names_file(row);
+    const bool tells = row->verbs != NULL && !row->gate && !told_elsewhere(row);
     const char *at = tells ? strstr(row->verbs, verb) : NULL;
     size_t length = strlen(verb);
     return at != NULL && (at == row->verbs || at[-1] == '|') &&

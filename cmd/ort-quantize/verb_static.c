@@ -10,6 +10,7 @@
 #include "common/screen.h"
 #include "effort.h"
 #include "guard.h"
+#include "ranges.h"
 #include "sensitivity.h"
 
 static void quantizer_options(quantizing *q, const chosen *c, ort_quantize_options *options)
@@ -58,13 +59,17 @@ static ort_status apply(quantizing *q, ort_quantizer *quantizer, ort_model **mad
     return status;
 }
 
-/* The found assignment with the ranges that were seen makes the model, as the file of it would. */
+/* The found assignment with the ranges that were seen makes the model, as the file of it would:
+ * to the byte, so the stamp tells these two. (--smooth asks for samples, whose digest stays.) */
 static int quantize_found(quantizing *q, ort_quantize_options *options, const ort_ranges *ranges,
                           const char *overrides)
 {
     ort_quantizer *quantizer = NULL;
     ort_error err = {0};
     options->overrides = overrides;
+    chosen_found(q, overrides);
+    if (!q->options.smooth && q->ranges_of[0] == '\0')
+        ranges_tell(q, ranges);
     ort_status status = ort_quantizer_new(q->env, q->original, options, &quantizer, &err);
     if (status == ORT_OK)
         status = ort_quantizer_use_ranges(quantizer, ranges, NULL, &err);
@@ -83,6 +88,8 @@ static int search(quantizing *q, ort_quantize_options *options, ort_quantizer *q
     if (ort_ranges_new(&ranges, &err) != ORT_OK ||
         ort_quantizer_ranges(quantizer, ranges, &err) != ORT_OK)
         status = tool_fail_in(q->path, &err);
+    if (status == 0 && q->options.random && q->options.ranges.count == 0)
+        ort_ranges_set_made_up(ranges);
     if (status == 0)
         status = automatic(q, quantizer, q->samples.at, &overrides);
     if (status == 0)

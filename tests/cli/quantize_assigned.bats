@@ -27,7 +27,7 @@ PY
             works ort-quantize calibrate "$NET" -i all/ $how -o ranges.json --force
             # shellcheck disable=SC2086
             works ort-quantize static "$NET" --ranges ranges.json --overrides $goal.json $how -o again.onnx --force
-            alike $goal.onnx again.onnx
+            cmp $goal.onnx again.onnx
             [ ! -e first.onnx ] || cmp first.onnx again.onnx
             cp again.onnx first.onnx
         done
