@@ -15,6 +15,18 @@ static const char *label_of(const char *path)
     return path != NULL && !strcmp(path, "-") ? "standard input" : path;
 }
 
+/* Numbers with white space between them, whatever the file is called: a table of one column. */
+static bool is_list_of_numbers(const char *path)
+{
+    char text[256];
+    FILE *file = fopen(path, "rb");
+    const size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    text[length] = '\0';
+    if (file)
+        fclose(file);
+    return length > 0 && strspn(text, "0123456789 \t\r\n") == length;
+}
+
 int labels_spool(const char *path)
 {
     const char *copy;
@@ -34,6 +46,8 @@ int labels_read(const char *path, ort_tensors **all)
             return status;
         read.label = path = label_of(path);
     }
+    if (ort_format_of_path(path) == ORT_FORMAT_AUTO && is_list_of_numbers(copy))
+        read.format = ORT_FORMAT_CSV;
     if (ort_tensors_load(copy, &read, all, &err) != ORT_OK)
         return tool_fail(&err);
     const ort_value *labels = ort_tensors_value(*all, 0);

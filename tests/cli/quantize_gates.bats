@@ -55,6 +55,12 @@ GATES
     works ort-quantize evaluate "$net" "$net" -i held.npy --labels - <labels.npy
     [ "$(grep -i accuracy <<<"$output")" = "$(grep -i accuracy <<<"$named")" ]
     works ort-quantize static "$net" -i held.npy -q --max-drop 0.003 --labels <(cat labels.npy) -o q.onnx
+    ort-tensor labels.npy --reshape -1x1 -o labels.csv
+    mv labels.csv labels.txt # a number in each line, as other tools write them
+    for list in labels.txt <(cat labels.txt); do
+        works ort-quantize evaluate "$net" "$net" -i held.npy --labels "$list" --max-drop 0
+        [ "$(grep -i accuracy <<<"$output")" = "$(grep -i accuracy <<<"$named")" ]
+    done
     fails 5 "standard input: holds no labels" ort-quantize evaluate "$net" "$net" -i held.npy --labels - <<<'["a"]'
 }
 
