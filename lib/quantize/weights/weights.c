@@ -59,6 +59,36 @@ static ort_status raise_opset(ort_weights *w, ort_error *err)
     return status;
 }
 
+/* A copy with the functions' nodes in the graph, each of a name. */
+static ort_status take(ort_weights *w, const ort_model *model, ort_error *err)
+{
+    ort_model_free(w->model);
+    w->model = NULL;
+    ORT_TRY(ort_model_clone(model, &w->model, err));
+    ORT_TRY(ort_model_spool(w->model, w->options.folder, err));
+    if (ort_graph_calls_functions(w->model->graph))
+        ORT_TRY(ort_model_inline_functions(w->model, err));
+    return ort_quantize_name_nodes(w->model, err);
+}
+
+/* What was computed so that it could become codes may be larger than what makes it: where nothing
+ * does, the model is as it came. Readers are names then, weights numbers: for reports. */
+static ort_status take_back(ort_weights *w, const ort_model *model, ort_error *err)
+{
+    for (size_t i = 0; i < w->readers.count; i++)
+        if (!w->readers.data[i].why)
+            return ORT_OK;
+    for (size_t i = 0; i < w->readers.count; i++) {
+        w->readers.data[i].graph = NULL;
+        w->readers.data[i].node = NULL;
+    }
+    for (size_t i = 0; i < w->weights.count; i++) {
+        w->weights.data[i].graph = NULL;
+        w->weights.data[i].shape.from = NULL;
+    }
+    return take(w, model, err);
+}
+
 ort_status ort_low_bits_make(ort_env *env, const ort_model *model,
                             const ort_weights_options *options, ort_weights **weights,
                             ort_error *err)
@@ -70,13 +100,7 @@ ort_status ort_low_bits_make(ort_env *env, const ort_model *model,
     w->env = env;
     w->options = *options;
     w->shares = (ort_shares){options->on_share, options->share_arg};
-    ort_status status = ort_model_clone(model, &w->model, err);
-    if (status == ORT_OK)
-        status = ort_model_spool(w->model, options->folder, err);
-    if (status == ORT_OK && ort_graph_calls_functions(w->model->graph))
-        status = ort_model_inline_functions(w->model, err);
-    if (status == ORT_OK)
-        status = ort_quantize_name_nodes(w->model, err);
+    ort_status status = take(w, model, err);
     if (status == ORT_OK)
         status = ort_quantize_fold_weights(w->model, env->registry, &env->log, err);
     if (status == ORT_OK)
@@ -85,6 +109,8 @@ ort_status ort_low_bits_make(ort_env *env, const ort_model *model,
         status = ort_graph_infer(w->model->graph, env->registry, NULL, err);
     if (status == ORT_OK)
         status = ort_low_bits_find(w, err);
+    if (status == ORT_OK)
+        status = take_back(w, model, err);
     if (status == ORT_OK && ort_low_bits_sampled(w))
         status = watch(w, err);
     if (status == ORT_OK)
