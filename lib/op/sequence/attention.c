@@ -272,7 +272,7 @@ static ort_status attention_shape(ort_shaping *s, ort_error *err)
     if (wanted_count(s, OUT_Y) >= 0 &&
         wanted_count(s, OUT_Y) != p->q.batch * p->q.heads * p->q.rows * p->v.size)
         return ort_error_set(err, ORT_ERROR_RUN, "the shapes of Q and V don't fit the output's");
-    p->block = ort_attention_block(s->k, p->q.rows, p->T);
+    p->block = ort_attention_block(s->k, p->q.rows, p->T, a->causal);
     if (!reserve_all(s, p, &total))
         return ort_error_set(err, ORT_ERROR_MEMORY, "attention over %lld keys is too large",
                              (long long)p->T);

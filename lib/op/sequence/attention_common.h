@@ -53,11 +53,12 @@ static inline int64_t ort_attention_tiles(int64_t rows, int64_t block, int64_t u
 
 /* Query rows of a task, `rows` in all: as even as they can be, of scores that stay in a cache.
  * Small micro tiles take about as long whatever they have of their rows: whole ones, if these are
- * fewer. */
-static inline int64_t ort_attention_block(const ort_kernels *k, int64_t rows, int64_t T)
+ * fewer. Few where rows see their past alone: a task forms all scores that its last row needs. */
+static inline int64_t ort_attention_block(const ort_kernels *k, int64_t rows, int64_t T, bool past)
 {
-    const int64_t unit = k->gemm.mr;
-    int64_t most = ort_max_i64(1, ort_min_i64(64, ((int64_t)1 << 20) / ort_max_i64(T, 1)));
+    const int64_t unit = k->gemm.mr, few = past ? ort_max_i64(2 * unit, rows / 8) : 64;
+    const int64_t fits = ort_max_i64(1, ((int64_t)1 << 20) / ort_max_i64(T, 1));
+    const int64_t most = ort_min_i64(ort_min_i64(64, few), fits);
     int64_t blocks = ort_max_i64(1, (rows + most - 1) / most);
     int64_t even = ort_max_i64(1, (rows + blocks - 1) / blocks);
     int64_t whole = ort_min_i64((even + unit - 1) / unit, most / unit) * unit;

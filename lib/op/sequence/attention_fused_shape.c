@@ -357,7 +357,7 @@ ort_status ort_fused_shape(ort_shaping *s, ort_error *err)
     if (p->qk >= 0 && ort_tensor_count(s->out[p->qk]) != p->B * f->heads * p->S * p->T)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "the scores as an output need a cache of "
                              "exactly the keys at hand");
-    p->block = ort_attention_block(s->k, p->S, p->T);
+    p->block = ort_attention_block(s->k, p->S, p->T, f->causal);
     if (!reserve_all(s, f, p, &total))
         return ort_error_set(err, ORT_ERROR_MEMORY, "attention over %lld keys is too large",
                              (long long)p->T);
