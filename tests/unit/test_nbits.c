@@ -301,17 +301,18 @@ static void exact(test_state *test)
 }
 
 /* Rows of three bytes whose elements are all as large as can be, by weights all as far from the
- * middle: what a run sums to comes next to the end of 32 bits. */
+ * middle: what a run sums to comes next to the end of 32 bits, beyond it where runs are long. */
 static void farthest(test_state *test)
 {
+    static const int of[4] = {3, 0, 4, 5}; /* runs of 32, 16, 64 and 128 */
     const ort_kernel_tier *tier;
     for (int t = 0; (tier = ort_kernel_tier_at(t)); t++) {
         const ort_kernels *k = ort_kernels_get(tier->name);
-        for (int i = 0; k && i < 16; i++) {
+        for (int i = 0; k && i < 32; i++) {
             const int bits = i & 4 ? 2 : 4, middle = 1 << (bits - 1);
             const float a = i & 1 ? -1.0f : 1.0f, exact = (i & 2 ? -a : a) * (float)middle;
             ort_nbits w;
-            fill(&p, sizes[i & 8 ? 0 : 3], bits, MIDDLE, false);
+            fill(&p, sizes[of[i / 8]], bits, MIDDLE, false);
             for (int64_t b = 0; b < p.n * p.blocks; b++)
                 p.scale[b] = i & 2 ? 1.0f : -1.0f; /* by codes of 0 */
             for (int64_t r = 0; r < ROWS; r++)
