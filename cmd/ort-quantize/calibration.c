@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chosen.h"
 #include "common/apart.h"
 #include "guard.h"
 
@@ -83,7 +84,7 @@ static int see(void *arg, FILE *result)
     if (status != 0)
         return status;
     if (ort_quantizer_new(q->env, q->original, s->options, &quantizer, &err) != ORT_OK)
-        return tool_fail_in(q->path, &err);
+        return chosen_refused(q, &err);
     status = ranges_learn(q, quantizer);
     return status == 0 ? hand_over(s, quantizer, result) : status;
 }

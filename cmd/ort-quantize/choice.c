@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "chosen.h"
 #include "guard.h"
 #include "ranges.h"
 
@@ -38,7 +39,7 @@ static int open_quantizer(quantizing *q, const ort_quantize_options *options,
     ort_error err = {0};
     int status = 0;
     if (ort_quantizer_new(q->env, q->original, options, quantizer, &err) != ORT_OK)
-        return tool_fail_in(q->path, &err);
+        return chosen_refused(q, &err);
     if (ranges == NULL)
         status = q->options.smooth ? ranges_smooth(q, *quantizer) : 0;
     if (ranges == NULL && status == 0)

@@ -124,6 +124,12 @@ int chosen_read(chosen *c, quantizing *q)
     return status != 0 ? status : tell_choice(c, q);
 }
 
+int chosen_refused(const quantizing *q, const ort_error *err)
+{
+    const bool of_file = q->options.overrides && !strncmp(err->message, "overrides", 9);
+    return tool_fail_in(of_file ? q->options.overrides : q->path, err);
+}
+
 void chosen_release(chosen *c)
 {
     string_list_release(&c->exclude);

@@ -165,7 +165,7 @@ static int make(quantizing *q, ort_quantize_options *options, const ort_ranges *
     ort_quantizer *quantizer = NULL;
     ort_error err = {0};
     if (ort_quantizer_new(q->env, q->original, options, &quantizer, &err) != ORT_OK)
-        return tool_fail_in(q->path, &err);
+        return chosen_refused(q, &err);
     int status = q->options.smooth ? ranges_smooth(q, quantizer) : 0;
     if (status == 0)
         status = learn(q, quantizer, seen);

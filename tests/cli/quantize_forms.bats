@@ -115,10 +115,10 @@ same_from_stdin() { # same_from_stdin OPTION FILE ARGUMENT...: - and a pipe serv
     works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --overrides o.json -o q.onnx
     ort-inspect q.onnx --initializers | grep -q uint16
     echo '{"schema": "ort-overrides/1", "overrides": [{"node": "*", "typ": "uint16"}]}' >bad.json
-    fails 2 "did you mean 'type'" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
+    fails 2 "bad.json: .*did you mean 'type'" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
         --overrides bad.json
     echo '{"schema": "ort-overrides/1", "overrides": [{"node": "zz", "type": "int8"}]}' >none.json
-    fails 2 "overrides\[0\]: no node of the model is called 'zz'" ort-quantize static \
+    fails 2 "ort-quantize: none.json: overrides\[0\]: no node of the model is called 'zz'" ort-quantize static \
         "$MODELS_DIR/digits.onnx" --random 1 --overrides none.json
 }
 
