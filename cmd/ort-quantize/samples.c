@@ -374,11 +374,14 @@ static void leave_out(char *text, const char *words)
 
 int samples_fail(const samples *s, const char *path, ort_error *err)
 {
-    char *place = tool_printf("%s: %s", path, s->place);
+    char *place = tool_printf("%s: %s", place_of(path), s->place);
+    char *said = tool_printf("%s: ", path);
     misfit_explain(s->session, s->inputs, err);
     leave_out(err->message, "ort-tensor ");
+    leave_out(err->message, said); /* a run begins with it, too */
     int status = tool_fail_in(place, err);
     free(place);
+    free(said);
     return status;
 }
 

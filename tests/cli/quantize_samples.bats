@@ -160,6 +160,8 @@ PY
     ort-tensor "set/s 000.npy" --cast double -o double.npy
     fails 5 "double.npy: input 'image' is double.*--cast float" \
         ort-quantize static "$DIGITS" -i set -i double.npy
+    fails 4 "$DIGITS: double.npy: the arena" ort-quantize static "$DIGITS" -i double.npy --cast float --max-memory 1k
+    fails 4 "standard input: double.npy: the arena" ort-quantize static - -i double.npy --cast float --max-memory 1k <"$DIGITS"
     ort-tensor "set/s 000.npy" --squeeze -o rank.npy
     fails 5 "rank.npy: input 'image' is float\[8,8\]" ort-quantize static "$DIGITS" -i rank.npy
     ort-tensor "set/s 000.npy" --reshape 1x8x8 -o rank.npy
