@@ -52,6 +52,7 @@ static void detect_features(ort_cpu *c)
     if (most < 7)
         return;
     __cpuid(1, a, b, cx, d);
+    const unsigned family = (a >> 8 & 0xf) + (a >> 20 & 0xff);
     if (!bit(cx, 27)) /* OSXSAVE */
         return;
     bool fma = bit(cx, 12), f16c = bit(cx, 29), avx = bit(cx, 28);
@@ -64,6 +65,7 @@ static void detect_features(ort_cpu *c)
     c->avx2 = ymm && avx && fma && f16c && bit(b, 5);
     c->avx512 = c->avx2 && zmm && bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31);
     c->avx512_shares_units = c->avx512 && maker == signature_INTEL_ebx;
+    c->avx512_by_halves = c->avx512 && maker == signature_AMD_ebx && family == 0x19;
     c->avx512_vnni = c->avx512 && bit(cx, 11);
     c->avx512_vbmi = c->avx512 && bit(cx, 1);
     c->avx512_fp16 = c->avx512 && bit(d, 23);

@@ -104,6 +104,7 @@ static void build_table(int i)
     tier->plug_bytes(&tables[i].bytes);
     tier->plug_grids(&tables[i].grids);
     tables[i].block = tier->block;
+    tables[i].narrows = tier->block == 16 && ort_cpu_get()->avx512_by_halves;
     assert(tables[i].blocked8.block == 8 && tables[i].blocked16.block == 16);
     assert(tables[i].gemm.nr % 2 == 0 && tables[i].gemm.mr > 0 && tables[i].gemm.kc % 8 == 0);
 }

@@ -30,6 +30,7 @@ typedef struct ort_kernels {
     ort_bytes_kernels bytes;
     ort_grid_kernels grids;
     int block; /* 8 or 16: the block of channels that this tier is best at */
+    bool narrows; /* blocks of 8 take half the time of those of 16 on this machine */
 } ort_kernels;
 
 typedef struct ort_kernel_tier {

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "blocked_nets.h"
+#include "op/blocked/blocked_op.h"
 #include "op/edit.h"
 
 static void build_region(net *n, const void *arg)
@@ -390,9 +391,68 @@ static void heads(test_state *test)
     ort_value_free(x);
 }
 
+/* Convolutions, a residual and a pool of so many channels; wider ones behind them. */
+static void build_channels(net *n, const void *arg)
+{
+    const int64_t channels = *(const int64_t *)arg;
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, 3, 26, 22));
+    add_weights(n, "w0", 4, DIMS(channels, 3, 3, 3));
+    add_weights(n, "w1", 4, DIMS(channels, channels, 5, 5));
+    add_weights(n, "w2", 4, DIMS(channels, 1, 3, 3));
+    add_weights(n, "w3", 4, DIMS(32, channels, 1, 1));
+    net_node(n, "Conv", "x w0", "a");
+    set_ints(n, net_node(n, "Conv", "a w1", "b"), "pads", DIMS(2, 2, 2, 2), 4);
+    net_node(n, "Add", "b a", "c");
+    net_node(n, "Relu", "c", "d");
+    net_int(n, net_node(n, "Conv", "d w2", "e"), "group", channels);
+    set_ints(n, net_node(n, "MaxPool", "e", "f"), "kernel_shape", DIMS(2, 2), 2);
+    net_node(n, "Conv", "f w3", "y");
+    net_output(n, "y");
+}
+
+static int64_t block_of(const char *isa, int64_t channels)
+{
+    net n;
+    int64_t block = 0;
+    if (!net_on(&n, isa, 1))
+        return 0;
+    build_channels(&n, &channels);
+    ort_session *s = at_level(&n, 3, NULL);
+    for (int i = 0; s && i < s->program->step_count; i++) {
+        const ort_step *step = &s->program->steps[i];
+        if (!strcmp(step->op->name, "BlockedConv"))
+            block = ((const ort_blocked_state *)step->state)->block;
+    }
+    ort_session_free(s);
+    net_free(&n);
+    return block;
+}
+
+/* Blocks of 8 where much of 16 would be nobody's and the machine gains by it; never for the bits
+ * that all machines share. */
+static void narrow_blocks(test_state *test)
+{
+    ort_value *x = net_floats(4, DIMS(1, 3, 26, 22), -1, 0.0011f);
+    for (int tier = 0; ort_kernel_tier_at(tier); tier++) {
+        const char *isa = ort_kernel_tier_at(tier)->name;
+        const ort_kernels *k = ort_kernels_get(isa);
+        if (!k)
+            continue;
+        for (int64_t channels = 8; channels <= 32; channels += 8) {
+            const bool narrow = k->narrows && channels % 16;
+            CHECK(block_of(isa, channels) == (narrow ? 8 : k->block));
+            CHECK(agrees(isa, build_channels, &channels, x, 4));
+        }
+    }
+    if (ort_kernels_get("common"))
+        CHECK(block_of("common", 8) == 16);
+    ort_value_free(x);
+}
+
 int main(void)
 {
     test_state test = {0};
+    RUN(&test, narrow_blocks);
     RUN(&test, open_extents);
     RUN(&test, heads);
     RUN(&test, regions);

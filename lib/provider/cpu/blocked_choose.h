@@ -20,7 +20,8 @@ typedef enum ort_blocked_role {
 } ort_blocked_role;
 
 typedef struct ort_blocked_choice {
-    int64_t block;
+    int64_t block;          /* 8 or 16 */
+    bool narrows;           /* of ort_kernels: of 16, 8 may become the block */
     bool any_order;         /* of ort_pass_context */
     ort_blocked_role *role; /* by node id */
     bool *blocked;          /* by value id: some node gives it in the layout */
@@ -29,7 +30,7 @@ typedef struct ort_blocked_choice {
     double *gain;           /* by node id: of the region whose root it is, cycles */
 } ort_blocked_choice;
 
-/* Fill a choice whose arrays are zeroed and as long as the graph's lists. */
+/* Fill a choice whose arrays are zeroed and one longer than the graph's lists. */
 void ort_blocked_choose(const ort_graph *graph, ort_blocked_choice *choice);
 /* Why a convolution isn't in the layout after the choice; NULL: it is, or isn't one. */
 const char *ort_blocked_stays(const ort_graph *graph, const ort_blocked_choice *choice,

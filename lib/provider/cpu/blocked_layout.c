@@ -205,7 +205,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ort_arena scratch = {0};
     if (!c->target || c->portable)
         return ORT_OK;
-    layout l = {.choice.block = c->target->block, .choice.any_order = c->any_order};
+    layout l = {.choice.block = c->target->block, .choice.narrows = c->target->narrows,
+                .choice.any_order = c->any_order};
     status = ort_layout_begin(&l.edit, c->graph, c->target->block, &scratch, err);
     l.choice.role = ort_arena_array(&scratch, nodes + 1, sizeof *l.choice.role);
     l.choice.blocked = ort_arena_array(&scratch, values + 1, sizeof *l.choice.blocked);
@@ -218,6 +219,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         return ort_error_memory(err, (nodes + values) * sizeof(ort_id));
     }
     ort_blocked_choose(c->graph, &l.choice);
+    l.edit.block = l.choice.block;
     ort_node *node;
     ORT_PASS_EACH_NODE(c->graph, node)
     {
