@@ -33,6 +33,7 @@ NAMES = ["mobilenet_v2", "resnet50", "vit_tiny_patch16_224", "efficientnet_lite0
          "yolox_nano", "mlperf_tiny_resnet8_fp32", "mlperf_tiny_vww_fp32"]
 METHODS = {"min-max": "MinMax", "percentile": "Percentile", "entropy": "Entropy"}
 MEGABYTE = 1 << 20
+LOOKS = 5
 
 
 def measured(command, wall, **more):
@@ -163,14 +164,14 @@ def compare(table, tools, name, path, options):
 
 
 def many(table, tools, path, options):
-    """The same process with a hundred times the samples."""
+    """The same process with a hundred times the samples. Ten are done within hundredths of a second, of which a look
+    that comes too early misses the last megabyte: each is the most of several looks."""
     peaks = []
     for count in (10, 1000):
-        seconds, peak = measured([tools / "ort-quantize", "calibrate", path, "--random", "1", "--samples",
-                                  str(count), "-q", "--threads", str(options.threads)], True,
-                                 stdout=subprocess.DEVNULL)
-        peaks.append(peak)
-        print(f"{count:5} samples of {path}: {peak / MEGABYTE:.0f} MB, {seconds:.1f} s")
+        found = [measured([tools / "ort-quantize", "calibrate", path, "--random", "1", "--samples", str(count), "-q",
+                           "--threads", str(options.threads)], True, stdout=subprocess.DEVNULL) for _ in range(LOOKS)]
+        peaks.append(max(peak for _, peak in found))
+        print(f"{count:5} samples of {path}: {peaks[-1] / MEGABYTE:.1f} MB, {min(found)[0]:.1f} s")
     met = peaks[1] <= 1.1 * peaks[0]
     table.missed += not met
     print(f"ratio {peaks[1] / peaks[0]:.3f}: {'met' if met else 'MISSED'}")
