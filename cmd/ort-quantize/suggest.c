@@ -47,6 +47,7 @@ static void take_node(facts *f, json_object *row)
             continue;
         kind_of_work *work = &f->work[kinds[i].kind];
         work->nodes++;
+        f->fused += !strncmp(op_type, "Fused", strlen("Fused"));
         work->in_bodies += *text_of(row, "graph") != '\0';
         work->macs += number_of(row, "macs");
         work->weight_bytes += number_of(row, "weight_bytes");
@@ -325,6 +326,10 @@ int suggest(ort_model *model, suggestion *s)
         }
     if (s->verb)
         add_costs(s);
+    if (s->verb && !strcmp(s->verb, "static") && s->facts.fused > 0)
+        reason(s, tool_printf("%.0f of its products were fused by an optimizer, which static "
+                              "refuses: quantize the model before that (ort-optimize --level 1, "
+                              "then quantize, then ort-optimize)", s->facts.fused));
     return 0;
 }
 

@@ -22,6 +22,7 @@ typedef enum work_kind {
 typedef struct facts {
     kind_of_work work[WORK_KINDS];
     double weight_bytes, code_bytes; /* initializers: all; on codes */
+    double fused; /* of the nodes: those that an optimizer made of several */
     double half_bytes, double_bytes; /* in 16 and 64 bits, of floats */
     bool open;   /* axes behind the first of an input are: work is known per pixel or word alone */
     char *cache; /* an input that goes on where a run before ended, or NULL */

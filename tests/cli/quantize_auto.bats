@@ -53,6 +53,24 @@ xgb_digits_multiclass leave
 EOF
 }
 
+@test "a model that was optimized first: suggest says what static refuses, and the order" {
+    python3 - "$ROOT/tests/tools" <<'PY'
+import sys
+sys.path.insert(0, sys.argv[1])
+from fixtures import *
+convs = [node("FusedConv", [f"x{i}", f"w{i}"], [f"x{i + 1}"], domain="com.microsoft", attributes={"activation": "Relu"})
+         for i in range(2)]
+open("fused.onnx", "wb").write(model(
+    convs, [value_info("x0", [1, 32, 64, 64])], [value_info("x2", [1, 32, 60, 60])],
+    [initializer(f"w{i}", [32, 32, 3, 3], [(k * 37 % 101 - 50) / 2000 for k in range(9216)]) for i in range(2)],
+    domains=("com.microsoft",)))
+PY
+    works ort-quantize suggest fused.onnx
+    has "ort-quantize static" "2 of its products were fused by an optimizer, which static refuses: quantize the model before that"
+    fails 3 "quantize before that .ort-optimize --level 1" ort-quantize static fused.onnx --random 1 -o q.onnx
+    [ ! -e q.onnx ]
+}
+
 @test "without a verb the suggested one is taken, and told; -q silences it" {
     run --separate-stderr ort-quantize "$MODELS_DIR/upscale.onnx" --random 1 -o a.onnx
     [ "$status" -eq 0 ]
