@@ -297,11 +297,18 @@ typedef struct ort_gemm_kernels {
                       int64_t row, float *out);
 } ort_gemm_kernels;
 
-/* How many parts of kc a call of f32 takes best: on 256 bits some, where B comes from the
- * second-level cache anyway, and on others one. */
+/* How many parts of kc a call of f32 takes best: on vectors some, since B comes from the
+ * second-level cache fast enough. Others than tiers of vectors take one. */
 static inline int ort_gemm_parts(const ort_gemm_kernels *table)
 {
-    return table->nr == 16 ? 3 : 1;
+    return table->nr >= 16 ? 3 : 1;
+}
+
+/* Does one micro tile of rows take all parts of a panel of B best, before the next panel? Measured
+ * on 512 bits alone. */
+static inline bool ort_gemm_whole_panels(const ort_gemm_kernels *table)
+{
+    return table->nr == 32;
 }
 
 /* Fill (scalar) or override members. Called once, by dispatch.c. */

@@ -15,9 +15,11 @@ typedef struct sizes {
     int64_t m, n, k;
 } sizes;
 
-/* Rows that lie 4 KiB and multiples of it apart, A beyond a cache, tails of rows, columns and k. */
+/* Rows that lie 4 KiB and multiples of it apart, few and many, A beyond a cache, tails of rows,
+ * columns and k, one micro tile of rows by long columns. */
 static const sizes all[] = {{14, 65, 1024}, {15, 33, 1023}, {29, 100, 2048}, {9, 96, 1024},
-                            {130, 800, 1200}, {1, 70, 1024}, {3, 31, 7}, {200, 64, 1}};
+                            {130, 800, 1200}, {1, 70, 1024}, {3, 31, 7},    {200, 64, 1},
+                            {13, 70, 1000},   {5, 33, 300},  {50, 70, 1024}};
 
 static unsigned state = 1;
 

@@ -146,6 +146,27 @@ static bool on_tiles(const ort_kernels *k, const ort_product_f32 *p, const opera
            o->panel == p->depth * k->gemm.nr && o->form == ORT_DTYPE_FLOAT;
 }
 
+/* Can k be summed in parts within one call that begins at k0? */
+static bool takes_parts(const ort_kernels *k, const ort_product_f32 *p, const operand *o,
+                        const ort_epilogue *e, int64_t k0)
+{
+    return ort_gemm_parts(&k->gemm) > 1 && o->form == ORT_DTYPE_FLOAT && o->step == k->gemm.nr &&
+           p->m > k->gemm.whole_rows && e->alpha == 1.0f &&
+           (k0 > 0 || (!e->row_bias && !e->col_bias));
+}
+
+/* Rows that are one micro tile read B once, as it lies, if each panel is taken whole: that comes as
+ * fast as memory gives it. One or two rows have ways of their own, and rows that collide in the
+ * first-level cache are copied by shorter calls. */
+enum { FLOW_LEAST = 3, FLOW_COLLIDE = 8, FLOW_AHEAD = (8 << 10) / sizeof(float) };
+static bool flows(const ort_kernels *k, const ort_product_f32 *p, const operand *o,
+                  const ort_epilogue *e)
+{
+    const bool collides = p->m > FLOW_COLLIDE && p->lda * (int64_t)sizeof(float) % 4096 == 0;
+    return ort_gemm_whole_panels(&k->gemm) && p->m >= FLOW_LEAST && p->m <= k->gemm.mr &&
+           !collides && takes_parts(k, p, o, e, 0);
+}
+
 /* k of the call that begins at k0: as many parts of kc as leave half of the second-level cache to A
  * and C, so that C is read and written less often. The sums are the same. Of few rows each waits
  * for B, of which less is fetched ahead at a time. */
@@ -154,14 +175,24 @@ static int64_t call_depth(const ort_kernels *k, const ort_product_f32 *p, const 
                           const ort_epilogue *e, int64_t k0, int64_t kc)
 {
     const int64_t nr = k->gemm.nr, column = (p->n + nr - 1) / nr * nr * (int64_t)sizeof(float);
-    if (p->m < ROWS_FOR_PARTS || o->form != ORT_DTYPE_FLOAT || o->step != nr || e->alpha != 1.0f ||
-        (k0 == 0 && (e->row_bias || e->col_bias)))
+    if (flows(k, p, o, e))
+        return p->depth;
+    if (p->m < ROWS_FOR_PARTS || !takes_parts(k, p, o, e, k0))
         return kc;
     const int64_t room = (int64_t)ort_cpu_get()->l2_bytes / 2 / column;
     const int64_t reach = ort_min_i64(room, k->gemm.kc * ort_gemm_parts(&k->gemm));
     const int64_t most = ort_max_i64(reach / kc, 1);
     const int64_t parts = (p->depth - k0 + kc - 1) / kc, calls = (parts + most - 1) / most;
     return (parts + calls - 1) / calls * kc;
+}
+
+/* B that a call fetches meanwhile, which takes k up to `end`. */
+static const void *fetched(const ort_kernels *k, const ort_product_f32 *p, const operand *o,
+                           const ort_epilogue *e, int64_t end, const void *next)
+{
+    if (flows(k, p, o, e))
+        return at_element(o, FLOW_AHEAD);
+    return end == p->depth || o->step != k->gemm.nr ? next : at_element(o, end * o->step);
 }
 
 /* next: the packed B of what this thread is likely to compute then, or NULL. rows: of the whole
@@ -174,7 +205,6 @@ static void block_f32(const ort_kernels *k, const ort_product_f32 *p, const oper
     if (p->depth == 0)
         fill_empty(p->m, p->n, p->c, p->ldc, e);
     const int64_t kc = rows <= k->gemm.whole_rows ? p->depth : even_step(p->depth, k->gemm.kc);
-    const bool panels = o->step == k->gemm.nr;
     for (int64_t k0 = 0, step; k0 < p->depth; k0 += step) {
         step = ort_min_i64(call_depth(k, p, o, e, k0, kc), p->depth - k0);
         bool first = k0 == 0, last = p->depth - k0 <= step;
@@ -186,7 +216,7 @@ static void block_f32(const ort_kernels *k, const ort_product_f32 *p, const oper
                           .col_bias = first ? e->col_bias : NULL,
                           .lo = last ? e->lo : -INFINITY, .hi = last ? e->hi : INFINITY,
                           .part = step > kc ? kc : 0,
-                          .ahead = last || !panels ? next : at_element(o, (k0 + step) * o->step)};
+                          .ahead = fetched(k, p, o, e, k0 + step, next)};
         tile_of_form(k, o->form, p->m, p->n, step, &t);
     }
     ort_matrix_activate(k, p->m, p->n, p->c, p->ldc, e);
