@@ -24,7 +24,7 @@ enum { MIDDLE, BYTES, FLOATS, ZEROS };
 
 typedef struct problem {
     int64_t k, n, block, blocks, rows;
-    int bits, zeros;
+    int bits, zeros, middle;
     bool half; /* scales are float16 */
     float a[ROWS_MAX][K_MAX], scale[N_MAX * K_MAX / 16], zero[N_MAX * K_MAX / 16], bias[N_MAX];
     uint8_t q[N_MAX * K_MAX];
@@ -57,7 +57,7 @@ static void fill_rows(problem *p, int64_t rows, const int64_t size[3], int bits,
 {
     const int64_t k = size[0], n = size[1], block = size[2];
     *p = (problem){.rows = rows, .k = k, .n = n, .block = block, .blocks = (k + block - 1) / block,
-                   .bits = bits, .zeros = zeros, .half = half};
+                   .bits = bits, .zeros = zeros, .middle = 1 << (bits - 1), .half = half};
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < k; i++)
             p->a[r][i] = draw_float() * ldexpf(1, (int)(i / block % 7) - 3) * (draw() % 5 ? 1 : 0);
@@ -65,7 +65,7 @@ static void fill_rows(problem *p, int64_t rows, const int64_t size[3], int bits,
         p->scale[i] = half ? ort_f16_to_f32(ort_f32_to_f16(draw_float())) : draw_float();
         p->zero[i] = zeros == BYTES    ? (float)(draw() % (1u << bits))
                      : zeros == FLOATS ? 8.0f * draw_float()
-                                       : (float)(1 << (bits - 1));
+                                       : (float)p->middle;
     }
     for (int64_t i = 0; i < n; i++)
         p->bias[i] = draw_float();
@@ -90,7 +90,7 @@ static void pack_weight(const ort_gemm_kernels *g, const problem *p, memory *m, 
     int64_t row_words = p->blocks * p->block * p->bits / 32;
     int64_t run = min_of(p->block, 128) * p->bits / 32;
     memset(m, 0, sizeof *m);
-    *w = (ort_nbits){.words = m->words, .bits = p->bits, .middle = 1 << (p->bits - 1),
+    *w = (ort_nbits){.words = m->words, .bits = p->bits, .middle = p->middle,
                      .scale = p->half ? NULL : m->scale, .scale_half = p->half ? m->half : NULL,
                      .zero = p->zeros == FLOATS ? m->zero : NULL,
                      .zero_byte = p->zeros == BYTES ? m->byte : NULL, .bias = p->bias, .n = p->n,
@@ -308,17 +308,21 @@ static void farthest(test_state *test)
     const ort_kernel_tier *tier;
     for (int t = 0; (tier = ort_kernel_tier_at(t)); t++) {
         const ort_kernels *k = ort_kernels_get(tier->name);
-        for (int i = 0; k && i < 32; i++) {
-            const int bits = i & 4 ? 2 : 4, middle = 1 << (bits - 1);
-            const float a = i & 1 ? -1.0f : 1.0f, exact = (i & 2 ? -a : a) * (float)middle;
+        for (int i = 0; k && i < 64; i++) {
+            const int bits = i & 4 ? 2 : 4, largest = (1 << bits) - 1;
+            const float a = i & 1 ? -1.0f : 1.0f;
             ort_nbits w;
-            fill(&p, sizes[of[i / 8]], bits, MIDDLE, false);
+            fill(&p, sizes[of[i / 8 % 4]], bits, MIDDLE, false);
+            if (i >= 32)
+                p.middle = 0;
+            const int weight = p.middle ? -p.middle : largest; /* of codes of 0, or the largest */
+            const float exact = (i & 2 ? a : -a) * (float)weight;
             for (int64_t b = 0; b < p.n * p.blocks; b++)
-                p.scale[b] = i & 2 ? 1.0f : -1.0f; /* by codes of 0 */
+                p.scale[b] = i & 2 ? 1.0f : -1.0f;
             for (int64_t r = 0; r < ROWS; r++)
                 for (int64_t at = 0; at < p.k; at++)
                     p.a[r][at] = a;
-            memset(p.q, 0, sizeof p.q);
+            memset(p.q, p.middle ? 0 : 0xff, sizeof p.q);
             memset(p.bias, 0, sizeof p.bias);
             CHECK(pack(&k->gemm, &p, 3, &m, &w));
             k->gemm.nbits(0, p.n, &w);
