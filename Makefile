@@ -100,8 +100,10 @@ OPENCL ?= $(shell printf '\043include <CL/cl.h>\n' | $(CC) -E -x c - >/dev/null 
 
 # Tables of operators and kernels are pointers by the thousand, each of them 24 bytes to relocate; packed they take a bit
 # (DT_RELR). Only where linker and C library both know it: without the library's part a program would start unrelocated.
-PACKED := $(shell f=$$(mktemp) && printf 'int main(void){return 0;}' | $(CC) -pie -fPIE -Wl,-z,pack-relative-relocs -x c - -o $$f \
-                    2>/dev/null && grep -q GLIBC_ABI_DT_RELR $$f && echo -Wl,-z,pack-relative-relocs; rm -f $$f)
+# Sanitizers have so many tables of their own that ld takes tens of gigabytes to pack those of a library.
+PACKED := $(if $(findstring -fsanitize,$(CFLAGS) $(LDFLAGS)),,$(shell f=$$(mktemp) && \
+              printf 'int main(void){return 0;}' | $(CC) -pie -fPIE -Wl,-z,pack-relative-relocs -x c - -o $$f 2>/dev/null && \
+              grep -q GLIBC_ABI_DT_RELR $$f && echo -Wl,-z,pack-relative-relocs; rm -f $$f))
 
 # Programs of the tests, a hundred with all of the library: 75 MB each with what debuggers read of it, 7 without.
 BARE = $(if $(DEBUG)$(findstring -fsanitize,$(CFLAGS)),,-Wl,-S)
