@@ -15,7 +15,7 @@ static const char *label_of(const char *path)
     return path != NULL && !strcmp(path, "-") ? "standard input" : path;
 }
 
-/* Numbers with white space between them, whatever the file is called: a table of one column. */
+/* Digits and white space alone, whatever the file is called: a table of one column. */
 static bool is_list_of_numbers(const char *path)
 {
     char text[256];
@@ -53,7 +53,8 @@ int labels_read(const char *path, ort_tensors **all)
     const ort_value *labels = ort_tensors_value(*all, 0);
     if (labels == NULL || ort_value_get_kind(labels) != ORT_VALUE_TENSOR ||
         ort_value_dtype(labels) == ORT_DTYPE_STRING || ort_value_count(labels) == 0)
-        return tool_error(ORT_ERROR_DATA, "%s: holds no labels (numbers of classes)", path);
+        return tool_error(ORT_ERROR_DATA,
+                          "%s: holds no labels (numbers of classes, in text one a line)", path);
     for (int64_t i = 0; i < ort_value_count(labels); i++) {
         double label = ort_value_get_double(labels, i);
         if (!(label >= 0 && label == floor(label)))
