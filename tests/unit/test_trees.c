@@ -1,6 +1,7 @@
 /* test_trees.c - forests over rows in batches give each row the bits that it has alone, on every
- * kernel tier: trees from a lone leaf to more leaves than a piece has, orders of both sides, splits
- * that rows hit, rows with NaN, and element types whose rows go as floats and as doubles. */
+ * kernel tier and for threads that each take a part of them: trees from a lone leaf to more leaves
+ * than a piece has, orders of both sides, splits that rows hit, rows with NaN, and element types
+ * whose rows go as floats and as doubles. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -154,7 +155,7 @@ typedef struct kind {
     ort_dtype dtype;
 } kind;
 
-static bool agrees(const char *isa, const kind *k)
+static bool agrees_with(const char *isa, int threads, const kind *k)
 {
     static forest f;
     uint32_t state = (uint32_t)k->leaves;
@@ -162,6 +163,7 @@ static bool agrees(const char *isa, const kind *k)
     ort_env *env = NULL;
     ort_env_options_init(&options);
     options.isa = isa;
+    options.threads = threads;
     if (ort_env_new(&options, &env, NULL))
         return true; /* a tier that this machine lacks */
     f.nodes = f.leaves = 0;
@@ -174,6 +176,11 @@ static bool agrees(const char *isa, const kind *k)
     ort_value_free(x);
     ort_env_free(env);
     return same;
+}
+
+static bool agrees(const char *isa, const kind *k)
+{
+    return agrees_with(isa, 1, k) && agrees_with(isa, 3, k);
 }
 
 static void batches_give_the_bits_of_single_rows(test_state *test)

@@ -226,6 +226,20 @@ static ort_status forest_shape(ort_shaping *s, ort_error *err)
     return ORT_OK;
 }
 
+/* A part for each thread, where there are fewer tasks; few walks are over before a second thread
+ * has come. */
+static int64_t rows_per_task(const work *w)
+{
+    enum { FEW_WALKS = 512 };
+    const ort_forest *f = &w->s->forest;
+    int64_t width = ort_call_width(w->call);
+    if (width == 1 || w->rows * (int64_t)f->root_count < FEW_WALKS)
+        return ROWS_PER_TASK;
+    int64_t block = grid_of(f, w->x, w->features).rows;
+    int64_t even = (int64_t)ort_round_up((size_t)((w->rows + width - 1) / width), (size_t)block);
+    return ort_min_i64(even, ROWS_PER_TASK);
+}
+
 static ort_status forest_run(ort_call *call, ort_error *err)
 {
     work w = {.call = call, .s = call->state, .x = ort_call_in(call, 0)};
@@ -233,7 +247,7 @@ static ort_status forest_run(ort_call *call, ort_error *err)
     if (w.features <= w.s->forest.max_feature)
         return ort_call_fail(call, err, "input X has %lld features, the trees test feature %lld",
                              (long long)w.features, (long long)w.s->forest.max_feature);
-    ort_call_range(call, w.rows, ROWS_PER_TASK, score_rows, &w);
+    ort_call_range(call, w.rows, rows_per_task(&w), score_rows, &w);
     return ORT_OK;
 }
 
