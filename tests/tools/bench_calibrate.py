@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Calibration beside onnxruntime.quantization, on the same models and samples: time and peak memory.
 
-usage: bench_calibrate.py TOOLS MODELS_DIR [--samples N] [--threads T] [--only GLOB]
+usage: bench_calibrate.py TOOLS MODELS_DIR [--samples N] [--threads T,...] [--rounds N] [--only GLOB]
 
 Ours is `ort-quantize calibrate`, the whole process from its start until the file of ranges is there.
 Theirs is a process of Python whose time counts from the calibrator's making (imports aside) until it
@@ -9,7 +9,10 @@ has computed its ranges, which is to its advantage. Memory is the peak less what
 imports, here while it waits for its model on a pipe. Histograms serve three observers here and are written once;
 there each has a run.
 
-With one thread seconds are those of the processor, in which neighbours hardly count; with more, those that pass.
+Each row has ROUNDS turns of one and the other, and the median of each one's seconds counts: a process that comes after
+another of its size finds memory that the system has at hand, the first one waits for it. With one thread seconds are
+those of the processor, in which neighbours hardly count; with more, those that pass. Both are judged, one thread and as
+many as there are processors, which is what both tools take by default.
 
 Goals: histogram methods at most a fifth of time and of memory; MinMax at most 0.4 of the time, with at most 64 MB
 more than ort-run's peak (whole processes); a thousand samples at most 1.1 times the memory of ten. Exit status 1 where one is missed.
@@ -17,8 +20,10 @@ more than ort-run's peak (whole processes); a thousand samples at most 1.1 times
 import argparse
 import fnmatch
 import json
+import os
 import pathlib
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -134,18 +139,38 @@ class Table:
     def __init__(self, held):
         self.missed, self.held = 0, held
         print(f"ort-quantize holds {held / MEGABYTE:.1f} MB before its model")
-        print(f"{'model':24}{'method':12}{'ours s':>8}{'theirs s':>10}{'ratio':>7}{'ours MB':>9}"
+        print(f"{'model':25}{'method':11}{'threads':>8}{'ours s':>8}{'theirs s':>10}{'ratio':>7}{'ours MB':>9}"
               f"{'theirs MB':>11}{'ratio':>7}{'float run MB':>14}  goals")
 
-    def row(self, name, method, own, other, run):
+    def row(self, name, method, threads, own, other, run):
         ratios = own[0] / other[0], (own[1] - self.held) / other[1]
         bins = method != "min-max"
         met = ratios[0] <= (0.2 if bins else 0.4), \
             ratios[1] <= 0.2 if bins else own[1] <= run + 64 * MEGABYTE
         self.missed += met.count(False)
         word = ", ".join(what + (" met" if ok else " MISSED") for what, ok in zip(("time", "memory"), met))
-        print(f"{name:24}{method:12}{own[0]:8.2f}{other[0]:10.2f}{ratios[0]:7.2f}{own[1] / MEGABYTE:9.1f}"
+        print(f"{name:25}{method:11}{threads:8}{own[0]:8.2f}{other[0]:10.2f}{ratios[0]:7.2f}{own[1] / MEGABYTE:9.1f}"
               f"{other[1] / MEGABYTE:11.0f}{ratios[1]:7.2f}{run / MEGABYTE:14.0f}  {word}", flush=True)
+
+
+def median(turns):
+    """The median of seconds, and the most memory."""
+    seconds, peaks = zip(*turns)
+    return statistics.median(seconds), max(peaks)
+
+
+def compare_with(table, tools, name, path, given, folder, threads, rounds):
+    """On the samples of a folder, with so many threads."""
+    words = ["--threads", str(threads), "-q"]
+    first = sorted(folder.iterdir())[0]
+    _, run = measured([tools / "ort-run", path, "-i", f"{given}={first}", *words], threads > 1,
+                      stdout=subprocess.DEVNULL)
+    for method, their_method in METHODS.items():
+        command = [tools / "ort-quantize", "calibrate", path, "-i", folder, "--observer", method, "-o",
+                   folder.parent / "ranges.json", *words]
+        turns = [(measured(command, threads > 1), theirs(path, given, folder, their_method, threads))
+                 for _ in range(rounds)]
+        table.row(name, method, threads, *map(median, zip(*turns)), run)
 
 
 def compare(table, tools, name, path, options):
@@ -153,14 +178,8 @@ def compare(table, tools, name, path, options):
         folder = pathlib.Path(own) / "set"
         folder.mkdir()
         given = make_samples(path, options.samples, folder)
-        first = sorted(folder.iterdir())[0]
-        threads = ["--threads", str(options.threads), "-q"]
-        _, run = measured([tools / "ort-run", path, "-i", f"{given}={first}", *threads],
-                          options.threads > 1, stdout=subprocess.DEVNULL)
-        for method, their_method in METHODS.items():
-            mine = measured([tools / "ort-quantize", "calibrate", path, "-i", folder, "--observer",
-                             method, "-o", pathlib.Path(own) / "ranges.json", *threads], options.threads > 1)
-            table.row(name, method, mine, theirs(path, given, folder, their_method, options.threads), run)
+        for threads in options.threads:
+            compare_with(table, tools, name, path, given, folder, threads, options.rounds)
 
 
 def many(table, tools, path, options):
@@ -169,7 +188,7 @@ def many(table, tools, path, options):
     peaks = []
     for count in (10, 1000):
         found = [measured([tools / "ort-quantize", "calibrate", path, "--random", "1", "--samples", str(count), "-q",
-                           "--threads", str(options.threads)], True, stdout=subprocess.DEVNULL) for _ in range(LOOKS)]
+                           "--threads", str(options.threads[0])], True, stdout=subprocess.DEVNULL) for _ in range(LOOKS)]
         peaks.append(max(peak for _, peak in found))
         print(f"{count:5} samples of {path}: {peaks[-1] / MEGABYTE:.1f} MB, {min(found)[0]:.1f} s")
     met = peaks[1] <= 1.1 * peaks[0]
@@ -184,7 +203,9 @@ def main():
     parser.add_argument("tools", type=pathlib.Path)
     parser.add_argument("models", type=pathlib.Path)
     parser.add_argument("--samples", type=int, default=16)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=lambda text: [int(word) for word in text.split(",")],
+                        default=sorted({1, len(os.sched_getaffinity(0))}))
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="*")
     options = parser.parse_args()
     found = find_models(options.models, options.only)
