@@ -333,11 +333,12 @@ typedef struct ort_quantize_options {
                                      * of SmoothQuant, 0 to 1; 0: not. See ort_quantizer_smooth. */
     ort_share_fn *on_share;         /* of ort_quantizer_apply, or NULL */
     void *share_arg;
+    bool *overrides_refused;        /* becomes true where an error is of overrides; or NULL */
 } ort_quantize_options;
 #define ORT_QUANTIZE_OPTIONS_INIT \
     {sizeof(ort_quantize_options), ORT_DTYPE_UINT8, ORT_DTYPE_INT8, false, false, false, false, \
      false, false, ORT_OBSERVE_MSE, 99.999, 0, NULL, NULL, NULL, false, false, false, false,    \
-     false, false, NULL, false, 0, NULL, NULL}
+     false, false, NULL, false, 0, NULL, NULL, NULL}
 ORT_INIT_(ort_quantize_options, ORT_QUANTIZE_OPTIONS_INIT)
 
 /* The model is borrowed for the call; it is not changed. */

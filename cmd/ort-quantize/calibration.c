@@ -74,18 +74,16 @@ static int see(void *arg, FILE *result)
     const seeing *s = arg;
     quantizing *q = s->q;
     ort_quantizer *quantizer = NULL;
-    ort_error err = {0};
     settings own = q->options.settings;
     if (own.verbose == 0) { /* who makes the model warns */
         own.quiet = true;
         own.strict = false;
     }
     int status = settings_new_env(&own, &q->env);
-    if (status != 0)
-        return status;
-    if (ort_quantizer_new(q->env, q->original, s->options, &quantizer, &err) != ORT_OK)
-        return chosen_refused(q, &err);
-    status = ranges_learn(q, quantizer);
+    if (status == 0)
+        status = chosen_quantizer(q, s->options, &quantizer);
+    if (status == 0)
+        status = ranges_learn(q, quantizer);
     return status == 0 ? hand_over(s, quantizer, result) : status;
 }
 

@@ -37,9 +37,9 @@ static int open_quantizer(quantizing *q, const ort_quantize_options *options,
                           const ort_ranges *ranges, ort_quantizer **quantizer)
 {
     ort_error err = {0};
-    int status = 0;
-    if (ort_quantizer_new(q->env, q->original, options, quantizer, &err) != ORT_OK)
-        return chosen_refused(q, &err);
+    int status = chosen_quantizer(q, options, quantizer);
+    if (status != 0)
+        return status;
     if (ranges == NULL)
         status = q->options.smooth ? ranges_smooth(q, *quantizer) : 0;
     if (ranges == NULL && status == 0)

@@ -124,10 +124,17 @@ int chosen_read(chosen *c, quantizing *q)
     return status != 0 ? status : tell_choice(c, q);
 }
 
-int chosen_refused(const quantizing *q, const ort_error *err)
+int chosen_quantizer(const quantizing *q, const ort_quantize_options *options,
+                     ort_quantizer **quantizer)
 {
-    const bool of_file = q->options.overrides && !strncmp(err->message, "overrides", 9);
-    return tool_fail_in(of_file ? q->options.overrides : q->path, err);
+    ort_quantize_options own = *options;
+    ort_error err = {0};
+    bool of_file = false;
+    own.overrides_refused = &of_file;
+    if (ort_quantizer_new(q->env, q->original, &own, quantizer, &err) == ORT_OK)
+        return 0;
+    of_file = of_file && q->options.overrides; /* what --auto found has no file */
+    return tool_fail_in(of_file ? q->options.overrides : q->path, &err);
 }
 
 void chosen_release(chosen *c)

@@ -13,8 +13,10 @@ typedef struct chosen {
  * hold instead of their names. */
 int chosen_read(chosen *c, quantizing *q);
 void chosen_release(chosen *c);
-/* Says why the library takes no such choice, of the file that it stands in or of the model. */
-int chosen_refused(const quantizing *q, const ort_error *err);
+/* Of q->original. 0, or an exit status after saying why the library takes no such choice, of the
+ * file that it stands in or of the model. */
+int chosen_quantizer(const quantizing *q, const ort_quantize_options *options,
+                     ort_quantizer **quantizer);
 /* What --auto found, told as if it had been given: the text of the file of --assignment. */
 void chosen_found(quantizing *q, const char *overrides);
 

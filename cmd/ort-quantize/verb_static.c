@@ -164,9 +164,9 @@ static int make(quantizing *q, ort_quantize_options *options, const ort_ranges *
 {
     ort_quantizer *quantizer = NULL;
     ort_error err = {0};
-    if (ort_quantizer_new(q->env, q->original, options, &quantizer, &err) != ORT_OK)
-        return chosen_refused(q, &err);
-    int status = q->options.smooth ? ranges_smooth(q, quantizer) : 0;
+    int status = chosen_quantizer(q, options, &quantizer);
+    if (status == 0 && q->options.smooth)
+        status = ranges_smooth(q, quantizer);
     if (status == 0)
         status = learn(q, quantizer, seen);
     if (status == 0 && q->kept.count > 0) {

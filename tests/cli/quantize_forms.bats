@@ -120,6 +120,12 @@ same_from_stdin() { # same_from_stdin OPTION FILE ARGUMENT...: - and a pipe serv
     echo '{"schema": "ort-overrides/1", "overrides": [{"node": "zz", "type": "int8"}]}' >none.json
     fails 2 "ort-quantize: none.json: overrides\[0\]: no node of the model is called 'zz'" ort-quantize static \
         "$MODELS_DIR/digits.onnx" --random 1 --overrides none.json
+    echo '{"schema": "ort-overrides/1", "overrides": [{"node": "*", "observer": "entropy"}]}' >seen.json
+    fails 2 "ort-quantize: seen.json: rules with an observer of their own don't go with moving-average" ort-quantize static \
+        "$MODELS_DIR/digits.onnx" --random 1 --overrides seen.json --observer moving-average
+    # what isn't theirs is told of the model
+    fails 2 "ort-quantize: .*digits.onnx: exclude: no node" ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 \
+        --overrides o.json --exclude overrides
 }
 
 @test "a weight that is an output, too, lies in the file once: what multiplies by it stays float, and says why" {

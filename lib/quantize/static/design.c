@@ -255,12 +255,13 @@ static ort_status plan_site(ort_design *d, ort_site *site, size_t *met, ort_erro
                            &site->whole, err);
 }
 
-static ort_status check_met(const ort_design *d, const size_t *met, ort_error *err)
+static ort_status check_met(ort_design *d, const size_t *met, ort_error *err)
 {
     static const char *const kinds[] = {"node", "operator", "value"};
     for (size_t i = 0; i < d->rules.list.count; i++) {
         const ort_code_rule *rule = &d->rules.list.data[i];
-        if (met[i] == 0)
+        d->rules_refused = met[i] == 0;
+        if (d->rules_refused)
             return ort_error_set(err, ORT_ERROR_USAGE, "overrides[%zu]: no %s of the model is "
                                  "called '%.200s'", i, kinds[rule->of], rule->pattern);
     }
@@ -297,6 +298,13 @@ ort_status ort_design_smooth(ort_design *d, ort_smoothing *smoothing,
     return plan_and_place(d, registry, err);
 }
 
+static ort_status parse_rules(ort_design *d, const char *overrides, ort_error *err)
+{
+    ort_status status = ort_code_rules_parse(overrides, &d->rules, err);
+    d->rules_refused = status != ORT_OK;
+    return status;
+}
+
 ort_status ort_design_make(ort_design *d, ort_model *model, const ort_registry *registry,
                            const ort_log *log, const ort_quantize_options *options,
                            ort_error *err)
@@ -305,7 +313,7 @@ ort_status ort_design_make(ort_design *d, ort_model *model, const ort_registry *
     d->model = model;
     d->options = *options;
     ORT_TRY(ort_code_plan_check(options, err));
-    ORT_TRY(ort_code_rules_parse(options->overrides, &d->rules, err));
+    ORT_TRY(parse_rules(d, options->overrides, err));
     ORT_TRY(copy_list(d, options->exclude, &d->exclude, err));
     ORT_TRY(copy_list(d, options->include, &d->include, err));
     ORT_TRY(ort_graph_infer(model->graph, registry, NULL, err));

@@ -30,6 +30,7 @@ typedef struct ort_design {
     ort_quantize_options options; /* its pointers are the caller's, and not kept */
     const char **exclude, **include; /* copies in the model's arena, or NULL */
     ort_code_rules rules;
+    bool rules_refused;           /* the last error is one of these */
     ORT_VEC(ort_site) sites;      /* the main graph first, a body behind the graph around it */
     size_t evened;                /* pairs of products that the option equalize gave factors */
     ort_channel_ids muls;         /* nodes that smoothing put before products of the main graph */

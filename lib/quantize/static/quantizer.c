@@ -74,7 +74,8 @@ static ort_status begin_ranges(ort_quantizer *q, ort_error *err)
     if (!observer)
         return ort_error_set(err, ORT_ERROR_USAGE, "there is no observer %d",
                              (int)q->options.observer);
-    if (rules && observer->kept == ORT_KEPT_AVERAGES)
+    q->design.rules_refused = rules && observer->kept == ORT_KEPT_AVERAGES;
+    if (q->design.rules_refused)
         return ort_error_set(err, ORT_ERROR_USAGE,
                              "rules with an observer of their own don't go with %s",
                              observer->name);
@@ -141,6 +142,8 @@ ort_status ort_quantizer_make(ort_env *env, const ort_model *model,
         status = collect(q, err);
     if (status == ORT_OK && options->smooth > 0)
         status = begin_smoothing(q, err);
+    if (status != ORT_OK && options->overrides_refused)
+        *options->overrides_refused = q->design.rules_refused;
     if (status == ORT_OK)
         *quantizer = q;
     else
