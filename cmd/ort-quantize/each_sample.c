@@ -14,6 +14,7 @@ static int open_samples(quantizing *q)
                  .format = o->from != NULL ? ort_format_parse(o->from) : ORT_FORMAT_AUTO,
                  .drops = &o->drops, .operations = &o->operations},
         .most = o->samples, .kept = q->sample_file, .kept_count = q->sample_count,
+        .verbose = o->settings.verbose > 0,
         .partial = q->unrolling, .rows = o->rows, .part = q->part, .parts = q->parts};
     return samples_open(&q->samples, &options, q->env, q->original, q->path);
 }

@@ -52,8 +52,10 @@ static ort_status describe(samples *s, ort_env *env, ort_model *model, ort_error
     const char **names = tool_alloc((s->given_count + 1) * sizeof *names);
     for (size_t i = 0; i < s->given_count; i++) {
         const char *name = ort_types_name(inputs, i);
-        if (ort_types_find(constants, name) != NULL && !is_named(s, name))
+        if (ort_types_find(constants, name) != NULL && !is_named(s, name)) {
+            string_list_add(&s->defaults, name);
             continue;
+        }
         s->at_model[s->count] = i;
         names[s->count++] = name;
     }
@@ -180,6 +182,17 @@ bool samples_keep(FILE *file, const char *place, ort_value *const *values, size_
     return ok;
 }
 
+/* What is told once, also where a process made of this one goes through the samples again. */
+enum { TOLD_ODD = 1, TOLD_STRANGERS = 2, TOLD_FEW = 4, TOLD_ALL = 7 };
+static unsigned told;
+
+static bool is_news(unsigned what)
+{
+    const bool news = (told & what) == 0;
+    told |= what;
+    return news;
+}
+
 /* -i NAME=TABLE, where nothing else says what the samples are. */
 static bool names_table(const samples *s)
 {
@@ -202,9 +215,9 @@ static int next_record(samples *s, bool *end)
     for (size_t i = 0; i < s->count; i++)
         if (s->whole[i] == NULL && !s->options.partial &&
             !ort_session_input_optional(s->session, i))
-            return tool_error(ORT_ERROR_DATA, "%s: holds no value for input '%s', %s",
-                              feed_place(&s->feed), ort_session_input_name(s->session, i),
-                              "-i NAME=FILE gives one for all samples");
+            return strangers_lack(s, i);
+    if (s->known < 0 && (told & TOLD_STRANGERS) == 0 && strangers_tell(s))
+        told |= TOLD_STRANGERS;
     return rows_plan(&s->rows, s->session, s->whole, shared, rows,
                      feed_place(&s->feed));
 }
@@ -282,30 +295,36 @@ static void look_at(samples *s)
         }
 }
 
-/* Once, also where a process made of this one goes through the samples again. */
-static bool warned_of_odd;
-
 static void warn_of_odd(const samples *s)
 {
-    if (s->odd > 0 && !warned_of_odd)
-        tool_warn("%zu of %zu samples hold NaN or infinity, the first is %s", s->odd, s->at,
-                  s->odd_place);
-    warned_of_odd = warned_of_odd || s->odd > 0;
+    if (s->odd == 0 || !is_news(TOLD_ODD))
+        return;
+    tool_warn("%zu of %zu samples hold NaN or infinity, the first is %s", s->odd, s->at,
+              s->odd_place);
 }
 
-void samples_mute(void) { warned_of_odd = true; }
+/* Someone counts on more. */
+static void warn_of_few(const samples *s)
+{
+    if (s->options.kept != NULL || (int64_t)s->at >= s->options.most || !is_news(TOLD_FEW))
+        return;
+    tool_warn("--samples %lld: there %s %zu%s", (long long)s->options.most,
+              s->at == 1 ? "is" : "are", s->at, s->options.parts > 0 ? " in this --shard" : "");
+}
+
+void samples_mute(void) { told = TOLD_ALL; }
 
 void samples_write(const samples *s, FILE *file)
 {
-    fprintf(file, "%zu %d %s\n", s->at, warned_of_odd, s->digest);
+    fprintf(file, "%zu %u %s\n", s->at, told, s->digest);
 }
 
 bool samples_read(samples *s, FILE *file)
 {
-    int warned;
-    if (fscanf(file, "%zu %d %16[0-9a-f]", &s->at, &warned, s->digest) != 3)
+    unsigned before;
+    if (fscanf(file, "%zu %u %16[0-9a-f]", &s->at, &before, s->digest) != 3)
         return false;
-    warned_of_odd = warned_of_odd || warned;
+    told |= before;
     return true;
 }
 
@@ -322,6 +341,7 @@ static int conclude(samples *s)
                           s->files.count > 0 ? place_of(s->files.items[0]) : "-i",
                           s->passed > 0 ? " of this part of --shard" : "");
     warn_of_odd(s);
+    warn_of_few(s);
     s->known = (long)s->at;
     snprintf(s->digest, sizeof s->digest, "%016llx", (unsigned long long)s->hash);
     return 0;
@@ -394,6 +414,7 @@ void samples_close(samples *s)
     ort_session_free(s->session);
     string_list_release(&s->named);
     string_list_release(&s->files);
+    string_list_release(&s->defaults);
     free(s->inputs);
     free(s->whole);
     free(s->made);

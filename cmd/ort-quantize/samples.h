@@ -19,6 +19,7 @@ typedef struct sample_options {
     bool partial; /* a sample may lack inputs: those of a recurrence, whose first steps they are */
     int64_t rows; /* --rows: of a value's first axis, in each sample; 0: as the model and the
                    * kind of file say */
+    bool verbose;
     int64_t part, parts; /* --shard: samples number part, part + parts, ... alone; parts 0: all */
 } sample_options;
 
@@ -26,6 +27,7 @@ typedef struct samples {
     sample_options options;
     ort_session *session; /* of the model's inputs alone, for their names and types */
     string_list named, files; /* of -i: NAME=..., and the others */
+    string_list defaults;     /* inputs of the model that keep theirs: none of the session */
     feed_options from;
     feed feed;
     row_cutter rows;
@@ -58,6 +60,13 @@ int samples_open(samples *s, const sample_options *o, ort_env *env, ort_model *m
 int samples_next(samples *s, bool *end);
 /* A sample with all inputs of the model, for the samples of other processes (options.kept). */
 bool samples_keep(FILE *file, const char *place, ort_value *const *values, size_t count);
+/* ---- strangers.c */
+/* Names of arrays in the present record that are no inputs; false where nothing is to be told. */
+bool strangers_tell(const samples *s);
+/* The error of a record without a value for an input, which may have it by another name. */
+int strangers_lack(const samples *s, size_t input);
+
+/* ---- samples.c */
 /* What failed with the present sample, as an error that names it, and what would help. */
 int samples_fail(const samples *s, const char *path, ort_error *err);
 /* How much of this pass is done, 0 to 1, as far as that can be told. */

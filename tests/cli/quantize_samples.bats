@@ -139,6 +139,57 @@ PY
     fails 5 "a/1.npy: holds no value for input 'b'" ort-quantize static two.onnx -i a
 }
 
+@test "arrays that no input is called after, and samples that aren't there, are told once by every verb" {
+    PYTHONPATH=$ROOT/tests/tools python3 - <<'PY'
+from fixtures import *
+weights = [initializer(w, [64, 64], [float(i * k % 17) - 8.25 for i in range(4096)]) for w, k in (("w", 5), ("v", 7))]
+open("two.onnx", "wb").write(model(
+    [node("MatMul", ["a", "w"], ["p"]), node("MatMul", ["p", "v"], ["q"]), node("Mul", ["q", "b"], ["y"])],
+    [value_info("a", ["n", 64]), value_info("b", ["n", 1]), value_info("w", [64, 64])],
+    [value_info("y", ["n", 64])], weights))
+PY
+    python3 - <<'PY'
+import json
+a, b, w = [[k % 5 - 1.5 for k in range(64)]], [[2.5]], [[1.5] * 64] * 64
+for name, arrays in {"right": {"a": a, "b": b}, "order": {"first": a, "second": b}, "extra": {"a": a, "b": b, "second": b},
+                     "weight": {"a": a, "b": b, "w": w}, "missing": {"a": a, "second": b}}.items():
+    json.dump(arrays, open(f"{name}.json", "w"))
+PY
+    for f in *.json; do ort-tensor $f -o ${f%.json}.npz; done
+    works ort-quantize dynamic two.onnx --small -i right.npz -o q.onnx
+    told() { # told COUNT TEXT COMMAND...: one warning, which holds the text; or none
+        local count=$1 text=$2
+        shift 2
+        run --separate-stderr ort-quantize "$@" -o o.onnx
+        [ "$status" -eq 0 ] || { echo "$*: $stderr"; return 1; }
+        [ "$(grep -c . <<<"$stderr")" -eq "$count" ] && [[ $stderr == *"$text"* ]] || { echo "$*: '$stderr'"; return 1; }
+    }
+    local verb
+    for verb in static calibrate "dynamic --small" "weights --method gptq" "weights --method awq"; do
+        told 0 "" $verb two.onnx -i right.npz -i right.npz
+        told 1 "order.npz: 'first', 'second' are no inputs of the model: they are taken for 'a', 'b', in this order" \
+            $verb two.onnx -i order.npz -i order.npz
+        told 1 "extra.npz: holds 'second', which is no input of the model: it is left out" $verb two.onnx -i extra.npz
+        told 1 "weight.npz: holds 'w', which keeps its default" $verb two.onnx -i weight.npz
+        told 1 "--samples 5: there are 2" $verb two.onnx -i right.npz -i right.npz --samples 5
+        told 0 "" $verb two.onnx -i right.npz -i right.npz --samples 2
+        told 0 "" $verb two.onnx -i extra.npz --samples 5 -q
+        fails 5 "missing.npz: holds no value for input 'b' \('second' is no input\), -i NAME=FILE gives" \
+            ort-quantize $verb two.onnx -i missing.npz -o o.onnx
+    done
+    run --separate-stderr ort-quantize evaluate two.onnx q.onnx -i extra.npz --samples 2
+    [ "$(grep -c "left out\|there is 1" <<<"$stderr")" -eq 2 ]
+    fails 1 "left out" ort-quantize evaluate two.onnx q.onnx -i extra.npz --strict -q
+    told 1 "--samples 3: there are 2 in this --shard" calibrate two.onnx -i right.npz -i right.npz -i right.npz \
+        --shard 1/2 --samples 3
+    # one array for one input is no question; -v tells
+    made set 1
+    ort-tensor set/* --name pixels -o pixels.npz
+    told 0 "" static "$DIGITS" -i pixels.npz
+    run --separate-stderr ort-quantize static "$DIGITS" -i pixels.npz -v -o q.onnx
+    [ "$(grep -c "^pixels.npz: 'pixels' is no input of the model: it is taken for 'image'$" <<<"$stderr")" -eq 1 ]
+}
+
 @test "made-up samples are as many as wanted, and other ones for each seed" {
     seen 8 --random 1
     seen 3 --random 1 --samples 3
