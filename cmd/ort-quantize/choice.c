@@ -21,16 +21,28 @@ static const double near_db = 25, nearest_db = 32;
 /* What recurrent layers must bring to keep weights of four times the size, and with --effort. */
 static const double recurrent_db = 6, recurrent_effort_db = 1;
 
+/* Of which an assignment leaves something open: --overrides are taken as they are. */
+static bool is_at_most(const quantizing *q, size_t megabytes)
+{
+    size_t bytes;
+    return q->options.overrides == NULL &&
+           ort_model_written_bytes(q->original, &bytes, NULL) == ORT_OK &&
+           bytes <= megabytes << 20;
+}
+
 bool can_choose(const quantizing *q)
 {
     enum { MOST_MB = 32 }; /* several of them are in memory at a time */
-    ort_error err = {0};
-    size_t bytes;
-    if (q->options.overrides != NULL) /* an assignment is taken as it is */
-        return false;
-    return (q->options.observer == NULL || keep_sensitive(q) > 0) &&
-           ort_model_written_bytes(q->original, &bytes, &err) == ORT_OK &&
-           bytes <= (size_t)MOST_MB << 20;
+    return (q->options.observer == NULL || keep_sensitive(q) > 0) && is_at_most(q, MOST_MB);
+}
+
+/* Made-up samples say nothing of what real ones are on average; with an observer that is given,
+ * ranges alone make the same model. */
+bool can_correct(const quantizing *q)
+{
+    enum { MOST_MB = 128 }; /* the float model and that on codes are in memory, with sessions */
+    const quantize_options *o = &q->options;
+    return o->observer == NULL && !o->plain_biases && !o->random && is_at_most(q, MOST_MB);
 }
 
 static int open_quantizer(quantizing *q, const ort_quantize_options *options,

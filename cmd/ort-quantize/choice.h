@@ -14,6 +14,8 @@ typedef struct choice {
 
 /* Is there something to choose, and is the model small enough for it? */
 bool can_choose(const quantizing *q);
+/* Are biases corrected though no option says so? */
+bool can_correct(const quantizing *q);
 /* By models, each run on a few of the samples: which observer, where the options name none;
  * channels equalized, there too, for which all samples are seen once more; which nodes stay float
  * (guard.h), and more of them, or rounding by samples, where a classifier's clear answers change.

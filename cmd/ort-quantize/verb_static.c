@@ -185,19 +185,10 @@ static int make(quantizing *q, ort_quantize_options *options, const ort_ranges *
     return status;
 }
 
-/* Made-up samples say nothing of what real ones are on average; with an observer that is given,
- * ranges alone make the same model. */
-static bool corrects_biases(const quantize_options *o)
-{
-    return o->observer == NULL && !o->plain_biases && !o->random;
-}
-
 /* The stamp tells what was chosen. */
 static void take_choice(quantizing *q, const choice *c, ort_quantize_options *options)
 {
     quantize_options *o = &q->options;
-    if (corrects_biases(o) && !o->effort)
-        o->bias_correction = options->correct_biases = true;
     if (c->round && !o->effort)
         o->adaround = options->adaptive_rounding = true;
     if (q->options.observer == NULL)
@@ -216,8 +207,10 @@ static int quantize(quantizing *q, const chosen *list)
     quantizer_options(q, list, &options);
     warn_of_rare(&q->options);
     const bool chooses = can_choose(q);
-    const bool corrects = q->options.bias_correction || (chooses && corrects_biases(&q->options));
+    const bool corrects = q->options.bias_correction || can_correct(q);
     options.correct_biases = options.correct_biases || (corrects && !runs_alone(&q->options));
+    if (options.correct_biases && !q->options.effort) /* for the stamp */
+        q->options.bias_correction = true;
     int status = prepare_samples(q);
     if (status != 0)
         return status;

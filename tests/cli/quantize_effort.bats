@@ -88,6 +88,33 @@ open('some.bin', 'wb').write(struct.pack('<1024f', *[random.Random(k).random() f
         --bias-correction -o q.onnx
 }
 
+@test "biases are corrected by default of models between 32 and 128 MB, too" {
+    PYTHONPATH=$ROOT/tests/tools python3 - <<'PY'
+from fixtures import *
+wide, out = 3000, 40
+def gemm(x, k, y): return node("Gemm", [x, f"w{k}", f"b{k}"], [y], f"fc{k}")
+line = [((7 * i) % 31 - 15.25) / 900 for i in range(wide)]
+weights = [initializer("w1", [wide, wide], (line[1:] + line[:1]) * wide), initializer("b1", [wide], line),
+           initializer("w2", [wide, out], [line[i % 97] for i in range(wide * out)]), initializer("b2", [out], line[:out])]
+open("wide.onnx", "wb").write(model([gemm("x", 1, "h"), node("Relu", ["h"], ["r"], "r"), gemm("r", 2, "y")],
+                                    [value_info("x", ["n", wide])], [value_info("y", ["n", out])], weights))
+import json
+json.dump([[(i * k) % 13 / 4 - 1 for i in range(wide)] for k in (3, 5, 7, 9)], open("x.json", "w"))
+PY
+    works ort-tensor x.json --cast float -o x.npy
+    works ort-quantize static wide.onnx -i x.npy --rows 1 -o corrected.onnx
+    ort-inspect corrected.onnx --metadata | grep -q -- --bias-correction
+    works ort-quantize static wide.onnx -i x.npy --rows 1 --plain-biases -o plain.onnx
+    ! ort-inspect plain.onnx --metadata | grep -q -- --bias-correction
+    ! cmp -s corrected.onnx plain.onnx
+    for more in "--observer mse" "--random 1"; do # ranges alone make it, or say nothing of means
+        local given="-i x.npy --rows 1"
+        [ "$more" != "--random 1" ] || given=
+        works ort-quantize static wide.onnx $given $more -o q.onnx
+        ! ort-inspect q.onnx --metadata | grep -q -- --bias-correction
+    done
+}
+
 @test "biases that are codes already stay as they are" {
     python3 -c "
 import random, struct
