@@ -292,6 +292,10 @@ typedef struct ort_gemm_kernels {
     /* out[j] = scale * (a . row j), j < count: rows of n elements, `row` from one to the next. */
     void (*dots_f32)(int64_t count, int64_t n, const float *a, const float *rows, int64_t row,
                      float scale, float *out);
+    /* The same sums, unscaled, of four vectors `a_row` apart: out[j * out_row + i] = (vector i) .
+     * (row j), i < 4. */
+    void (*dots4_f32)(int64_t count, int64_t n, const float *a, int64_t a_row, const float *rows,
+                      int64_t row, float *out, int64_t out_row);
     /* out[i] = sum over j < count of weights[j] * (element i of row j), i < n. */
     void (*blend_f32)(int64_t count, int64_t n, const float *weights, const float *rows,
                       int64_t row, float *out);

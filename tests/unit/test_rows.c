@@ -1,5 +1,6 @@
-/* test_rows.c - a vector against rows read in place: every tier keeps the bound of a sum,
- * (terms + 2) u sum |a| |b|, u = 2^-24, and touches nothing beside the rows and the output. */
+/* test_rows.c - vectors against rows read in place: every tier keeps the bound of a sum,
+ * (terms + 2) u sum |a| |b|, u = 2^-24, and touches nothing beside the rows and the output; four
+ * vectors at once give the bits of each alone. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -36,6 +37,23 @@ static bool dots_hold(const ort_gemm_kernels *g, int64_t count, int64_t n)
     return out[count] == 7.0f;
 }
 
+/* The vectors are rows, too, the first ones; results lie 5 apart. */
+static bool dots4_hold(const ort_gemm_kernels *g, int64_t count, int64_t n)
+{
+    float four[5 * COUNT_MAX], one[COUNT_MAX];
+    for (int i = 0; i < 5 * COUNT_MAX; i++)
+        four[i] = 7.0f;
+    g->dots4_f32(count, n, rows, STEP, rows, STEP, four, 5);
+    for (int64_t i = 0; i < 5; i++) {
+        if (i < 4)
+            g->dots_f32(count, n, rows + i * STEP, rows, STEP, 1.0f, one);
+        for (int64_t j = 0; j < COUNT_MAX; j++)
+            if (four[5 * j + i] != (i < 4 && j < count ? one[j] : 7.0f))
+                return false;
+    }
+    return true;
+}
+
 static bool blend_holds(const ort_gemm_kernels *g, int64_t count, int64_t n)
 {
     out[n] = 7.0f;
@@ -68,6 +86,7 @@ static void bounds(test_state *test)
                     rows[i] = i % STEP < sizes[s] ? draw() : NAN;
                 CHECK(dots_hold(&k->gemm, count, sizes[s]));
                 CHECK(blend_holds(&k->gemm, count, sizes[s]));
+                CHECK(dots4_hold(&k->gemm, count, sizes[s]));
             }
         printf("# %s%s\n", tier->name, k ? "" : " isn't there");
     }

@@ -110,15 +110,21 @@ static void finish(const few_run *r, int64_t map, int64_t maps)
         r->call->k->math.unary[e->act](y, y, (size_t)count, e->act_a, e->act_b);
 }
 
-/* Some maps at every position. */
+/* Some maps at every position, four positions at a time, of which the last overlap. */
 static void several(const few_run *r, const float *taps, const float *w, int64_t maps, float *y)
 {
     const conv_plan *p = r->p;
+    const ort_gemm_kernels *k = &r->call->k->gemm;
+    const int64_t plane = p->out_plane;
     float sums[MAPS_TOGETHER];
-    for (int64_t i = 0; i < p->out_plane; i++, taps += p->depth) {
-        r->call->k->gemm.dots_f32(maps, p->depth, taps, w, p->depth, 1.0f, sums);
+    for (int64_t i = 0; plane >= 4 && i < plane; i += 4) {
+        const int64_t at = ort_min_i64(i, plane - 4);
+        k->dots4_f32(maps, p->depth, taps + at * p->depth, p->depth, w, p->depth, y + at, plane);
+    }
+    for (int64_t i = 0; plane < 4 && i < plane; i++, taps += p->depth) {
+        k->dots_f32(maps, p->depth, taps, w, p->depth, 1.0f, sums);
         for (int64_t m = 0; m < maps; m++)
-            y[m * p->out_plane + i] = sums[m];
+            y[m * plane + i] = sums[m];
     }
 }
 
