@@ -66,12 +66,16 @@ void ort_flow_join_type(ort_arena *arena, ort_type *a, const ort_type *b)
     }
 }
 
+/* A plain view shows memory of somebody else; views of the executor have a release function, and it
+ * replaces them itself wherever they are stored. */
+static bool is_borrowed(const ort_value *value)
+{
+    return value->kind == ORT_KIND_TENSOR && !value->storage && !value->release;
+}
+
 ort_status ort_flow_keep(ort_value *value, ort_value **kept, ort_error *err)
 {
-    /* A plain view shows memory of somebody else; views of the executor have a release function,
-     * and it replaces them itself wherever they are stored. */
-    bool borrowed = value->kind == ORT_KIND_TENSOR && !value->storage && !value->release;
-    if (borrowed)
+    if (is_borrowed(value))
         return ort_value_clone(value, kept, err);
     *kept = ort_value_retain(value);
     return ORT_OK;
@@ -105,16 +109,24 @@ void ort_flow_copy(ort_tensor *dst, int64_t dst_first, const ort_tensor *src, in
 ort_status ort_flow_slice(const ort_tensor *src, int axis, int64_t index, ort_value **value,
                           ort_error *err)
 {
-    ort_tensor part = {.dtype = src->dtype};
     int bits = ort_dtype_get(src->dtype)->bits;
     int64_t outer = ort_shape_count_range(&src->shape, 0, axis);
     int64_t inner = ort_shape_count_range(&src->shape, axis + 1, src->shape.rank);
     int64_t extent = src->shape.dim[axis];
+    const bool views = outer == 1 && inner > 0 && bits % 8 == 0;
+    char *at = (char *)src->data + (size_t)(views ? index * inner : 0) * ((size_t)bits / 8);
+    if (views && *value && is_borrowed(*value) && (*value)->references == 1) {
+        (*value)->tensor.data = at;
+        return ORT_OK;
+    }
+    ort_value_free(*value);
+    *value = NULL;
+    ort_tensor part = {.dtype = src->dtype};
     for (int i = 0; i < src->shape.rank; i++)
         if (i != axis)
             part.shape.dim[part.shape.rank++] = src->shape.dim[i];
-    if (outer == 1 && inner > 0 && bits % 8 == 0) {
-        part.data = (char *)src->data + (size_t)(index * inner) * ((size_t)bits / 8);
+    if (views) {
+        part.data = at;
         return ort_value_new_view(&part, value, err);
     }
     ORT_TRY(ort_value_new_tensor_(src->dtype, &part.shape, value, err));

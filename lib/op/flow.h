@@ -23,8 +23,9 @@ ort_status ort_flow_set_output(ort_call *call, int index, ort_value *value, ort_
  * included). String records are copied, their bytes are not. */
 void ort_flow_copy(ort_tensor *dst, int64_t dst_first, const ort_tensor *src, int64_t src_first,
                    int64_t count);
-/* New value: element `index` along `axis` of `src`, the axis removed. A view where the slice is
- * contiguous and byte-aligned, else a copy. */
+/* Element `index` along `axis` of `src`, the axis removed: a view where the slice is contiguous and
+ * byte-aligned, else a copy. *value: NULL, or what another slice of such a tensor was, which is
+ * freed, or is the view that moves on if nobody else holds it. */
 ort_status ort_flow_slice(const ort_tensor *src, int axis, int64_t index, ort_value **value,
                           ort_error *err);
 /* Write `part` (shape of dst without `axis`) at `index` along `axis` of dst. */

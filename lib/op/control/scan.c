@@ -14,12 +14,22 @@
 
 #define RUN_TRAITS (ORT_TRAIT_CONTROL | ORT_TRAIT_DYNAMIC)
 
-/* The attribute's entry for one scan input or output, the default 0 when it isn't given. */
-static int64_t entry(const ort_node *node, const char *name, int index)
+/* An attribute with an entry for each scan input or output, the default 0 where it isn't given. */
+typedef struct entries {
+    const int64_t *list;
+    size_t count;
+} entries;
+
+static entries entries_of(const ort_node *node, const char *name)
 {
-    size_t count = 0;
-    const int64_t *list = ort_node_ints(node, name, &count);
-    return list && (size_t)index < count ? list[index] : 0;
+    entries e = {0};
+    e.list = ort_node_ints(node, name, &e.count);
+    return e;
+}
+
+static int64_t entry(entries e, int index)
+{
+    return e.list && (size_t)index < e.count ? e.list[index] : 0;
 }
 
 static bool batched(const ort_op *op)
@@ -86,8 +96,8 @@ static ort_status slice_type(const ort_infer *x, const scan_form *f, int i, ort_
     if (i < f->states)
         return ORT_OK;
     int axis = 0;
-    ORT_TRY(ort_infer_axis(x, entry(x->node, "scan_input_axes", i - f->states), type->rank, &axis,
-                           err));
+    ORT_TRY(ort_infer_axis(x, entry(entries_of(x->node, "scan_input_axes"), i - f->states),
+                           type->rank, &axis, err));
     *length = ort_dim_merge(*length, type->dim[axis]);
     drop_dim(type, axis);
     return ORT_OK;
@@ -112,7 +122,7 @@ static ort_status scan_infer(ort_infer *x, ort_error *err)
         if (i < f.states) {
             x->out[i].type = in[i].type;
         } else {
-            int64_t axis = entry(x->node, "scan_output_axes", i - f.states);
+            int64_t axis = entry(entries_of(x->node, "scan_output_axes"), i - f.states);
             ORT_TRY(ort_loop_infer_scan_output(x, i, &out[i], axis, length, err));
         }
         if (batched(x->op))
@@ -134,6 +144,7 @@ typedef struct scan {
     ort_value **away;       /* [inputs]: as the body's device has them; or NULL */
     ort_value **place;      /* [outs]: slices of results that lie there; or NULL */
     int *in_axis;
+    entries in_axes, in_directions, out_axes, out_directions;
 } scan;
 
 static ort_status scan_check(scan *s, ort_error *err)
@@ -153,7 +164,7 @@ static ort_status scan_check(scan *s, ort_error *err)
         if (i < s->states)
             continue;
         int rank = t->shape.rank - lead;
-        int64_t axis = entry(call->node, "scan_input_axes", i - s->states);
+        int64_t axis = entry(s->in_axes, i - s->states);
         axis += axis < 0 ? rank : 0;
         if (axis < 0 || axis >= rank)
             return ort_call_fail(call, err, "scan axis of input %d is out of range", s->first + i);
@@ -170,7 +181,7 @@ static ort_status scan_check(scan *s, ort_error *err)
 /* Where slice t goes in result k. */
 static int64_t out_index(const scan *s, int k, int64_t t)
 {
-    bool back = !s->batched && entry(s->call->node, "scan_output_directions", k - s->states);
+    bool back = !s->batched && entry(s->out_directions, k - s->states);
     return back ? s->length - 1 - t : t;
 }
 
@@ -193,7 +204,7 @@ static ort_status new_result(scan *s, int k, ort_dtype dtype, const ort_shape *p
     if (shape.rank + 2 > ORT_MAX_RANK)
         return ort_call_fail(s->call, err, "output %d has too many dims", k);
     if (k >= s->states) {
-        int64_t axis = entry(s->call->node, "scan_output_axes", k - s->states);
+        int64_t axis = entry(s->out_axes, k - s->states);
         axis += axis < 0 ? part->rank + 1 : 0;
         if (axis < 0 || axis > part->rank)
             return ort_call_fail(s->call, err, "scan axis of output %d is out of range", k);
@@ -214,7 +225,7 @@ static bool is_away(const ort_value *value)
 
 static int64_t out_axis(const scan *s, int k, int rank)
 {
-    int64_t axis = entry(s->call->node, "scan_output_axes", k - s->states);
+    int64_t axis = entry(s->out_axes, k - s->states);
     return axis + (axis < 0 ? rank : 0);
 }
 
@@ -322,18 +333,17 @@ static ort_status scan_collect(scan *s, int k, int64_t b, int64_t t, ort_error *
 
 static ort_status scan_step(scan *s, int64_t b, int64_t t, int64_t length, ort_error *err)
 {
-    const ort_node *node = s->call->node;
-    const char *in_directions = s->batched ? "directions" : "scan_input_directions";
     ORT_TRY(ort_budget_check(err));
     for (int i = 0; i < s->inputs; i++) {
-        int64_t at = entry(node, in_directions, i) ? length - 1 - t : t;
+        int64_t at = entry(s->in_directions, i) ? length - 1 - t : t;
         ort_value **slot = &s->in[s->states + i];
-        ort_value_free(*slot);
-        *slot = NULL;
-        if (s->away[i])
+        if (s->away[i]) {
+            ort_value_free(*slot);
+            *slot = NULL;
             ORT_TRY(s->call->services->slices->part(s->away[i], at, slot, err));
-        else
-            ORT_TRY(ort_flow_slice(&s->row[s->states + i]->tensor, s->in_axis[i], at, slot, err));
+            continue;
+        }
+        ORT_TRY(ort_flow_slice(&s->row[s->states + i]->tensor, s->in_axis[i], at, slot, err));
     }
     ORT_TRY(find_places(s, t, err));
     const ort_handed states = {0, s->batched ? 0 : s->states, s->place};
@@ -368,11 +378,9 @@ static ort_status scan_row(scan *s, int64_t b, ort_error *err)
     }
     for (int i = 0; i < s->states + s->inputs; i++) {
         ort_value *whole = s->call->in[s->first + i];
-        ort_value_free(s->row[i]);
-        s->row[i] = NULL;
         if (s->batched)
             ORT_TRY(ort_flow_slice(&whole->tensor, 0, b, &s->row[i], err));
-        else
+        else if (!s->row[i])
             s->row[i] = ort_value_retain(whole);
         if (i < s->states) {
             ort_value_free(s->in[i]);
@@ -436,6 +444,10 @@ static ort_status scan_run(ort_call *call, ort_error *err)
     s.inputs = (int)ort_node_attr_int(call->node, "num_scan_inputs");
     s.states = call->in_count - s.first - s.inputs;
     s.outs = (int)call->node->bodies[s.body]->outputs.count;
+    s.in_axes = entries_of(call->node, "scan_input_axes");
+    s.in_directions = entries_of(call->node, s.batched ? "directions" : "scan_input_directions");
+    s.out_axes = entries_of(call->node, "scan_output_axes");
+    s.out_directions = entries_of(call->node, "scan_output_directions");
     size_t ins = (size_t)(s.states + s.inputs);
     size_t total = 2 * ins + 3 * (size_t)s.outs + (size_t)s.inputs;
     ort_value **all = calloc(total + 1, sizeof *all);
