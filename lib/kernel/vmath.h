@@ -192,6 +192,14 @@ typedef struct ort_vmath_kernels {
     /* y[i] += a * x[i] */
     void (*axpy)(float *y, const float *x, size_t n, float a);
 
+    /* One step of n units by the usual functions of a recurrent layer, from sums of products: gates
+     * i o f c of an LSTM. new_cell may be cell. */
+    void (*lstm_gates)(size_t n, const float *const gates[4], const float *cell, float *new_cell,
+                       float *state);
+    /* z r h of a GRU, one after the other. recurrent: what the reset gate multiplies and h is added
+     * to; NULL: h has it, and r isn't read. */
+    void (*gru_gates)(size_t n, const float *gates, const float *recurrent, float *state);
+
     /* Round to nearest even. */
     void (*f16_to_f32)(const uint16_t *x, float *y, size_t n);
     void (*f32_to_f16)(const float *x, uint16_t *y, size_t n);

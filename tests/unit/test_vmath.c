@@ -335,6 +335,72 @@ static void norm_rows(test_state *test)
     }
 }
 
+/* ---- gates of recurrences: the bits of row after row on the same tier */
+
+enum { UNITS = 70 };
+
+static void rows_of_lstm(size_t n, const float *const gates[4], const float *cell, float *c,
+                         float *h)
+{
+    const ort_vmath_kernels *k = under_test.tier;
+    float in[UNITS], out[UNITS], forget[UNITS], fresh[UNITS];
+    k->unary[ORT_UNARY_SIGMOID](gates[0], in, n, 0, 0);
+    k->unary[ORT_UNARY_SIGMOID](gates[1], out, n, 0, 0);
+    k->unary[ORT_UNARY_SIGMOID](gates[2], forget, n, 0, 0);
+    k->unary[ORT_UNARY_TANH](gates[3], fresh, n, 0, 0);
+    k->binary[ORT_BINARY_MUL](fresh, in, fresh, n, ORT_FORM_VV);
+    k->scale_bias(cell, forget, fresh, c, n);
+    k->unary[ORT_UNARY_TANH](c, h, n, 0, 0);
+    k->binary[ORT_BINARY_MUL](out, h, h, n, ORT_FORM_VV);
+}
+
+static void rows_of_gru(size_t n, const float *gates, const float *recurrent, float *h)
+{
+    const ort_vmath_kernels *k = under_test.tier;
+    float update[UNITS], reset[UNITS], fresh[UNITS];
+    k->unary[ORT_UNARY_SIGMOID](gates, update, n, 0, 0);
+    k->unary[ORT_UNARY_SIGMOID](gates + n, reset, n, 0, 0);
+    memcpy(fresh, gates + 2 * n, n * sizeof *fresh);
+    if (recurrent)
+        k->scale_bias(reset, recurrent, fresh, fresh, n);
+    k->unary[ORT_UNARY_TANH](fresh, fresh, n, 0, 0);
+    for (size_t i = 0; i < n; i++)
+        h[i] = fresh[i] + update[i] * (h[i] - fresh[i]);
+}
+
+static bool equal(const float *got, const float *want, size_t n)
+{
+    return !memcmp(got, want, n * sizeof *got) && got[n] == 77.0f;
+}
+
+static void gates(test_state *test)
+{
+    float x[5 * UNITS], c[UNITS + 1], h[UNITS + 1], want_c[UNITS], want_h[UNITS];
+    for (size_t n = 1; n <= UNITS; n++) {
+        const float *const of[4] = {x + 2 * n, x, x + 3 * n, x + n};
+        fill(x, 5 * n, -9, 9);
+        x[n / 2] = -100.0f; /* a gate that is shut */
+        c[n] = h[n] = 77.0f;
+        rows_of_lstm(n, of, x + 4 * n, want_c, want_h);
+        under_test.tier->lstm_gates(n, of, x + 4 * n, c, h);
+        CHECK(equal(c, want_c, n) && equal(h, want_h, n));
+        memcpy(c, x + 4 * n, n * sizeof *c); /* in place */
+        under_test.tier->lstm_gates(n, of, c, c, h);
+        CHECK(equal(c, want_c, n) && equal(h, want_h, n));
+        for (int form = 0; form < 2; form++) {
+            const float *recurrent = form ? x + 3 * n : NULL;
+            memcpy(h, x + 4 * n, n * sizeof *h);
+            memcpy(want_h, h, sizeof want_h);
+            rows_of_gru(n, x, recurrent, want_h);
+            under_test.tier->gru_gates(n, x, recurrent, h);
+            CHECK(equal(h, want_h, n));
+        }
+        x[2 * n] = NAN;
+        under_test.tier->lstm_gates(n, of, x + 4 * n, c, h);
+        CHECK(isnan(c[0]) && isnan(h[0]) && (n == 1 || !isnan(h[1])));
+    }
+}
+
 /* ---- conversions: bit for bit */
 
 static void conversions(test_state *test)
@@ -474,6 +540,7 @@ int main(void)
         RUN(&test, reductions);
         RUN(&test, softmax_rows);
         RUN(&test, norm_rows);
+        RUN(&test, gates);
         RUN(&test, conversions);
         RUN(&test, scans);
         RUN(&test, bins);

@@ -9,6 +9,7 @@
 
 #include "kernel/vmath_math.inc"
 #include "kernel/vmath_unary.inc"
+#include "kernel/gates.inc"
 #include "kernel/vmath_binary.inc"
 #include "kernel/vmath_reduce.inc"
 #include "kernel/count.inc"

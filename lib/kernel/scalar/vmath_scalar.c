@@ -353,6 +353,30 @@ static void axpy(float *y, const float *x, size_t n, float a)
         y[i] = (float)((double)a * (double)x[i] + (double)y[i]);
 }
 
+static float sigmoid_f32(float x) { return (float)sigmoid((double)x); }
+static float tanh_f32(float x) { return (float)tanh((double)x); }
+
+static void lstm_gates(size_t n, const float *const gates[4], const float *cell, float *new_cell,
+                       float *state)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float fresh = tanh_f32(gates[3][i]) * sigmoid_f32(gates[0][i]);
+        new_cell[i] = (float)((double)cell[i] * (double)sigmoid_f32(gates[2][i]) + (double)fresh);
+        state[i] = sigmoid_f32(gates[1][i]) * tanh_f32(new_cell[i]);
+    }
+}
+
+static void gru_gates(size_t n, const float *gates, const float *recurrent, float *state)
+{
+    for (size_t i = 0; i < n; i++) {
+        float h = gates[2 * n + i];
+        if (recurrent)
+            h = (float)((double)sigmoid_f32(gates[n + i]) * (double)recurrent[i] + (double)h);
+        h = tanh_f32(h);
+        state[i] = h + sigmoid_f32(gates[i]) * (state[i] - h);
+    }
+}
+
 /* ---- conversions */
 
 static void f16_to_f32(const uint16_t *x, float *y, size_t n)
@@ -474,6 +498,8 @@ void ort_vmath_plug_scalar(ort_vmath_kernels *table)
     table->scale_bias = scale_bias;
     table->scale_bias_row = scale_bias_row;
     table->axpy = axpy;
+    table->lstm_gates = lstm_gates;
+    table->gru_gates = gru_gates;
     table->f16_to_f32 = f16_to_f32;
     table->f32_to_f16 = f32_to_f16;
     table->bf16_to_f32 = bf16_to_f32;

@@ -12,6 +12,8 @@
 #define PACK ort_matrix_pack_f64
 #define RUN_BYTES NULL
 #define PRODUCT ort_product_f64
+#define LSTM_GATES(k) NULL
+#define GRU_GATES(k) NULL
 
 static void to_real(const ort_tensor *t, int64_t first, int64_t count, double *out)
 {

@@ -4,6 +4,9 @@
 
 #include "op/sequence/rnn_common.h"
 
+#define LSTM_GATES(k) (k)->math.lstm_gates
+#define GRU_GATES(k) (k)->math.gru_gates
+
 static inline void to_real(const ort_tensor *t, int64_t first, int64_t count, float *out)
 {
     ort_tensor_to_f32(t, first, count, out);
