@@ -95,11 +95,15 @@ static void quantized_product(const ort_call *call, byte_product *p, ort_rnn_sca
     ort_integer_multiply(call, &q);
 }
 
-/* The codes of the state lie behind the first thread's own scratch. */
+/* The codes of the state lie behind the first thread's own scratch. Gates, which come from farther
+ * away than weights of bytes where steps are many, are asked for before the sums. */
 static void multiply(const ort_call *call, bool pooled, bool odd, byte_product *p, bool add)
 {
     ort_rnn_scaling s = {.add = add};
     (void)pooled; /* otherwise the call has no pool */
+    for (int64_t i = 0; add && i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j += 64 / (int64_t)sizeof *p->c)
+            __builtin_prefetch(p->c + i * p->ldc + j);
     quantized_product(call, p, &s,
                       (char *)ort_call_scratch(call, 0) + ort_integer_thread_bytes(call->k));
 }

@@ -5,8 +5,8 @@ void ort_rnn_scale_sums(void *arg, const ort_integer_tile *t)
 {
     const ort_rnn_scaling *s = arg;
     float scale[ORT_INTEGER_COLUMNS];
-    for (int64_t j = 0; j < t->n; j++)
-        scale[j] = s->scale * s->columns[t->column + j];
+    s->k->math.binary[ORT_BINARY_MUL](s->columns + t->column, &s->scale, scale, (size_t)t->n,
+                                      ORT_FORM_VS);
     for (int64_t i = 0; i < t->m; i++) {
         float *c = s->c + (t->row + i) * s->ldc + t->column;
         s->k->gemm.scale_i32(t->n, t->sums + i * t->ld, scale,
