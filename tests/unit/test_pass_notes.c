@@ -171,6 +171,10 @@ static void conditions_inside(test_state *test)
          "node 'a' (Relu): what follows isn't known to keep its shape"},
         {"chain_fusion", "x:2,3; a = (Relu x); y = (Softmax a); y", ""},
         {"chain_fusion", "x:2,3; a = (Relu x); y = (Tanh a); y", ""},
+        {"lstm_cells", "x:2,12; c:2,3; w:2,3; f, i, o, g = (Split x axis=1); "
+                      "a = ((Sigmoid f) * c); b = ((Sigmoid i) * (Tanh w)); n = (Add a b); "
+                      "t = (Tanh n); h = ((Sigmoid o) * t); h, n, g",
+         "node 't' (Tanh): the gates of its step aren't the quarters of one value"},
         {"conv_gate", "x:1,3,8,8; #w:4,3,3,3; a = (Conv x w); s = (HardSigmoid a); "
                       "y = (Mul a s); y",
                       "node 'a' (Conv): the HardSigmoid of its gate hasn't the slope of HardSwish"},

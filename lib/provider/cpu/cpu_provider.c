@@ -67,7 +67,8 @@ static const ort_pass *const lowering[] = {
     &ort_pass_conv_gate,       &ort_pass_dynamic_convs,   &ort_pass_bytes_layout,
     &ort_pass_bytes_epilogue,  &ort_pass_blocked_layout,  &ort_pass_blocked_affine,
     &ort_pass_blocked_strides, &ort_pass_blocked_chains,  &ort_pass_linear_layer,
-    &ort_pass_shared_rows,     &ort_pass_chain_fusion,    NULL,
+    &ort_pass_shared_rows,     &ort_pass_lstm_cells,      &ort_pass_chain_fusion,
+    NULL,
 };
 
 const ort_provider ort_provider_cpu = {
