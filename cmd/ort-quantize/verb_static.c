@@ -99,16 +99,28 @@ static int search(quantizing *q, ort_quantize_options *options, ort_quantizer *q
     return status;
 }
 
+static bool is_among(const char *type, const char *const *list)
+{
+    while (type != NULL && *list != NULL && strcmp(type, *list))
+        list++;
+    return type != NULL && *list != NULL;
+}
+
 /* Valid ONNX that few runtimes have: onnxruntime 1.31 refuses files in which such codes go through
- * anything but plain convolutions and products. */
+ * anything but plain convolutions and products; and products of 8 bits by weights of 2 bits or of
+ * float8, which its optimizer takes for those of integers. */
 static void warn_of_rare(const quantize_options *o)
 {
     static const char *const rare[] = {"int4", "uint4", "int2", "uint2", "float8e4m3fn",
-                                       "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"};
-    for (size_t i = 0; i < sizeof rare / sizeof *rare && o->activation_type != NULL; i++)
-        if (!strcmp(o->activation_type, rare[i]))
-            tool_warn("--activation-type %s: other runtimes refuse many files of such codes; 8 or "
-                      "16 bits run everywhere", rare[i]);
+                                       "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", NULL};
+    static const char *const wide[] = {"int16", "uint16", NULL};
+    if (is_among(o->activation_type, rare))
+        tool_warn("--activation-type %s: other runtimes refuse many files of such codes; 8 or "
+                  "16 bits run everywhere", o->activation_type);
+    else if (is_among(o->weight_type, rare + 2) && !is_among(o->activation_type, wide))
+        tool_warn("--weight-type %s: onnxruntime's optimizer refuses products of such weights by 8 "
+                  "bits; --activation-type int16 runs there, and so do weights of 4 or 8 bits",
+                  o->weight_type);
 }
 
 /* What makes the model asks for other runs than those that choose, or has ranges already. */

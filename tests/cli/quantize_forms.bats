@@ -13,6 +13,13 @@ load helper
         ort-inspect $t.onnx --initializers >weights.txt
         grep -q "${t}\[" weights.txt
     done
+    # weights alone: what onnxruntime's optimizer makes integer products of
+    for t in int2 uint2 float8e4m3fn float8e5m2fnuz; do
+        run --separate-stderr ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --weight-type $t -o w.onnx
+        [ "$status" -eq 0 ] && [[ $stderr == *"--weight-type $t: onnxruntime's optimizer refuses"* ]]
+        works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --weight-type $t --activation-type int16 -o w.onnx
+    done
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 --weight-type int4 -o w.onnx
     ort-inspect int4.onnx --json | grep -q '"version": 21'
     ort-inspect int2.onnx --json | grep -q '"version": 25'
 }

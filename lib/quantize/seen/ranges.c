@@ -103,6 +103,7 @@ void ort_ranges_observe(ort_ranges *r, ort_observed *o, const ort_tensor *t, ort
 /* ---- merging */
 
 static const char *const kept_words[] = {"the ends of ranges", "bins", "moving averages"};
+static const char *const takers[] = {"min-max", "mse", "moving-average"}; /* and others */
 
 static ort_status refuse_kept(const ort_ranges *into, const ort_ranges *from, const char *name,
                               ort_error *err)
@@ -112,8 +113,9 @@ static ort_status refuse_kept(const ort_ranges *into, const ort_ranges *from, co
                              "%s: moving averages depend on the order of samples and don't merge; "
                              "calibrate all samples in one run", name);
     return ort_error_set(err, ORT_ERROR_USAGE,
-                         "%s holds %s, %s are needed; calibrate with an observer that keeps these",
-                         name, kept_words[from->kept], kept_words[into->kept]);
+                         "%s holds %s, %s are needed; the observer %s takes what it holds, for "
+                         "others calibrate with one of them", name, kept_words[from->kept],
+                         kept_words[into->kept], takers[from->kept]);
 }
 
 /* Bins have ends too. */
