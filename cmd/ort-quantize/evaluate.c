@@ -255,8 +255,10 @@ static void add_tensors(measured_output *m, const ort_value *floats, const ort_v
         add_classes(m, floats, other);
     if (ort_value_dtype(floats) == ORT_DTYPE_STRING && alike)
         return;
-    if (ort_distance_add(&m->distance, floats, other, NULL) == ORT_OK)
+    if (ort_distance_add(&m->distance, floats, other, NULL) == ORT_OK) {
+        parts_add(&m->parts, floats, other);
         return;
+    }
     m->why = "the two models give other shapes";
     m->misfit = true;
 }
@@ -377,6 +379,8 @@ int evaluate_file(quantizing *q, const char *path, const char *name)
     for (int k = 0; k < SIDES; k++)
         close_side(&e.sides[k]);
     ort_model_free(e.sides[INTEGER_SIDE].model);
+    for (size_t i = 0; i < e.count; i++)
+        parts_release(&e.measured[i].parts);
     ort_tensors_free(e.labels);
     json_object_put(e.steps);
     json_object_put(e.nodes);

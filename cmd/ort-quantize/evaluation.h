@@ -6,6 +6,7 @@
 
 #include <json-c/json.h>
 
+#include "common/parts.h"
 #include "reference.h"
 
 enum { FLOAT_SIDE, INTEGER_SIDE, SIDES, TIMED_RUNS = 31 };
@@ -29,6 +30,7 @@ typedef struct measured_output {
     const char *name;
     size_t place;           /* among the outputs of the quantized model */
     ort_distance distance;  /* the float model's is the reference */
+    part_sums parts;
     int64_t classes, alike; /* of integers, which are classes: how many, how many equal */
     const char *why;        /* nothing was measured; or NULL */
     bool misfit;            /* and that is no good: the two models give other shapes */
@@ -41,7 +43,7 @@ typedef struct gate_verdict {
     bool passed;
 } gate_verdict;
 
-enum { GATE_COUNT = 6 };
+enum { GATE_COUNT = 7 };
 
 typedef struct evaluation {
     quantizing *q;

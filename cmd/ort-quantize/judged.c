@@ -11,14 +11,25 @@ static gate_verdict *add(evaluation *e, const char *name, const char *unit, doub
 }
 
 /* A number of every output that is compared by it; NaN of one is the least. */
-typedef double measure_fn(const ort_distance *distance);
+typedef double measure_fn(const measured_output *m);
+
+static double sqnr_of(const measured_output *m) { return ort_distance_sqnr_db(&m->distance); }
+static double cosine_of(const measured_output *m) { return ort_distance_cosine(&m->distance); }
+
+/* Of its worst part, or of the whole where all of it is of one size. */
+static double part_sqnr_of(const measured_output *m)
+{
+    worst_part worst;
+    const double whole = sqnr_of(m);
+    return parts_worst(&m->parts, &worst) && worst.sqnr_db < whole ? worst.sqnr_db : whole;
+}
 
 static void judge_least(const evaluation *e, gate_verdict *g, measure_fn *measure)
 {
     for (size_t i = 0; i < e->count; i++) {
         const measured_output *m = &e->measured[i];
         bool empty = m->distance.count == 0 && m->distance.odd_unlike == 0;
-        double value = m->misfit ? NAN : measure(&m->distance);
+        double value = m->misfit ? NAN : measure(m);
         if (!m->misfit && (m->why || m->classes > 0 || empty))
             continue;
         if (g->place == NULL || (!isnan(g->measured) && !(value >= g->measured))) {
@@ -61,8 +72,8 @@ static void judge_drop(const evaluation *e, gate_verdict *g)
 
 bool gates_asked(const quantize_options *o)
 {
-    return o->min_sqnr >= 0 || o->min_cosine >= 0 || o->min_top1 >= 0 || o->max_drop >= 0 ||
-           o->require_speedup > 0 || o->max_size > 0;
+    return o->min_sqnr >= 0 || o->min_part_sqnr >= 0 || o->min_cosine >= 0 || o->min_top1 >= 0 ||
+           o->max_drop >= 0 || o->require_speedup > 0 || o->max_size > 0;
 }
 
 void gates_of_evaluation(evaluation *e)
@@ -71,9 +82,11 @@ void gates_of_evaluation(evaluation *e)
     const side *f = &e->sides[FLOAT_SIDE], *s = &e->sides[INTEGER_SIDE];
     gate_verdict *g;
     if (o->min_sqnr >= 0)
-        judge_least(e, add(e, "min-sqnr", "_db", o->min_sqnr), ort_distance_sqnr_db);
+        judge_least(e, add(e, "min-sqnr", "_db", o->min_sqnr), sqnr_of);
+    if (o->min_part_sqnr >= 0)
+        judge_least(e, add(e, "min-part-sqnr", "_db", o->min_part_sqnr), part_sqnr_of);
     if (o->min_cosine >= 0)
-        judge_least(e, add(e, "min-cosine", "", o->min_cosine), ort_distance_cosine);
+        judge_least(e, add(e, "min-cosine", "", o->min_cosine), cosine_of);
     if (o->min_top1 >= 0)
         judge_top1(e, add(e, "min-top1", "", o->min_top1));
     if (o->max_drop >= 0)

@@ -120,8 +120,9 @@ static int run(quantizing *q)
 
 int main(int argc, char **argv)
 {
-    quantizing q = {.options = {.min_sqnr = -1, .min_cosine = -1, .min_top1 = -1, .margin = -1,
-                                .max_drop = -1, .keep_sensitive = -1},
+    quantizing q = {.options = {.min_sqnr = -1, .min_part_sqnr = -1, .min_cosine = -1,
+                                .min_top1 = -1, .margin = -1, .max_drop = -1,
+                                .keep_sensitive = -1},
                     .rows = quantize_rows};
     tool_init("ort-quantize");
     settings_init(&q.options.settings);

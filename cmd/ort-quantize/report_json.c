@@ -54,6 +54,7 @@ static void add_output(json_object *array, const measured_output *m)
         return;
     }
     nearness_json(o, d);
+    parts_json(o, &m->parts);
     add_number(o, "max_abs", d->worst);
     add_count(o, "worst_sample", d->worst_sample);
     add_count(o, "worst_index", d->worst_index);

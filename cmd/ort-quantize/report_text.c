@@ -57,6 +57,16 @@ static void add_output(table *t, const measured_output *m)
     add_share(t, d->clear_agreeing, d->clear_rows);
 }
 
+/* What the ratio of the whole doesn't show. */
+static void print_part(const measured_output *m, FILE *out)
+{
+    char text[200];
+    worst_part worst;
+    if (!m->why && parts_worst(&m->parts, &worst) &&
+        worst.sqnr_db < ort_distance_sqnr_db(&m->distance))
+        screen_printf(out, "%s: %s\n", m->name, part_text(&worst, text, sizeof text));
+}
+
 static void print_outputs(const evaluation *e, FILE *out)
 {
     char clear[48];
@@ -68,6 +78,8 @@ static void print_outputs(const evaluation *e, FILE *out)
         add_output(t, &e->measured[i]);
     table_print(t, out);
     table_free(t);
+    for (size_t i = 0; i < e->count; i++)
+        print_part(&e->measured[i], out);
     for (size_t i = 0; i < e->count; i++)
         if (e->measured[i].distance.odd_unlike > 0)
             screen_printf(out, "%s: %" PRId64 " numbers are not finite in one model alone\n",

@@ -110,13 +110,16 @@ static bool falls_short(tool *t, const char *name, const ort_distance *distance)
 }
 
 static void say_difference(const char *name, const ort_difference *d, bool good,
-                           const ort_distance *distance)
+                           const ort_distance *distance, const part_sums *p)
 {
-    char text[80];
+    char text[200];
+    worst_part worst;
     screen_verdict(stdout, good);
     screen_printf(stdout, "%s: %s", name, d->text);
     if (distance != NULL && !(d->equal && d->max_abs == 0))
         screen_printf(stdout, "; %s", nearness_text(distance, text, sizeof text));
+    if (parts_worst(p, &worst) && worst.sqnr_db < ort_distance_sqnr_db(distance))
+        screen_printf(stdout, "; %s", part_text(&worst, text, sizeof text));
     putchar('\n');
 }
 
@@ -135,6 +138,9 @@ static int compare_value(tool *t, const char *name, const ort_value *value,
         return tool_fail(&err);
     bool measured =
         value && expected && ort_distance_add(&distance, expected, value, NULL) == ORT_OK;
+    part_sums p = {0};
+    if (measured)
+        parts_add(&p, expected, value);
     bool limits = measured && (t->min_sqnr >= 0 || t->min_cosine >= 0);
     bool tolerances = !limits || t->rtol >= 0 || t->atol >= 0;
     bool good = d.equal || !tolerances;
@@ -145,9 +151,10 @@ static int compare_value(tool *t, const char *name, const ort_value *value,
     if (!good)
         t->gate = EXIT_GATE;
     if (t->settings.json)
-        report_difference(t, name, &d, good, measured ? &distance : NULL);
+        report_difference(t, name, &d, good, measured ? &distance : NULL, &p);
     else
-        say_difference(name[0] != '\0' ? name : "value", &d, good, measured ? &distance : NULL);
+        say_difference(name[0] != '\0' ? name : "value", &d, good, measured ? &distance : NULL, &p);
+    parts_release(&p);
     return 0;
 }
 

@@ -132,7 +132,7 @@ void report_class(tool *t, const char *name, int64_t row, json_object *class, do
 }
 
 void report_difference(tool *t, const char *name, const ort_difference *d, bool equal,
-                       const ort_distance *distance)
+                       const ort_distance *distance, const part_sums *p)
 {
     json_object *object = json_object_new_object();
     json_object_array_add(list_of(t, "compare"), object);
@@ -141,6 +141,7 @@ void report_difference(tool *t, const char *name, const ort_difference *d, bool 
     json_object_object_add(object, "text", json_object_new_string(d->text));
     if (distance != NULL)
         nearness_json(object, distance);
+    parts_json(object, p);
 }
 
 static json_object *gate_object(const char *name, bool passed)

@@ -7,6 +7,7 @@
 #define TENSOR_TOOL_H
 
 #include "common/operations.h"
+#include "common/parts.h"
 #include "common/whole_file.h"
 
 typedef struct tool tool;
@@ -84,7 +85,7 @@ void report_class(tool *t, const char *name, int64_t row, struct json_object *cl
                   const char *label); /* or NULL */
 /* distance: NULL where there is none. */
 void report_difference(tool *t, const char *name, const ort_difference *d, bool equal,
-                       const ort_distance *distance);
+                       const ort_distance *distance, const part_sums *p);
 void report_accuracy(tool *t, double accuracy, bool passed);
 void report_print(tool *t);
 void report_release(tool *t);

@@ -30,6 +30,51 @@ d = json.loads(sys.argv[1])
 $1" "$output"
 }
 
+@test "small numbers that an output joins to large ones have a ratio of their own, and a gate" {
+    PYTHONPATH=$ROOT/tests/tools python3 - <<'PY'
+import json
+from fixtures import *
+def net(name, boxes, scores):
+    c = [initializer("b", [], [boxes]), initializer("s", [], [scores])]
+    nodes = [node("Mul", ["x", "b"], ["xb"]), node("Mul", ["y", "s"], ["ys"]),
+             node("Concat", ["xb", "ys"], ["out"], attributes={"axis": 2}),
+             node("Transpose", ["out"], ["turned"], attributes={"perm": [0, 2, 1]})]
+    open(name, "wb").write(model(nodes, [value_info("x", [1, 50, 4]), value_info("y", [1, 50, 3])],
+                                 [value_info("out", [1, 50, 7]), value_info("turned", [1, 7, 50])], c))
+net("float.onnx", 200.0, 1.0)
+net("codes.onnx", 200.02, 1.1)
+net("even.onnx", 2.0, 1.1)
+json.dump({"x": [[[(i + k) % 7 / 7 + 0.5 for k in range(4)] for i in range(50)]],
+           "y": [[[(i * k) % 5 / 9 + 0.2 for k in range(3)] for i in range(50)]]}, open("x.json", "w"))
+PY
+    works ort-tensor x.json -o x.npz
+    run --separate-stderr ort-quantize evaluate float.onnx codes.onnx -i x.npz -i x.npz --min-sqnr 40 --min-part-sqnr 19.99
+    [ "$status" -eq 0 ] || { echo "$stderr"; false; }
+    local small='channels 4-6 of 7 along axis'
+    [[ $output =~ out:\ $small\ 2,\ [2-9][0-9.]+e?.*\ times\ smaller\ than\ the\ rest:\ SQNR\ 20.00\ dB ]] || { echo "$output"; false; }
+    [[ $output =~ turned:\ $small\ 1, ]]
+    fails 1 "--min-part-sqnr: measured 20(.000[0-9]*)? in 'out', allowed 20.01" \
+        ort-quantize evaluate float.onnx codes.onnx -i x.npz --min-part-sqnr 20.01 -q
+    run --separate-stderr ort-quantize evaluate float.onnx codes.onnx -i x.npz --json
+    json '
+for o, axis in zip(d["outputs"], (2, 1)):
+    p = o["worst_part"]
+    assert o["sqnr_db"] > 40 and abs(p["sqnr_db"] - 20) < 0.01, o
+    assert p["axis"] == axis and p["channels"] == "4-6" and p["of"] == 7 and p["times_smaller"] > 100, o'
+    # of one size: there are no parts, and the whole is what the gate takes
+    run --separate-stderr ort-quantize evaluate even.onnx even.onnx -i x.npz --min-part-sqnr 100 --json
+    [ "$status" -eq 0 ]
+    json 'assert all("worst_part" not in o for o in d["outputs"]), d["outputs"]'
+    ort-run float.onnx -i x.npz -o a.npz
+    ort-run codes.onnx -i x.npz -o b.npz
+    run --separate-stderr ort-tensor b.npz --compare a.npz --min-sqnr 40
+    [ "$status" -eq 0 ]
+    [[ $output == *"out: "*"; $small 2, "*"SQNR 20.00 dB"* ]] || { echo "$output"; false; }
+    run --separate-stderr ort-tensor b.npz --compare a.npz --json
+    json 'assert [v["worst_part"]["channels"] for v in d["records"][0]["compare"]] == ["4-6", "4-6"], d'
+    fails 2 "--auto" ort-quantize static float.onnx -i x.npz --auto size --min-sqnr 10 --min-part-sqnr 10
+}
+
 @test "digits keep their answers: at most one of 359 is lost" {
     held_out
     works ort-quantize static "$MODELS_DIR/digits.onnx" -i held.npy --labels labels.npy --max-drop 0.00279 \
