@@ -165,6 +165,8 @@ typedef struct ort_bytes_kernels {
     void (*tiles_multiply)(const ort_bytes_tiles *tiles, const int32_t *u, int64_t channels,
                            int32_t *m);
     void (*tiles_out)(const ort_bytes_tiles *tiles);
+    /* u of 16 filters [channels][9], transformed (blocked_bytes_winograd.inc). */
+    void (*tiles_filter)(const int8_t *const *filters, int64_t channels, int32_t *u);
     int conv_rate, tiles_rate; /* products a cycle that convolutions and tiles_multiply come to */
     /* out[pixel][4] = in[channel * plane + pixel] ^ flip, channels beyond `channels` zero. */
     void (*gather4)(const uint8_t *in, int64_t plane, int64_t channels, int64_t count,

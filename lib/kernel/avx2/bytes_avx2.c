@@ -43,6 +43,7 @@ static inline __attribute__((always_inline)) void bytes_words(const char *p, int
 #define BT_TILES 6
 #define BT_STEP BB_STEP2
 #include "kernel/blocked_bytes_winograd.inc"
+#include "kernel/avx2/bytes_filter.inc"
 
 /* ---- conversions: 16 channels of 16 pixels at a time */
 
@@ -205,6 +206,7 @@ void ort_bytes_plug_avx2(ort_bytes_kernels *table)
                                  .tiles_in = tiles_in,
                                  .tiles_multiply = tiles_multiply,
                                  .tiles_out = tiles_out,
+                                 .tiles_filter = tiles_filter,
                                  .conv_rate = 27,
                                  .tiles_rate = 21,
                                  .gather4 = gather4,

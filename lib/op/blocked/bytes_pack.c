@@ -64,6 +64,23 @@ static int32_t sum_of_bytes(const int8_t *v, int64_t count)
     return total;
 }
 
+/* Of the numbers that all fit in int8 when their zero point is taken off. */
+static int32_t sum_of_sizes(const uint8_t *codes, int64_t count, int zero)
+{
+    enum { AT_ONCE = 256 };
+    int32_t total = 0;
+    for (int64_t first = 0; first < count; first += AT_ONCE) {
+        const int64_t n = ort_min_i64(AT_ONCE, count - first);
+        uint16_t part = 0;
+        for (int64_t i = 0; i < n; i++) {
+            const int8_t v = (int8_t)(uint8_t)(codes[first + i] - zero);
+            part = (uint16_t)(part + (uint8_t)(v < 0 ? -v : v));
+        }
+        total += part;
+    }
+    return total;
+}
+
 static void minus_zero(const uint8_t *codes, int64_t count, int zero, int8_t *to)
 {
     for (int64_t i = 0; i < count; i++) /* which wraps around to the number */
@@ -429,43 +446,41 @@ int64_t ort_bytes_largest_filter(const ort_prep *p, const bytes_state *s, const 
 {
     const ort_zeros zeros = ort_zeros_of(ort_prep_constant(p, W_ZERO));
     const int64_t count = s->channels * taps_of(s);
-    const bool is_signed = w->dtype == ORT_DTYPE_INT8;
     int64_t most = 0;
-    for (int64_t m = 0; m < s->maps; m++) {
-        const uint8_t *filter = (const uint8_t *)w->data + m * count;
-        const int zero = ort_zero_at(&zeros, m);
-        int64_t sum = 0;
-        for (int64_t i = 0; i < count; i++) {
-            int v = (is_signed ? (int8_t)filter[i] : filter[i]) - zero;
-            sum += v < 0 ? -v : v;
-        }
-        most = ort_max_i64(most, sum);
-    }
+    for (int64_t m = 0; m < s->maps; m++)
+        most = ort_max_i64(most, sum_of_sizes((const uint8_t *)w->data + m * count, count,
+                                              ort_zero_at(&zeros, m)));
     return most;
 }
 
-/* What a filter's sum of codes less 128 may reach. */
-static int32_t reach_of(const int8_t *filter, int64_t count)
-{
-    int32_t sum = 0; /* of less than 2^18 weights: has_reach of bytes_prepare.c */
-    for (int64_t i = 0; i < count; i++)
-        sum += filter[i] < 0 ? -filter[i] : filter[i];
-    return 128 * sum;
-}
-
-/* Filters for Winograd's tiles; of whole blocks their sums, and behind these what they reach. */
+/* Filters for Winograd's tiles; of whole blocks their sums, and behind these what they reach: what
+ * a filter's sum of codes less 128 may be, of less than 2^18 weights (has_reach). Filters that are
+ * no whole block of whole blocks of channels stand in `space` between zeros. */
 static void pack_winograd(const bytes_state *s, const ort_tensor *w, const ort_zeros *zeros,
                           int8_t *space, int32_t *out, int32_t *sums)
 {
-    if (s->channels % ORT_BYTES_BLOCK || s->maps % ORT_BYTES_BLOCK) /* else each word is filled */
-        memset(out, 0, (size_t)ort_bytes_winograd_words(s->winograd) * sizeof *out);
+    const int64_t count = s->channels * taps_of(s);
+    const int64_t row = (s->channels + ORT_BYTES_BLOCK - 1) / ORT_BYTES_BLOCK * ORT_BYTES_BLOCK *
+                        taps_of(s);
     int32_t *reach = sums + s->group_blocks * ORT_BYTES_BLOCK;
     memset(sums, 0, (size_t)(2 * s->group_blocks * ORT_BYTES_BLOCK) * sizeof *sums);
-    for (int64_t map = 0; map < s->maps; map++) {
-        const int8_t *filter = take_filter(w, map, ort_zero_at(zeros, map), s->channels * 9, space,
-                                           NULL, sums + map);
-        reach[map] = reach_of(filter, s->channels * 9);
-        ort_bytes_winograd_filter(s->winograd, map, filter, out);
+    if (row != count || s->maps % ORT_BYTES_BLOCK)
+        memset(space, 0, (size_t)(row * (ORT_BYTES_BLOCK + 1)));
+    for (int64_t b = 0; b < s->group_blocks; b++) {
+        const int8_t *filters[ORT_BYTES_BLOCK];
+        for (int64_t i = 0; i < ORT_BYTES_BLOCK; i++) {
+            const int64_t map = b * ORT_BYTES_BLOCK + i;
+            int8_t *own = space + i * row;
+            filters[i] = space + ORT_BYTES_BLOCK * row; /* zeros */
+            if (map >= s->maps)
+                continue;
+            filters[i] = take_filter(w, map, ort_zero_at(zeros, map), count, own, NULL,
+                                     sums + map);
+            reach[map] = 128 * sum_of_sizes((const uint8_t *)filters[i], count, 0);
+            if (row != count && filters[i] != own)
+                filters[i] = memcpy(own, filters[i], (size_t)count);
+        }
+        ort_bytes_winograd_block(s->k, s->winograd, b, filters, out);
     }
 }
 
@@ -477,7 +492,7 @@ ort_status ort_bytes_pack_filters(ort_prep *p, const bytes_state *s, const ort_t
                          (size_t)s->panel_words * sizeof *out * (FILTERS_MOST + 1);
     ort_zeros zeros = ort_zeros_of(ort_prep_constant(p, W_ZERO));
     ort_arena arena = {0};
-    int8_t *space = ort_arena_alloc(&arena, bytes);
+    int8_t *space = ort_arena_alloc_aligned(&arena, bytes, 64, 0); /* what no one uses: untouched */
     if (!space)
         return ort_error_memory(err, bytes);
     if (s->depthwise)

@@ -9,8 +9,6 @@
  * A panel is a block of output channels, whose transformed filters lie as
  * u [panel][36 points][pair of channels][16].
  */
-#pragma GCC optimize("O3") /* vectorize the filters' transform */
-
 #include "op/blocked/bytes_winograd.h"
 
 #include <string.h>
@@ -31,7 +29,6 @@ enum {
     WEIGHT_BYTES_MAX = 12 << 20,
     STREAM_BYTES = 12,           /* per cycle, from the last-level cache */
     NEAR_BYTES = 1 << 20,        /* weights that needn't come from there */
-    STRETCH = 64,                /* channels of a filter that are transformed at a time */
 };
 
 typedef struct winograd_plan {
@@ -116,39 +113,10 @@ int64_t ort_bytes_winograd_words(const ort_bytes_winograd *s)
     return panels_of(s->maps) * POINTS * point_words(s);
 }
 
-/* Three rows of `STRETCH` numbers times G (blocked_bytes_winograd.inc). */
-static void times_g(const int16_t *g, int64_t step, int16_t *u, int64_t u_step)
+void ort_bytes_winograd_block(const ort_bytes_kernels *k, const ort_bytes_winograd *s,
+                              int64_t block, const int8_t *const *filters, int32_t *words)
 {
-    for (int i = 0; i < STRETCH; i++) {
-        const int16_t g0 = g[i], g1 = g[step + i], g2 = g[2 * step + i];
-        u[i] = (int16_t)(6 * g0);
-        u[u_step + i] = (int16_t)(-4 * (g0 + g1 + g2));
-        u[2 * u_step + i] = (int16_t)(-4 * (g0 - g1 + g2));
-        u[3 * u_step + i] = (int16_t)(g0 + 2 * g1 + 4 * g2);
-        u[4 * u_step + i] = (int16_t)(g0 - 2 * g1 + 4 * g2);
-        u[5 * u_step + i] = (int16_t)(6 * g2);
-    }
-}
-
-void ort_bytes_winograd_filter(const ort_bytes_winograd *s, int64_t map, const int8_t *filter,
-                               int32_t *words)
-{
-    const int64_t nr = ORT_BYTES_BLOCK, point = point_words(s);
-    int32_t *to = words + map / nr * POINTS * point + map % nr;
-    for (int64_t first = 0; first < s->channels; first += STRETCH) {
-        int16_t g[9 * STRETCH] = {0}, down[3 * SIDE * STRETCH], u[POINTS * STRETCH];
-        const int64_t count = ort_min_i64(STRETCH, s->channels - first);
-        for (int64_t c = 0; c < count; c++)
-            for (int64_t t = 0; t < 9; t++)
-                g[t * STRETCH + c] = filter[(first + c) * 9 + t];
-        for (int64_t column = 0; column < 3; column++)
-            times_g(g + column * STRETCH, 3 * STRETCH, down + column * STRETCH, 3 * STRETCH);
-        for (int64_t row = 0; row < SIDE; row++)
-            times_g(down + 3 * row * STRETCH, STRETCH, u + SIDE * row * STRETCH, STRETCH);
-        for (int64_t i = 0; i < POINTS; i++)
-            for (int64_t c = 0; c < count; c += 2)
-                memcpy(to + i * point + (first + c) / 2 * nr, u + i * STRETCH + c, sizeof *to);
-    }
+    k->tiles_filter(filters, whole_blocks(s->channels), words + block * POINTS * point_words(s));
 }
 
 /* ---- shape */

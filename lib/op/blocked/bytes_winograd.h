@@ -9,7 +9,7 @@
 
 typedef struct ort_bytes_winograd {
     int64_t channels, maps; /* of the filters */
-    const int32_t *w;       /* of ort_bytes_winograd_filter */
+    const int32_t *w;       /* of ort_bytes_winograd_block */
     const int32_t *bias;    /* for whole blocks */
     const float *scale;     /* likewise */
     int x_zero, y_zero;
@@ -23,11 +23,11 @@ bool ort_bytes_winograd_pays(const ort_prep *p, const ort_bytes_winograd *s,
                              const ort_window_spec *spec);
 /* Products that it does over those of the definition, for an output of this shape. */
 double ort_bytes_winograd_share(const ort_type *y);
-/* int32 of all transformed filters; they begin as zeros. */
+/* int32 of all transformed filters. */
 int64_t ort_bytes_winograd_words(const ort_bytes_winograd *s);
-/* Filter `map`, [channels][9], transformed. */
-void ort_bytes_winograd_filter(const ort_bytes_winograd *s, int64_t map, const int8_t *filter,
-                               int32_t *words);
+/* The 16 filters of a block of maps, [channels of whole blocks][9] each, transformed. */
+void ort_bytes_winograd_block(const ort_bytes_kernels *k, const ort_bytes_winograd *s,
+                              int64_t block, const int8_t *const *filters, int32_t *words);
 ort_status ort_bytes_winograd_shape(ort_shaping *sh, const ort_bytes_winograd *s,
                                     const ort_blocked_dims *in, const ort_blocked_dims *out,
                                     const ort_window *w, ort_error *err);
