@@ -2,10 +2,13 @@
  *
  * The built-in rows come from the families of families.def; the registry groups them once by
  * operator, so that a look-up is one hash probe and a short walk over versions. Every process does
- * that when it starts: nothing is sorted or copied but pointers, and a row for each version that a
- * history names: it differs from the first in `since` alone. Rows of families stay const and
- * shared; an operator library adds its rows through the same index.
+ * that when it starts: nothing is sorted or copied but pointers. A version that a row's history
+ * names gets a row of its own, which differs from the first in `since` alone, when somebody asks
+ * for it: a model asks for few of them. Rows of families stay const and shared; an operator library
+ * adds its rows through the same index.
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +26,17 @@ typedef struct op_index {
     ORT_VEC(uint32_t) first;      /* start of each operator's group in rows; one past the end */
     uint32_t *slots;              /* by hash of the operator: its group + 1; 0 empty */
     size_t slot_count;            /* power of two, at most half full */
+    uint32_t *later; /* of each row and one past the end: versions in the histories before it */
+    _Atomic(const ort_op *) *version; /* their rows; NULL: nobody has asked */
+    ort_op *space;                    /* for them */
 } op_index;
 
 struct ort_registry {
     op_index index;
     ort_arena made; /* rows of histories and of operator libraries */
 };
+
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* one thread makes a version's row */
 
 static const char *canonical(const char *domain)
 {
@@ -47,31 +55,30 @@ static void release_index(op_index *index)
     ort_vec_release(&index->rows);
     ort_vec_release(&index->first);
     free(index->slots);
-    index->slots = NULL;
+    free(index->later);
+    free(index->version);
+    index->slots = index->later = NULL;
+    index->version = NULL;
 }
 
-/* A row for each number that a word of the history begins with. */
-static bool add_history(op_index *index, ort_arena *arena, const ort_op *row)
+/* The number that the next word of a history begins with, 0 at its end. */
+static int next_version(const char **history)
 {
-    for (const char *p = row->history; p != NULL; p = strchr(p, ' ')) {
-        int since = 0;
+    const char *p = *history;
+    int since = 0;
+    while (since == 0 && p != NULL && *p != '\0') {
         for (p += *p == ' '; *p >= '0' && *p <= '9'; p++)
             since = 10 * since + *p - '0';
-        if (since == 0)
-            continue;
-        ort_op *version = ort_arena_alloc(arena, sizeof *version);
-        if (version == NULL || !ort_vec_push(&index->rows, version))
-            return false;
-        *version = *row;
-        version->since = since;
+        p = strchr(p, ' ');
     }
-    return true;
+    *history = p;
+    return since;
 }
 
-static bool add_family(op_index *index, ort_arena *arena, const ort_op *rows)
+static bool add_rows(op_index *index, const ort_op *rows)
 {
     for (; rows->name != NULL; rows++)
-        if (!ort_vec_push(&index->rows, rows) || !add_history(index, arena, rows))
+        if (!ort_vec_push(&index->rows, rows))
             return false;
     return true;
 }
@@ -147,7 +154,27 @@ static bool place_rows(op_index *index, const uint32_t *group, uint32_t *size, u
     return true;
 }
 
-static bool build_index(op_index *index)
+/* Places for the versions of the histories. */
+static bool place_versions(op_index *index, ort_arena *made)
+{
+    const size_t rows = index->rows.count;
+    uint32_t count = 0;
+    index->later = malloc((rows + 1) * sizeof *index->later);
+    if (index->later == NULL)
+        return false;
+    for (size_t i = 0; i < rows; i++) {
+        index->later[i] = count;
+        for (const char *p = index->rows.data[i]->history; next_version(&p) != 0;)
+            count++;
+    }
+    index->later[rows] = count;
+    index->version = calloc(count + 1, sizeof *index->version);
+    index->space = ort_arena_alloc_aligned(made, (count + 1) * sizeof *index->space,
+                                           _Alignof(ort_op), 0); /* touched where rows are made */
+    return index->version != NULL && index->space != NULL;
+}
+
+static bool build_index(op_index *index, ort_arena *made)
 {
     size_t rows = index->rows.count;
     for (index->slot_count = 16; index->slot_count < 2 * rows;)
@@ -158,7 +185,7 @@ static bool build_index(op_index *index)
     bool ok = index->slots != NULL && group != NULL && example != NULL;
     if (ok) {
         uint32_t count = find_groups(index, group, example, group + rows);
-        ok = place_rows(index, group, group + rows, count);
+        ok = place_rows(index, group, group + rows, count) && place_versions(index, made);
     }
     free(group);
     free(example);
@@ -171,10 +198,10 @@ ort_status ort_registry_new(ort_registry **out, ort_error *err)
     if (registry == NULL)
         return ort_error_memory(err, sizeof *registry);
     bool ok = true;
-#define X(name) ok = ok && add_family(&registry->index, &registry->made, ort_ops_##name);
+#define X(name) ok = ok && add_rows(&registry->index, ort_ops_##name);
 #include "op/families.def"
 #undef X
-    if (!ok || !build_index(&registry->index)) {
+    if (!ok || !build_index(&registry->index, &registry->made)) {
         ort_registry_free(registry);
         return ort_error_memory(err, 0);
     }
@@ -204,15 +231,48 @@ static bool find_group(const ort_registry *registry, const char *domain, const c
     return true;
 }
 
+/* The row of number `which`, a version since `since`, in the history of a row. */
+static const ort_op *version_of(const op_index *index, uint32_t row, uint32_t which, int since)
+{
+    const uint32_t at = index->later[row] + which;
+    assert(at < index->later[row + 1]);
+    const ort_op *made = atomic_load_explicit(&index->version[at], memory_order_acquire);
+    if (made != NULL)
+        return made;
+    pthread_mutex_lock(&making);
+    made = atomic_load_explicit(&index->version[at], memory_order_relaxed);
+    if (made == NULL) {
+        ort_op *version = &index->space[at];
+        *version = *index->rows.data[row];
+        version->since = since;
+        made = version;
+        atomic_store_explicit(&index->version[at], made, memory_order_release);
+    }
+    pthread_mutex_unlock(&making);
+    return made;
+}
+
+/* The newest version of a row's history that isn't after `version`, or the row itself. */
+static const ort_op *newest(const op_index *index, uint32_t row, int64_t version)
+{
+    const char *p = index->rows.data[row]->history;
+    int since = 0;
+    uint32_t count = 0;
+    for (int next; (next = next_version(&p)) != 0 && next <= version; count++)
+        since = next;
+    return count ? version_of(index, row, count - 1, since) : index->rows.data[row];
+}
+
 const ort_op *ort_registry_find(const ort_registry *registry, const char *domain, const char *name,
                                 int64_t version)
 {
-    uint32_t begin, end;
-    const ort_op *found = NULL;
+    const op_index *index = &registry->index;
+    uint32_t begin, end, at;
     if (!find_group(registry, domain, name, &begin, &end))
         return NULL;
-    for (uint32_t i = begin; i < end && registry->index.rows.data[i]->since <= version; i++)
-        found = registry->index.rows.data[i];
+    for (at = begin; at < end && index->rows.data[at]->since <= version;)
+        at++;
+    const ort_op *found = at > begin ? newest(index, at - 1, version) : NULL;
     return found != NULL && (found->traits & ORT_TRAIT_DEPRECATED) != 0 ? NULL : found;
 }
 
@@ -223,11 +283,31 @@ int ort_registry_oldest(const ort_registry *registry, const char *domain, const 
     return known ? registry->index.rows.data[begin]->since : 0;
 }
 
-size_t ort_registry_count(const ort_registry *registry) { return registry->index.rows.count; }
-
-const ort_op *ort_registry_at(const ort_registry *registry, size_t index)
+/* Rows and, behind each, the versions of its history. */
+size_t ort_registry_count(const ort_registry *registry)
 {
-    return registry->index.rows.data[index];
+    const op_index *index = &registry->index;
+    return index->rows.count + index->later[index->rows.count];
+}
+
+const ort_op *ort_registry_at(const ort_registry *registry, size_t at)
+{
+    const op_index *index = &registry->index;
+    uint32_t row = 0, beyond = (uint32_t)index->rows.count;
+    assert(at < ort_registry_count(registry));
+    while (beyond - row > 1) {
+        const uint32_t middle = row + (beyond - row) / 2;
+        if (middle + index->later[middle] <= at)
+            row = middle;
+        else
+            beyond = middle;
+    }
+    const uint32_t which = (uint32_t)at - row - index->later[row];
+    const char *p = index->rows.data[row]->history;
+    int since = 0;
+    for (uint32_t i = 0; i < which; i++)
+        since = next_version(&p);
+    return which ? version_of(index, row, which - 1, since) : index->rows.data[row];
 }
 
 bool ort_registry_has_domain(const ort_registry *registry, const char *domain)
@@ -253,8 +333,9 @@ static ort_status exists(const ort_registry *registry, const ort_op *op, uint32_
 {
     char versions[200] = "";
     const char *domain = *op->domain ? op->domain : "ai.onnx";
-    for (uint32_t i = begin; i < end; i++) {
-        const ort_op *other = registry->index.rows.data[i];
+    const uint32_t *later = registry->index.later;
+    for (uint32_t i = begin + later[begin]; i < end + later[end]; i++) {
+        const ort_op *other = ort_registry_at(registry, i);
         const ort_ops_library *from = ort_op_library(other);
         size_t used = strlen(versions);
         if (from != NULL && other->since == op->since)
@@ -290,6 +371,24 @@ static ort_status check_new(const ort_registry *registry, const ort_op *const *r
     return ORT_OK;
 }
 
+/* Sessions hold versions that the old index made: the new one hands out the same. */
+static void keep_versions(op_index *index, const ort_registry *from)
+{
+    const op_index *old = &from->index;
+    for (size_t i = 0; i < index->rows.count; i++) {
+        const ort_op *row = index->rows.data[i];
+        uint32_t at, end;
+        if (index->later[i] == index->later[i + 1] ||
+            !find_group(from, row->domain, row->name, &at, &end))
+            continue;
+        while (at < end && old->rows.data[at] != row)
+            at++;
+        for (uint32_t k = index->later[i]; at < end && k < index->later[i + 1]; k++)
+            atomic_init(&index->version[k],
+                        atomic_load(&old->version[old->later[at] + k - index->later[i]]));
+    }
+}
+
 /* A new index takes the place of the old one, so that a failure changes nothing. */
 ort_status ort_registry_add(ort_registry *registry, const ort_ops_library *library, ort_error *err)
 {
@@ -305,10 +404,11 @@ ort_status ort_registry_add(ort_registry *registry, const ort_ops_library *libra
         ok = ort_vec_push(&index.rows, registry->index.rows.data[i]);
     for (size_t i = 0; i < library->row_count && ok; i++)
         ok = ort_vec_push(&index.rows, rows[i]);
-    if (!ok || !build_index(&index)) {
+    if (!ok || !build_index(&index, &registry->made)) {
         release_index(&index);
         return ort_error_memory(err, 0);
     }
+    keep_versions(&index, registry);
     release_index(&registry->index);
     registry->index = index;
     return ORT_OK;

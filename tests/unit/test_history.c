@@ -89,6 +89,42 @@ static void defaults(test_state *test)
     CHECK(ort_node_attr_int(&node, "to") == 0 && ort_node_attr_is(&node, "mode", ""));
 }
 
+/* Each version of the list is the one that a look-up gives, and they stand in order. */
+static void listed(test_state *test)
+{
+    size_t count = ort_registry_count(registry), wrong = 0;
+    for (size_t i = 0; i < count; i++) {
+        const ort_op *op = ort_registry_at(registry, i), *next = op;
+        const ort_op *found = ort_registry_find(registry, op->domain, op->name, op->since);
+        if (i + 1 < count)
+            next = ort_registry_at(registry, i + 1);
+        wrong += found != (op->traits & ORT_TRAIT_DEPRECATED ? NULL : op);
+        wrong += next != op && !strcmp(next->name, op->name) &&
+                 !strcmp(next->domain, op->domain) && next->since <= op->since;
+    }
+    CHECK(count > 700 && wrong == 0);
+}
+
+static ort_status no_run(ort_ops_node *node, void *state, ort_error *err)
+{
+    return ORT_OK;
+}
+
+/* Sessions hold rows that were found before a library came. */
+static void kept(test_state *test)
+{
+    static const ort_ops_row row = {.domain = "test", .name = "A", .since = 1,
+                                    .signature = "X:f32 -> Y:f32", .run = no_run};
+    static const ort_ops_library library = {.abi = 1, .row_bytes = sizeof row, .name = "kept",
+                                            .rows = &row, .row_count = 1};
+    const ort_op *before = find("Reshape", 14), *first = find("Reshape", 5);
+    size_t count = ort_registry_count(registry);
+    CHECK(ort_registry_add(registry, &library, NULL) == ORT_OK);
+    CHECK(find("Reshape", 14) == before && find("Reshape", 5) == first);
+    CHECK(find("Reshape", 21)->since == 21 && ort_registry_count(registry) == count + 1);
+    CHECK(ort_registry_find(registry, "test", "A", 3)->since == 1);
+}
+
 int main(void)
 {
     test_state test = {.failures = 0};
@@ -97,6 +133,9 @@ int main(void)
     RUN(&test, versions);
     RUN(&test, additions);
     RUN(&test, defaults);
+    RUN(&test, listed);
+    RUN(&test, kept);
+    RUN(&test, listed);
     ort_registry_free(registry);
     return test.failures != 0;
 }
