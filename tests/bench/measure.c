@@ -2,9 +2,9 @@
  *
  * Session ready is the time from before fork to a session that may run, first run the first run
  * after it; launches alternate between this library and onnxruntime, whose start-up is compared,
- * and figures are medians. The processes of the last launch stay; the other peers join them. Peak
- * memory is read after a round. Then outputs are compared, and rounds interleaved over all, each
- * beginning with another one, while the other processes wait.
+ * each first in half of the models, and figures are medians. The processes of the last launch stay;
+ * the other peers join them. Peak memory is read after a round. Then outputs are compared, and
+ * rounds interleaved over all, each beginning with another one, while the other processes wait.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -146,13 +146,16 @@ static void warm_files(const char *folder)
 static void launch(const settings *set, const char *folder, int threads, child *children,
                    measure *m)
 {
+    static int models; /* who is first with one launch, or once more with an odd number of them,
+                          takes turns, too */
     double ready[SIDES][MAX_LAUNCHES], first[SIDES][MAX_LAUNCHES];
+    const int turn = models++;
     warm_files(folder);
     for (int k = 0; k < set->launches; k++) {
         for (int order = 0; order < SIDES; order++) {
             /* Ours and onnxruntime's first by turns: memory that a process has given back is
              * faster to have. */
-            int i = order <= ONNXRUNTIME && k % 2 ? ONNXRUNTIME - order : order;
+            int i = order <= ONNXRUNTIME && (k + turn) % 2 ? ONNXRUNTIME - order : order;
             bool once = i > ONNXRUNTIME;
             if (m->side[i].state != SIDE_FINE || (once && k > 0))
                 continue;
