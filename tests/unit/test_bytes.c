@@ -2,6 +2,7 @@
  * plain one on the scalar tier: on every tier and any threads, whatever the window, the padding,
  * the channels, the signs, the zero points and the scales.
  */
+#include "base/cpu.h"
 #include "bytes_nets.h"
 
 typedef struct conv_case {
@@ -122,6 +123,11 @@ static const conv_case cases[] = {
     {S, S, S, 50, 0, 4, 32, 32, 6, 8, 32, {5, 5}, {1, 1}, {1, 1}, {0, 6, 5, 0}, 12, ENDS},
     {U, S, U, 1, 0, 4, 33, 33, 5, 21, 33, {5, 5}, {2, 2}, {1, 1}, {0, 0, 0, 0}, 12, ENDS},
     {U, S, U, 250, 0, 4, 16, 16, 2, 3, 16, {5, 5}, {2, 2}, {1, 1}, {2, 1, 2, 3}, 12},
+    /* codes whose zero point is the lowest, to which nothing is added */
+    {U, S, U, 77, 0, 0, 24, 24, 12, 30, 24, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 12},
+    {S, S, S, 77, 0, -128, 40, 40, 13, 31, 40, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, 12},
+    {U, S, U, 130, 0, 0, 32, 32, 11, 27, 32, {5, 5}, {1, 1}, {1, 1}, {2, 2, 2, 2}, 20, ENDS},
+    {S, S, S, 3, 0, -128, 17, 17, 15, 29, 17, {5, 5}, {2, 2}, {1, 1}, {2, 2, 2, 2}, 20},
     /* strides of 2 downwards alone; planes of fewer rows than the window, whose padding is most of
      * it or all */
     {U, S, U, 77, 0, 4, 24, 24, 6, 96, 24, {5, 5}, {2, 1}, {1, 1}, {2, 2, 2, 2}, 20},
@@ -279,10 +285,12 @@ static void build_region(net *n, const void *arg)
     net_output(n, "y");
 }
 
-static void convolutions(test_state *test)
+static void convolve(test_state *test, bool all)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const conv_case *c = &cases[i];
+        if (!all && c->group != c->channels)
+            continue;
         ort_value *x = codes_of(c, c->x, DIMS(2, c->channels, c->height, c->width), 99,
                                 lowest(c->x) + 255);
         bool ok = on_all_tiers(build_conv, c, x, 1);
@@ -291,6 +299,21 @@ static void convolutions(test_state *test)
         CHECK(ok);
         ort_value_free(x);
     }
+}
+
+static void convolutions(test_state *test)
+{
+    convolve(test, true);
+}
+
+/* Those on each channel alone, as processors do that have no instruction for their words. */
+static void without_vbmi(test_state *test)
+{
+    bool *has = (bool *)(uintptr_t)&ort_cpu_get()->avx512_vbmi; /* asked in each call */
+    const bool had = *has;
+    *has = false;
+    convolve(test, false);
+    *has = had;
 }
 
 /* Those of few channels again, behind a Transpose: tiers whose words are of two int16 do without
@@ -542,6 +565,7 @@ int main(void)
 {
     test_state test = {0};
     RUN(&test, convolutions);
+    RUN(&test, without_vbmi);
     RUN(&test, channels_last);
     RUN(&test, regions);
     RUN(&test, epilogues);

@@ -17,15 +17,25 @@ static inline void bytes_store(uint8_t *p, vi v, int zero)
                                                             _mm256_extracti128_si256(codes, 1)));
 }
 
-/* Packing leaves four channels of each pixel in every quarter. Codes of 16 bits saturate before the
- * zero point is added, and again behind it. */
-static inline vi bytes_codes4(vi a, vi b, vi c, vi d, int zero)
+/* Codes of 16 bits of four pixels, which packing leaves by four channels in every quarter. */
+static inline vi bytes_ordered(vi first, vi second)
 {
     const vi order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const vi zeros = _mm512_set1_epi16((int16_t)zero);
-    vi first = _mm512_adds_epi16(_mm512_packs_epi32(a, b), zeros);
-    vi second = _mm512_adds_epi16(_mm512_packs_epi32(c, d), zeros);
     return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(first, second));
+}
+
+/* Codes of 16 bits saturate before the zero point is added, and again behind it. */
+static inline vi bytes_codes4(vi a, vi b, vi c, vi d, int zero)
+{
+    const vi zeros = _mm512_set1_epi16((int16_t)zero);
+    return bytes_ordered(_mm512_adds_epi16(_mm512_packs_epi32(a, b), zeros),
+                         _mm512_adds_epi16(_mm512_packs_epi32(c, d), zeros));
+}
+
+/* The zero point is in them. */
+static inline vi bytes_packed4(vi a, vi b, vi c, vi d)
+{
+    return bytes_ordered(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
 }
 
 static inline void bytes_store4(uint8_t *p, vi a, vi b, vi c, vi d, int zero)

@@ -1,5 +1,6 @@
 /* bytes_vnni.c - kernels of the blocked layout of bytes of the AVX-512 VNNI tier: words of four
  * bytes, uint8 by int8 (vpdpbusd), which is exact. */
+#include "base/cpu.h"
 #include "kernel/blocked_bytes.h"
 
 #include <math.h>
