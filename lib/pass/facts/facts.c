@@ -136,3 +136,15 @@ bool ort_fact_along_last(const ort_node *node, int rank)
     int64_t axis = ort_node_attr_int(node, "axis");
     return axis == -1 || axis == rank - 1;
 }
+
+bool ort_fact_is_coded(const ort_graph *graph, ort_id id)
+{
+    enum { DEPTH = 8 };
+    const ort_node *node = ort_edit_producer(graph, id);
+    for (int i = 0; i < DEPTH && ort_edit_is_any(node, "MaxPool|Reshape|Flatten|Transpose|Squeeze|"
+                                                       "Unsqueeze|Slice|Split|Concat|Gather|Expand|"
+                                                       "Tile|DepthToSpace|SpaceToDepth");
+         i++)
+        node = ort_edit_producer(graph, node->inputs[0]);
+    return ort_edit_is(node, ONNX, "DequantizeLinear");
+}

@@ -44,6 +44,8 @@ bool ort_fact_bounds(const ort_graph *graph, const ort_node *clip, double *low, 
 bool ort_fact_pads(const ort_graph *graph, const ort_node *pad, int rank, int64_t *pads);
 /* Is it a Transpose by this list? */
 bool ort_fact_permutes(const ort_node *node, const int64_t *perm, size_t count);
+/* Are these numbers of codes (a DequantizeLinear's), moves of elements alone in between? */
+bool ort_fact_is_coded(const ort_graph *graph, ort_id id);
 /* Is its attribute "axis" the last of so many? */
 bool ort_fact_along_last(const ort_node *node, int rank);
 

@@ -217,9 +217,15 @@ static const char *read_filters(const ort_node *node, ort_linear *l)
 
 const char *ort_linear_read(const ort_graph *graph, const ort_node *node, ort_linear *l)
 {
-    *l = (ort_linear){.weights = ort_edit_constant(graph, node, 1),
-                      .bias = ort_edit_constant(graph, node, 2)};
-    if (!ort_affine_reads(l->weights) || ort_tensor_count(l->weights) == 0)
+    const ort_tensor *weights = ort_edit_constant(graph, node, 1);
+    return ort_linear_read_of(graph, node, ort_affine_reads(weights) ? weights : NULL, l);
+}
+
+const char *ort_linear_read_of(const ort_graph *graph, const ort_node *node,
+                               const ort_tensor *weights, ort_linear *l)
+{
+    *l = (ort_linear){.weights = weights, .bias = ort_edit_constant(graph, node, 2)};
+    if (!weights || ort_tensor_count(weights) == 0)
         return "the weights aren't constant";
     const char *why = ort_edit_is_any(node, "Gemm|MatMul") ? read_matrix(node, l)
                                                            : read_filters(node, l);
@@ -240,7 +246,8 @@ ort_status ort_linear_add_bias(ort_graph *graph, const ort_node *node, const ort
     ort_shape shape = {.rank = 1, .dim = {l->results}};
     char name[256];
     snprintf(name, sizeof name, "%.240s_bias", graph->values.data[node->inputs[1]]->name);
-    ORT_TRY(ort_edit_new_constant(graph, name, l->weights->dtype, &shape, &made, id, err));
+    ORT_TRY(ort_edit_new_constant(graph, name, ort_fact_type(graph, node->outputs[0])->dtype,
+                                  &shape, &made, id, err));
     for (int64_t r = 0; r < l->results; r++)
         ort_tensor_set_f64(&made, r, numbers[r]);
     return ORT_OK;

@@ -42,6 +42,9 @@ bool ort_affine_is_linear(const ort_node *node);
 int ort_affine_axis(const ort_node *linear, int rank);
 /* Its weights and bias; or why they can't take anything in. */
 const char *ort_linear_read(const ort_graph *graph, const ort_node *node, ort_linear *l);
+/* The same of given weights: the codes of such ones. */
+const char *ort_linear_read_of(const ort_graph *graph, const ort_node *node,
+                               const ort_tensor *weights, ort_linear *l);
 /* A bias for it of these numbers, as many as it has results. */
 ort_status ort_linear_add_bias(ort_graph *graph, const ort_node *node, const ort_linear *l,
                                const double *numbers, ort_id *id, ort_error *err);

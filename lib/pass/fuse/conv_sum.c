@@ -5,10 +5,18 @@
 #include "pass/facts/facts.h"
 #include "pass/fuse/activation.h"
 
+/* A product of codes in a session: provider/cpu/coded_convs.c has it multiply bytes, which pays for
+ * a sum by itself. */
+static bool multiplies_codes(const ort_pass_context *c, ort_match *m)
+{
+    return !c->portable && ort_fact_is_coded(c->graph, ort_match_value(m, "x")) &&
+           ort_fact_is_coded(c->graph, ort_match_value(m, "w"));
+}
+
 static const char *unless(const ort_pass_context *c, ort_match *m)
 {
     const ort_type *n = ort_match_type(m, "n");
-    if (ort_match_constant(m, "z") || ort_match_node(m, "s")->opset < 7)
+    if (ort_match_constant(m, "z") || ort_match_node(m, "s")->opset < 7 || multiplies_codes(c, m))
         return "";
     if (!ort_facts_same_type(n, ort_match_type(m, "z")) || n->rank < 3)
         return "what is added to the Conv isn't known to be float of its shape";

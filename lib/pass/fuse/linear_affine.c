@@ -4,7 +4,8 @@
  *     BatchNormalization, Mul, Div, Add, Sub by constants per channel    z = s y + t
  *     becomes    z = (s W) x + (s b + t)
  *
- * computed in double, rounded once. The linear result must have no other reader. A MatMul takes a
+ * computed in double, rounded once; weights that are codes, where codes are read as well, stay
+ * codes, and their scales take s. The linear result must have no other reader. A MatMul takes a
  * scale only, unless it has two dimensions: with a shift that one becomes a Gemm.
  *
  * A BatchNormalization may stand behind a Reshape that keeps the channels apart, as rows [B*N,C] of
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "pass/facts/facts.h"
 #include "pass/fuse/affine.h"
+#include "pass/fuse/coded_weights.h"
 #include "pass/pass.h"
 
 typedef struct site {
@@ -21,6 +23,7 @@ typedef struct site {
     ort_node *sum;     /* what adds a bias to a MatMul, before the reshape; or NULL */
     int slot; /* of `after`: where the linear result comes in */
     ort_linear l;
+    ort_coded_weights coded;
 } site;
 
 /* ---- the linear operator */
@@ -65,11 +68,15 @@ static bool is_read_alone(const ort_graph *graph, const site *s)
            (!s->reshape || ort_edit_only_reader(graph, s->reshape->outputs[0]) == s->after);
 }
 
-static const char *match(const ort_graph *graph, site *s, ort_affine *a)
+static const char *match(const ort_pass_context *c, site *s, ort_affine *a)
 {
+    const ort_graph *graph = c->graph;
     if (!is_read_alone(graph, s))
         return "the linear result has another reader";
-    const char *why = ort_linear_read(graph, s->linear, &s->l);
+    ort_coded_weights_read(graph, s->linear, &s->coded);
+    const char *why = s->coded.node
+                          ? ort_linear_read_of(graph, s->linear, s->coded.codes, &s->l)
+                          : ort_linear_read(graph, s->linear, &s->l);
     if (!why && ort_edit_is(s->linear, ONNX, "Gemm") && s->linear->opset < 7)
         why = "a Gemm before opset 7 broadcasts by attribute";
     if (!why)
@@ -85,7 +92,9 @@ static const char *match(const ort_graph *graph, site *s, ort_affine *a)
     if (!why && !s->reshape && a->shifts && ort_edit_is(s->linear, ONNX, "MatMul") &&
         !may_be_gemm(graph, s))
         return "a MatMul of other than two dimensions has no bias";
-    return why;
+    return why || !s->coded.node || !a->scales
+               ? why
+               : ort_coded_weights_unless(graph, &s->coded, a->scale, s->l.results, c->portable);
 }
 
 /* ---- the new weights */
@@ -118,6 +127,8 @@ static ort_status add_scaled_weights(ort_pass_context *c, site *s, const ort_aff
     *id = s->linear->inputs[1];
     if (!a->scales)
         return ORT_OK;
+    if (s->coded.node)
+        return ort_coded_weights_scale(c->graph, &s->coded, a->scale, s->l.results, id, err);
     size_t bytes = ort_tensor_bytes(s->l.weights);
     if (s->l.weights->dtype != ORT_DTYPE_FLOAT) /* those are read wherever they lie */
         s->l.weights = ort_graph_weight(c->graph, *id);
@@ -202,7 +213,7 @@ static bool grows(const ort_pass_context *c, const site *s, const ort_affine *a)
 {
     const ort_graph_value *weights = c->graph->values.data[s->linear->inputs[1]];
     size_t bytes = ort_tensor_bytes(s->l.weights);
-    if (!a->scales || (weights->use_count == 1 && !weights->is_input))
+    if (!a->scales || s->coded.node || (weights->use_count == 1 && !weights->is_input))
         return false;
     if (bytes > *c->growth_bytes)
         return true;
@@ -241,7 +252,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
             if (!ort_affine_is_linear(s.linear) ||
                 (slot && ort_edit_is(node, ONNX, "BatchNormalization")))
                 continue;
-            const char *why = match(c->graph, &s, &a);
+            const char *why = match(c, &s, &a);
             if (!why && grows(c, &s, &a))
                 why = "other nodes share the weights";
             if (why)

@@ -42,13 +42,22 @@ static ort_perm perm_of(int turned, int rank)
     return p;
 }
 
+/* Numbers of constant codes, as they are once constants were folded: quant_forms.c turns these. */
+static bool is_coded(const ort_graph *graph, ort_id id)
+{
+    const ort_node *d = ort_edit_producer(graph, id);
+    return ort_edit_is(d, ONNX, "DequantizeLinear") && !ort_node_attr_int(d, "block_size") &&
+           ort_fact_value(graph, d->inputs[0]);
+}
+
 /* What the operator must do to the Transpose's input, when it does `turned` to its result; -1: it
  * can't. Batches have to be there, and the same in both operands. */
 static int turned_by(const ort_pass_context *c, const product *p, int at, const ort_node *node)
 {
     ort_perm have;
     int rank = ort_fact_type(c->graph, p->inputs[at])->rank;
-    if (!ort_edit_is(node, ONNX, "Transpose") || !ort_perm_of_node(c->graph, node, &have))
+    if (!ort_edit_is(node, ONNX, "Transpose") || is_coded(c->graph, node->inputs[0]) ||
+        !ort_perm_of_node(c->graph, node, &have))
         return -1;
     ort_perm now = perm_of(p->turned[at], rank);
     now = ort_perm_then(&have, &now);

@@ -78,7 +78,7 @@ static const char *make_codes(const ort_quant_product *p, const source *b, ort_t
         double code = rint(value_at(b, i) / bias_scale(p, i));
         if (!(fabs(code) <= 1 << 30))
             return "the bias is too large for its codes";
-        if (!(bias_scale(p, i) <= ort_quant_scale(p->out)))
+        if (!(fabs(bias_scale(p, i)) <= ort_quant_scale(p->out)))
             return "codes of the bias would be too coarse";
         ort_tensor_set_i64(codes, i, (int64_t)code);
     }
