@@ -285,6 +285,41 @@ static ort_status look_up_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
+/* ---- LookUpEach: X, a table of each channel; before so many axes */
+
+typedef struct each_state {
+    int64_t behind;
+} each_state;
+
+static const ort_bind each_bind[] = {ORT_BIND(each_state, behind), {0}};
+
+typedef struct each_job {
+    table_job of; /* the table of channel 0 */
+    int64_t run, channels;
+} each_job;
+
+static void each_task(void *arg, int64_t first, int64_t end, int thread)
+{
+    const each_job *j = arg;
+    for (int64_t i = first; i < end; i++)
+        j->of.codes->look_up(j->of.x + i * j->run, j->of.y + i * j->run, (size_t)j->run,
+                             j->of.table + i % j->channels * 256);
+}
+
+static ort_status look_up_each_run(ort_call *call, ort_error *err)
+{
+    const each_state *state = call->state;
+    const ort_tensor *x = ort_call_in(call, 0), *table = ort_call_in(call, 1);
+    ort_tensor *y = ort_call_out(call, 0);
+    const int axis = x->shape.rank - 1 - (int)state->behind;
+    const int64_t run = ort_shape_count_range(&x->shape, axis + 1, x->shape.rank);
+    if (!y || !ort_tensor_count(x))
+        return ORT_OK;
+    each_job j = {{&call->k->codes, x->data, table->data, y->data}, run, table->shape.dim[0]};
+    ort_call_range(call, ort_tensor_count(x) / run, 1 + GRAIN / run, each_task, &j);
+    return ORT_OK;
+}
+
 /* ---- QLinearConcat: scale, zero, then X, scale, zero of each input */
 
 typedef struct concat_state {
@@ -427,6 +462,10 @@ static const ort_op_impl leaky_impl = {
 static const ort_op_impl look_up_impl = {
     .rule = "[..] [256] -> [..]", .run = look_up_run,
 };
+static const ort_op_impl look_up_each_impl = {
+    .state = sizeof(each_state), .bind = each_bind,
+    .rule = "[..] [c,256] -> [..]", .run = look_up_each_run,
+};
 static const ort_op_impl concat_impl = {
     .state = sizeof(concat_state), .bind = concat_bind,
     .infer = concat_infer, .prepare = concat_prepare, .shape = concat_shape, .run = concat_run,
@@ -448,5 +487,7 @@ const ort_op ort_ops_quant_elementwise[] = {
      "T8:u8,i8 TF:f32 TV:u8,i8,f32", "axis:i!", 0, &concat_impl},
     {ORT_INTERNAL, "LookUp", 1, "X:T,table:T2 -> Y:T2", "T:u8,i8 T2:u8,i8", "", ORT_TRAIT_INPLACE,
      &look_up_impl},
+    {ORT_INTERNAL, "LookUpEach", 1, "X:T,table:T2 -> Y:T2", "T:u8,i8 T2:u8,i8", "behind:i!",
+     ORT_TRAIT_INPLACE, &look_up_each_impl},
     {0},
 };

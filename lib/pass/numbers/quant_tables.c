@@ -3,6 +3,8 @@
  *     DequantizeLinear, HardSwish, QuantizeLinear            LookUp
  *     QLinearSigmoid, QLinearMul (x times sigmoid of x)      LookUp
  *     DequantizeLinear, QuantizeLinear of another scale      LookUp
+ *     Clip of codes                                          LookUp
+ *     DequantizeLinear, PRelu of channels, QuantizeLinear    LookUpEach, a table for each channel
  *
  * Any elementwise operators may lie between, Q and DQ too, as long as one tensor of codes and
  * constants of one element are all that they read. The table is made by running them on the 256
@@ -18,7 +20,10 @@
 #include "pass/facts/facts.h"
 #include "pass/numbers/quant_pair.h"
 
-enum { VALUES_MAX = 48 };
+enum {
+    VALUES_MAX = 48,
+    RUN_LEAST = 16, /* elements of one channel in a row that pay for a table of their own */
+};
 
 /* How far back a region is looked for: where the longest is full, as in an unrolled net, codes
  * nearby are where the table begins. */
@@ -37,6 +42,9 @@ typedef struct region {
     seen_value seen[VALUES_MAX];
     int count, depth, depth_max;
     bool full; /* more values than it has room for */
+    bool each; /* constants of one number for each channel are steps, too: */
+    int64_t channels; /* so many of them, 0: none so far, */
+    int behind;       /* that stand before so many axes */
     ort_node *nodes[VALUES_MAX]; /* that were run, in order */
     int node_count;
 } region;
@@ -69,21 +77,58 @@ static bool is_step(const ort_graph *graph, ort_node *node)
 
 static ort_id root_of(region *r, ort_id id);
 
+static seen_value *look(region *r, ort_id id)
+{
+    for (int i = 0; i < r->count; i++)
+        if (r->seen[i].id == id)
+            return &r->seen[i];
+    return NULL;
+}
+
+/* False: there is no room. */
+static bool note(region *r, ort_id id, ort_id root)
+{
+    r->full = r->full || r->count == VALUES_MAX;
+    if (r->count == VALUES_MAX)
+        return false;
+    r->seen[r->count++] = (seen_value){id, root, NULL};
+    return true;
+}
+
 /* Of the result of a step: what all of its inputs are made of. */
 static ort_id root_of_step(region *r, const ort_node *node)
 {
     ort_id root = ROOT_CONSTANT;
-    for (int i = 0; i < node->input_count; i++) {
+    const bool looks_up = is_look_up(node);
+    if (looks_up && !look(r, node->inputs[1]) && !note(r, node->inputs[1], ROOT_NONE))
+        return ROOT_NONE;
+    for (int i = 0; i < (looks_up ? 1 : node->input_count); i++) {
         ort_id other = node->inputs[i] == ORT_ID_NONE ? ROOT_CONSTANT
                                                       : root_of(r, node->inputs[i]);
-        if (i == 1 && is_look_up(node))
-            break;
         if (other == ROOT_NONE || (other != ROOT_CONSTANT && root != ROOT_CONSTANT &&
                                    other != root))
             return ROOT_NONE;
         root = other == ROOT_CONSTANT ? root : other;
     }
     return root;
+}
+
+/* One number for all, or in such a region one for each channel. */
+static bool is_number(region *r, const ort_tensor *t)
+{
+    const int64_t count = ort_tensor_count(t);
+    int axis = 0;
+    if (count == 1 || !r->each || count < 1)
+        return count == 1;
+    while (t->shape.dim[axis] == 1)
+        axis++;
+    const int behind = t->shape.rank - 1 - axis;
+    if (t->shape.dim[axis] != count || (r->channels && (r->channels != count ||
+                                                        r->behind != behind)))
+        return false;
+    r->channels = count;
+    r->behind = behind;
+    return true;
 }
 
 static ort_id find_root(region *r, ort_id id)
@@ -93,7 +138,7 @@ static ort_id find_root(region *r, ort_id id)
     ort_node *producer = ort_edit_producer(graph, id);
     ort_id root = ROOT_NONE;
     if (known)
-        return ort_tensor_count(known) == 1 ? ROOT_CONSTANT : ROOT_NONE;
+        return is_number(r, known) ? ROOT_CONSTANT : ROOT_NONE;
     if (++r->depth <= r->depth_max && is_step(graph, producer))
         root = root_of_step(r, producer);
     r->depth--;
@@ -103,26 +148,13 @@ static ort_id find_root(region *r, ort_id id)
     return begins ? id : root;
 }
 
-static seen_value *look(region *r, ort_id id)
-{
-    for (int i = 0; i < r->count; i++)
-        if (r->seen[i].id == id)
-            return &r->seen[i];
-    return NULL;
-}
-
 static ort_id root_of(region *r, ort_id id)
 {
     seen_value *seen = look(r, id);
     if (seen)
         return seen->root;
     ort_id root = find_root(r, id);
-    if (r->count == VALUES_MAX) {
-        r->full = true;
-        return ROOT_NONE;
-    }
-    r->seen[r->count++] = (seen_value){id, root, NULL};
-    return root;
+    return note(r, id, root) ? root : ROOT_NONE;
 }
 
 /* ---- the values for all codes */
@@ -151,13 +183,26 @@ static ort_status run_step(region *r, ort_node *node, ort_id root, ort_value **r
     return ort_node_eval(node, given, r->c->k, NULL, in, node->input_count, result, 1, err);
 }
 
-static ort_status every_code(ort_dtype dtype, ort_value **value, ort_error *err)
+/* [256], or that of each channel. */
+static ort_shape table_shape(const region *r)
 {
-    ort_shape shape = {1, {256}};
+    return r->channels ? (ort_shape){2, {r->channels, 256}} : (ort_shape){1, {256}};
+}
+
+static ort_status every_code(const region *r, ort_dtype dtype, ort_value **value, ort_error *err)
+{
+    const ort_shape shape = table_shape(r);
     ORT_TRY(ort_value_new_tensor_(dtype, &shape, value, err));
-    for (int i = 0; i < 256; i++)
+    for (int64_t i = 0; i < ort_shape_count(&shape); i++)
         ((uint8_t *)(*value)->tensor.data)[i] = (uint8_t)i;
     return ORT_OK;
+}
+
+/* Beside the codes of each channel its number. */
+static void stand_up(const region *r, ort_tensor *number)
+{
+    if (r->channels && ort_tensor_count(number) == r->channels)
+        number->shape = (ort_shape){2, {r->channels, 1}};
 }
 
 /* *value stays the region's. */
@@ -170,10 +215,12 @@ static ort_status compute(region *r, ort_id id, ort_id root, ort_value **value, 
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "it reads too many values");
     if (!seen->value) {
         ort_value *made = NULL;
-        if (known)
+        if (known) {
             ORT_TRY(ort_value_for_kernel(known, &made, err));
-        else if (id == root)
-            ORT_TRY(every_code(ort_fact_type(graph, id)->dtype, &made, err));
+            if (seen->root == ROOT_CONSTANT)
+                stand_up(r, &made->tensor);
+        } else if (id == root)
+            ORT_TRY(every_code(r, ort_fact_type(graph, id)->dtype, &made, err));
         else
             ORT_TRY(run_step(r, ort_edit_producer(graph, id), root, &made, err));
         seen->value = made;
@@ -187,6 +234,7 @@ static void release(region *r)
     for (int i = 0; i < r->count; i++)
         ort_value_free(r->seen[i].value);
     r->count = r->depth = r->node_count = 0;
+    r->channels = 0;
 }
 
 /* ---- the new node */
@@ -202,7 +250,7 @@ static void drop_unread(region *r)
 static bool bypass(region *r, const ort_node *last, ort_id root, const ort_tensor *table)
 {
     ort_graph *graph = r->c->graph;
-    if (ort_fact_type(graph, root)->dtype != table->dtype ||
+    if (r->channels || ort_fact_type(graph, root)->dtype != table->dtype ||
         graph->values.data[last->outputs[0]]->is_output)
         return false;
     for (int i = 0; i < 256; i++)
@@ -218,20 +266,41 @@ static ort_status replace(region *r, ort_node *last, ort_id root, const ort_tens
 {
     ort_graph *graph = r->c->graph;
     ort_tensor entries = *table;
-    entries.shape = (ort_shape){1, {256}};
+    const ort_attr behind = ort_attr_int("behind", r->behind);
+    entries.shape = table_shape(r);
     ort_id inputs[2] = {root, ORT_ID_NONE};
     ort_node merged = *r->nodes[0];
     for (int i = 1; i < r->node_count; i++)
         merged.origin = ort_edit_origin(graph, &merged, r->nodes[i]);
     ORT_TRY(ort_edit_add_constant(graph, "", &entries, &inputs[1], err));
-    ort_node_spec spec = {.domain = ORT_INTERNAL, .op_type = "LookUp", .inputs = inputs,
-                          .input_count = 2, .origin = merged.origin};
+    ort_node_spec spec = {.domain = ORT_INTERNAL,
+                          .op_type = r->channels ? "LookUpEach" : "LookUp", .inputs = inputs,
+                          .input_count = 2, .origin = merged.origin, .set = &behind,
+                          .set_count = r->channels > 0};
     ORT_TRY(ort_edit_replace(graph, last, NULL, &spec, err));
     drop_unread(r);
     return ORT_OK;
 }
 
-/* Codes that several steps make of one tensor of codes. */
+/* One step that is as cheap as a table, or is one. A Clip of codes is neither: PyTorch has it where
+ * a type has more codes than its net was trained for. */
+static bool is_table_alone(const region *r)
+{
+    return r->node_count < 2 && !ort_edit_is(r->nodes[0], ONNX, "Clip");
+}
+
+/* Do the region's channels count along an axis of these codes, many of each in a row? */
+static bool fits_channels(const region *r, const ort_type *codes)
+{
+    const int axis = ort_type_rank(codes) - 1 - r->behind;
+    int64_t run = 1;
+    for (int d = axis + 1; axis >= 0 && d < codes->rank; d++)
+        run *= ort_dim_known(codes->dim[d]) ? codes->dim[d].size : RUN_LEAST;
+    return !r->channels ||
+           (axis >= 0 && ort_dim_is(codes->dim[axis], r->channels) && run >= RUN_LEAST);
+}
+
+/* Codes that steps make of one tensor of codes. */
 static ort_status try_table(region *r, ort_node *last, int *changes, ort_error *err)
 {
     ort_graph *graph = r->c->graph;
@@ -239,13 +308,15 @@ static ort_status try_table(region *r, ort_node *last, int *changes, ort_error *
     ort_value *table;
     ort_error problem = {0};
     if (root == last->outputs[0] || root == ROOT_NONE || root == ROOT_CONSTANT ||
-        !ort_facts_same_shape(ort_fact_type(graph, root), ort_fact_type(graph, last->outputs[0])))
+        !ort_facts_same_shape(ort_fact_type(graph, root), ort_fact_type(graph, last->outputs[0])) ||
+        (r->each && !r->channels) || !fits_channels(r, ort_fact_type(graph, root)))
         return ORT_OK;
     if (compute(r, last->outputs[0], root, &table, &problem) != ORT_OK) {
         ort_pass_note(r->c, last, "no table: %s", problem.message);
         return ORT_OK;
     }
-    if (r->node_count < 2 || ort_tensor_count(&table->tensor) != 256)
+    if (is_table_alone(r) ||
+        ort_tensor_count(&table->tensor) != 256 * (r->channels ? r->channels : 1))
         return ORT_OK;
     ++*changes;
     return bypass(r, last, root, &table->tensor) ? ORT_OK
@@ -326,7 +397,7 @@ static ort_status try_step(region *r, ort_node *node, int *changes, ort_error *e
 {
     bool swapped = false;
     ort_status status = ORT_OK;
-    if (ort_edit_is(node, ONNX, "QuantizeLinear"))
+    if (!r->each && ort_edit_is(node, ONNX, "QuantizeLinear"))
         status = try_swap(r, node, &swapped, err);
     release(r);
     *changes += swapped;
@@ -335,15 +406,11 @@ static ort_status try_step(region *r, ort_node *node, int *changes, ort_error *e
     return status;
 }
 
-static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+/* One table for all, else one for each channel. */
+static ort_status try_node(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
 {
-    ort_node *node;
-    ORT_PASS_EACH_NODE(c->graph, node)
-    {
-        if (node->output_count != 1 || node->outputs[0] == ORT_ID_NONE ||
-            !is_code_type(ort_fact_type(c->graph, node->outputs[0])) || !is_step(c->graph, node))
-            continue;
-        region r = {.c = c, .full = true};
+    for (int each = 0; each < 2; each++) {
+        region r = {.c = c, .full = true, .each = each};
         for (size_t i = 0; r.full && !node->removed && i < sizeof depths / sizeof *depths; i++) {
             r.full = false;
             r.depth_max = depths[i];
@@ -352,6 +419,16 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
             ORT_TRY(status);
         }
     }
+    return ORT_OK;
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_node *node;
+    ORT_PASS_EACH_NODE(c->graph, node)
+        if (node->output_count == 1 && node->outputs[0] != ORT_ID_NONE &&
+            is_code_type(ort_fact_type(c->graph, node->outputs[0])) && is_step(c->graph, node))
+            ORT_TRY(try_node(c, node, changes, err));
     if (!c->near_misses)
         return ORT_OK;
     ORT_PASS_EACH_NODE(c->graph, node)
