@@ -11,7 +11,7 @@ run nothing in float but what its net has outside of Q and DQ (ort-profile --jso
 -vv says what stays, and why), and give within two steps of the result's scale (of 16-bit codes, of
 the coarsest) what onnxruntime gives, without any optimization or by its own integers: a code at a half
 may go either way, and later layers make more of it. Forms of other writers stand in
-tests/unit/test_code_regions.c.
+tests/unit/test_code_writers.c.
 
 Closes with "N passed, N failed, N skipped". Needs the packages of tests/requirements.txt.
 """
@@ -39,7 +39,7 @@ U16, S16 = QuantType.QUInt16, QuantType.QInt16
 F32 = np.float32
 # Steps that take codes and give codes, or say so by their name.
 MOVES = {"QuantizeLinear", "DequantizeLinear", "Reshape", "Transpose", "Flatten", "Gather", "Slice",
-         "Concat", "Split", "MaxPool", "Resize", "DepthToSpace", "LookUp"}
+         "Concat", "Split", "MaxPool", "Resize", "DepthToSpace", "LookUp", "LookUpEach"}
 
 
 class Net:

@@ -2,95 +2,7 @@
  * small. Each row tells the operators that a session runs in the end; a float operator among them
  * fails. Results lie within a code of what the same model gives without any rewriting, and are the
  * same bits on every tier and number of threads. */
-#include "rewrite.h"
-#include "test.h"
-
-#define P(name, scale, type, zero) "#s" name "=" scale "; #z" name "." type "=" zero "; "
-#define Q(y, x, p) y " = (QuantizeLinear " x " s" p " z" p "); "
-#define DQ(y, x, p) y " = (DequantizeLinear " x " s" p " z" p "); "
-#define CODED(x, p) Q(x "q", x, p) DQ(x "d", x "q", p)
-#define RESULT(r, p) Q("rq", r, p) DQ("y", "rq", p) "y"
-#define U8 P("x", "0.02", "u8", "120") P("y", "0.015", "u8", "60") P("z", "0.03", "u8", "100")
-#define S8 P("x", "0.02", "i8", "-8") P("y", "0.015", "i8", "-68") P("z", "0.03", "i8", "-28")
-#define ENDS(ops) "QuantizeLinear " ops " DequantizeLinear"
-
-typedef struct spelling {
-    const char *what, *text, *ops;
-    double step; /* of the result */
-} spelling;
-
-static const char *session_ops(const ort_session *s)
-{
-    const net run = {.model = s->model};
-    return net_ops(&run);
-}
-
-static bool same_bits(ort_value *const *a, ort_value *const *b, size_t count)
-{
-    ort_compare_options options = {sizeof options, 0, 0};
-    for (size_t i = 0; i < count; i++) {
-        ort_difference difference = ORT_DIFFERENCE_INIT;
-        if (ort_value_compare(a[i], b[i], &options, &difference, NULL) || !difference.equal)
-            return false;
-    }
-    return true;
-}
-
-/* NULL, or what is wrong. */
-static const char *check_on(const spelling *row, const char *isa, int threads, ort_value **first)
-{
-    ort_value *x[8] = {NULL}, *y[1] = {NULL}, *z[1] = {NULL};
-    ort_compare_options near = {sizeof near, 0, 1.01 * row->step};
-    ort_difference difference = ORT_DIFFERENCE_INIT;
-    const char *why = NULL;
-    net n;
-    if (!net_on(&n, isa, threads))
-        return "memory";
-    net_text(&n, row->text);
-    ort_session *before = plain(&n), *after = net_session(&n, NULL, NULL);
-    size_t inputs = before ? ort_session_input_count(before) : 0;
-    if (!before || !after || ort_session_random_inputs(before, 7, x, inputs, NULL))
-        why = "no session";
-    else if (strcmp(session_ops(after), row->ops))
-        why = session_ops(after);
-    else if (run_whole(before, x, y, NULL, NULL) || run_whole(after, x, z, NULL, NULL))
-        why = "no result";
-    else if (ort_value_compare(z[0], y[0], &near, &difference, NULL) || !difference.equal)
-        why = "another result";
-    else if (*first && !same_bits(first, z, 1))
-        why = "other bits than the first tier's";
-    net_free_values(x, 8);
-    net_free_values(y, 1);
-    if (!*first)
-        *first = z[0];
-    else
-        net_free_values(z, 1);
-    ort_session_free(before);
-    ort_session_free(after);
-    net_free(&n);
-    return why;
-}
-
-static void check_spelling(test_state *test, const spelling *row)
-{
-    ort_value *first = NULL;
-    for (int i = 0; ort_kernel_tier_at(i) && !test->failed; i++) {
-        const ort_kernels *k = ort_kernels_get(ort_kernel_tier_at(i)->name);
-        for (int threads = 1; k && threads < 4 && !test->failed; threads += 2) {
-            const char *why = check_on(row, k->isa, threads, &first);
-            if (why) {
-                snprintf(test->why, sizeof test->why, "%s on %s, %d threads: %s", row->what, k->isa,
-                         threads, why);
-                test->failed = true;
-            }
-        }
-    }
-    ort_value_free(first);
-}
-
-#define CHECK_SPELLINGS(rows)                                                                      \
-    for (size_t i = 0; i < sizeof(rows) / sizeof *(rows) && !test->failed; i++)                    \
-    check_spelling(test, &(rows)[i])
+#include "code_regions.h"
 
 /* Any chain of functions of one code. */
 static void tables(test_state *test)
@@ -508,54 +420,6 @@ static void products(test_state *test)
     CHECK_SPELLINGS(rows);
 }
 
-#define ZEROS16 "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0"
-#define SCALES4 "0.02,0.03,0.01,0.02"
-#define EACH16 "#sw=" SCALES4 "," SCALES4 "," SCALES4 "," SCALES4 "; "
-#define FOLDED(y, x, s, z) y "q = (QuantizeLinear " x " " s " " z " axis=0); "                     \
-                           y "d = (DequantizeLinear " y "q " s " " z " axis=0); "
-
-/* A small net in the spelling of each writer that doesn't run here: all of it on codes. Those of
- * onnxruntime and NNCF are written by themselves (tests/tools/check_spellings.py). */
-static void exporters(test_state *test)
-{
-    static const spelling rows[] = {
-        {"PyTorch's quantization-aware training: fake quantization of float weights, float biases",
-         "x:1,3,16,16; #w:16,3,3,3; #b:16; #v:16,16,3,3; #e:16; #f:10,16; #g:10; " EACH16
-         "#zw.i8=" ZEROS16 "; #sf=0.02; #zf.i8=0; " U8 CODED("x", "x") FOLDED("w", "w", "sw", "zw")
-         "c = (Conv xd wd b strides=2,2 pads=1,1,1,1); k = (Relu c); " CODED("k", "y")
-         FOLDED("v", "v", "sw", "zw") "d = (Conv kd vd e pads=1,1,1,1); " CODED("d", "z")
-         "a = (Add dd kd); l = (Relu a); " CODED("l", "z") "p = (GlobalAveragePool ld); "
-         CODED("p", "z") "h = (Flatten pd axis=1); fq = (QuantizeLinear f sf zf); "
-         "fd = (DequantizeLinear fq sf zf); r = (Gemm h fd g transB=1); " RESULT("r", "z"),
-         "QuantizeLinear BytesConv BytesConv BytesMean UnblockBytes Flatten QGemm "
-         "DequantizeLinear", 0.03},
-        {"torchao by torch.export: int8 everywhere, codes of weights, permuted linear weights",
-         "x:1,16,8,8; #w.i8:16,16,1,1; #b:16; #f.i8:10,16; #g:10; " EACH16 "#zw.i8=" ZEROS16 "; "
-         "#sf=0.01,0.02,0.03,0.01,0.02,0.03,0.01,0.02,0.03,0.01; #zf.i8=0,0,0,0,0,0,0,0,0,0; "
-         S8 CODED("x", "x") "wd = (DequantizeLinear w sw zw axis=0); c = (Conv xd wd b); "
-         "k = (HardSwish c); " CODED("k", "y") "m = (ReduceMean kd axes=2,3 keepdims=1); "
-         CODED("m", "y") "#to.i64=1,16; h = (Reshape md to); "
-         "fd = (DequantizeLinear f sf zf axis=0); t = (Transpose fd perm=1,0); "
-         "n = (MatMul h t); r = (Add n g); " RESULT("r", "z"),
-         "QuantizeLinear BlockBytes BytesConvThrough CodeMean UnblockSignedBytes Reshape QGemm "
-         "DequantizeLinear", 0.03},
-        {"tf2onnx of tflite: channels last between transposes, biases of int32 codes",
-         "x:1,9,8,16; #w.i8:16,16,3,3; #b.i32:16; #v.i8:16,1,3,3; " EACH16
-         "#sb=0.0004,0.0006,0.0002,0.0004,0.0004,0.0006,0.0002,0.0004,0.0004,0.0006,0.0002,0.0004,"
-         "0.0004,0.0006,0.0002,0.0004; #zw.i8=" ZEROS16 "; #zb.i32=" ZEROS16 "; " S8
-         CODED("x", "x") "wd = (DequantizeLinear w sw zw axis=0); "
-         "bd = (DequantizeLinear b sb zb axis=0); a = (Transpose xd perm=0,3,1,2); "
-         "c = (Conv a wd bd pads=0,0,1,1 strides=2,2); n = (Transpose c perm=0,2,3,1); "
-         CODED("n", "y") "vd = (DequantizeLinear v sw zw axis=0); "
-         "e = (Transpose nd perm=0,3,1,2); d = (Conv e vd group=16 pads=1,1,1,1); "
-         "o = (Transpose d perm=0,2,3,1); " CODED("o", "z") "k = (Add od nd); " CODED("k", "z")
-         "r = (ReduceMean kd axes=1,2 keepdims=0); " RESULT("r", "z"),
-         "QuantizeLinear Transpose BlockBytes BytesConv BytesConv UnblockSignedBytes CodeMean "
-         "DequantizeLinear", 0.03},
-    };
-    CHECK_SPELLINGS(rows);
-}
-
 /* Each step of an unrolled net depends on all before it: the region of one code ends nearby. */
 static void unrolled(test_state *test)
 {
@@ -676,7 +540,6 @@ int main(void)
     RUN(test, chains);
     RUN(test, attention);
     RUN(test, products);
-    RUN(test, exporters);
     RUN(test, unrolled);
     RUN(test, means);
     RUN(test, reasons);

@@ -10,22 +10,13 @@
  */
 #include "base/error.h"
 #include "graph/uses.h"
-#include "op/edit.h"
+#include "pass/facts/facts.h"
 #include "pass/numbers/quant_pair.h"
 
 enum {
     DEPTH = 8,
     READERS = 256, /* that are asked: a Concat may read one value any number of times */
 };
-
-/* Numbers of codes, but for moves? */
-static bool is_coded(const ort_graph *graph, ort_id id)
-{
-    const ort_node *node = ort_edit_producer(graph, id);
-    for (int i = 0; i < DEPTH && ort_quant_moved(node) > 0; i++)
-        node = ort_edit_producer(graph, node->inputs[0]);
-    return ort_edit_is(node, ONNX, "DequantizeLinear");
-}
 
 /* The slot of the other factor that a product or a recurrence has beside this value; -1: it is
  * neither, or reads the value elsewhere. */
@@ -38,11 +29,15 @@ static int other_factor(const ort_node *node, ort_id id)
     return node->inputs[2] == id ? 1 : node->inputs[0] == id || node->inputs[1] == id ? 2 : -1;
 }
 
-/* A mean of codes that becomes codes. */
+/* A mean of codes that becomes codes, as another shape perhaps. */
 static bool is_mean(const ort_graph *graph, const ort_node *node)
 {
-    return ort_edit_is_any(node, "AveragePool|GlobalAveragePool") &&
-           ort_edit_is(ort_edit_only_reader(graph, node->outputs[0]), ONNX, "QuantizeLinear");
+    if (!ort_edit_is_any(node, "AveragePool|GlobalAveragePool|ReduceMean"))
+        return false;
+    do
+        node = ort_edit_only_reader(graph, node->outputs[0]);
+    while (ort_quant_is_move(node));
+    return ort_edit_is(node, ONNX, "QuantizeLinear");
 }
 
 /* Does what computes on codes read this value, moves alone in between? left: readers to ask. */
@@ -54,7 +49,7 @@ static bool is_wanted(const ort_graph *graph, ort_id id, int depth, int *left)
         const int other = other_factor(node, id);
         if (is_mean(graph, node))
             return true;
-        if (other >= 0 ? is_coded(graph, node->inputs[other])
+        if (other >= 0 ? ort_fact_is_coded(graph, node->inputs[other])
                        : depth > 0 && ort_quant_moved(node) && node->output_count == 1 &&
                              is_wanted(graph, node->outputs[0], depth - 1, left))
             return true;

@@ -1,8 +1,11 @@
-/* quant_scaled.c - alpha and beta of a Gemm of codes go into scales, since products of codes have
- * neither.
+/* quant_scaled.c - numbers that scale what codes give go into the scales of codes: alpha and beta
+ * of a Gemm, since products of codes have neither, and a factor before a QuantizeLinear (session).
  *
  *     Gemm(a, DequantizeLinear(b, s, z), c, alpha, beta)
  *     Gemm(a, DequantizeLinear(b, alpha s, z), beta c)
+ *
+ *     QuantizeLinear(number x AveragePool(DequantizeLinear(a)), s, z)
+ *     QuantizeLinear(AveragePool(DequantizeLinear(a)), s / number, z)    of means, products
  *
  * The codes stay as they are, also where another product reads them by other scales. Of a bias that
  * is codes, too, its scale takes beta. A scale that would not be a normal number above zero stays.
@@ -12,6 +15,7 @@
 #include "base/error.h"
 #include "pass/facts/facts.h"
 #include "pass/numbers/quant_pair.h"
+#include "tensor/scalar.h"
 
 static bool is_factor(float x)
 {
@@ -142,17 +146,72 @@ static ort_status try_at(ort_pass_context *c, ort_node *node, int *changes, ort_
     return fold(c->graph, &s, err);
 }
 
+/* ---- a factor before a QuantizeLinear */
+
+/* x * number, x / number: the slot of x; -1: it is neither. */
+static int factor_of(const ort_graph *graph, const ort_node *node, double *factor)
+{
+    const bool mul = ort_edit_is(node, ONNX, "Mul");
+    double number;
+    for (int slot = 0; (mul || ort_edit_is(node, ONNX, "Div")) && slot < (mul ? 2 : 1); slot++) {
+        const ort_tensor *t = floats_of(graph, node, 1 - slot);
+        if (!t || !ort_tensor_one_f64(t, &number) ||
+            !ort_facts_same_shape(ort_fact_type(graph, node->inputs[slot]),
+                                  ort_fact_type(graph, node->outputs[0])))
+            continue;
+        *factor = mul ? number : 1 / number;
+        return slot;
+    }
+    return -1;
+}
+
+/* PyTorch's writers have it behind means that a device computes in another way, and behind the
+ * scores of attention. */
+static ort_status take_factor(ort_pass_context *c, ort_node *quantize, int *changes, ort_error *err)
+{
+    ort_graph *graph = c->graph;
+    ort_node *mul = ort_edit_producer(graph, quantize->inputs[0]);
+    double factor = 0;
+    ort_quant q;
+    ort_tensor made;
+    const int slot = mul && !c->portable ? factor_of(graph, mul, &factor) : -1;
+    const ort_node *before = slot < 0 ? NULL : ort_edit_producer(graph, mul->inputs[slot]);
+    if (!ort_edit_is_any(before, "Conv|ConvTranspose|MatMul|Gemm|AveragePool|GlobalAveragePool|"
+                                 "ReduceMean") ||
+        ort_edit_only_reader(graph, mul->inputs[slot]) != mul ||
+        ort_edit_only_reader(graph, mul->outputs[0]) != quantize ||
+        !ort_fact_is_coded(graph, before->inputs[0]) ||
+        !ort_quant_read(graph, quantize, "QuantizeLinear", &q) || !ort_quant_is_plain(&q))
+        return ORT_OK;
+    const float scale = (float)(ort_quant_scale(&q) / factor);
+    if (!is_factor(scale))
+        return ORT_OK;
+    ort_id inputs[3] = {mul->inputs[slot], ORT_ID_NONE, ort_edit_input(quantize, 2)};
+    ORT_TRY(ort_edit_new_constant(graph, graph->values.data[quantize->inputs[1]]->name,
+                                  ORT_DTYPE_FLOAT, &q.scale->shape, &made, &inputs[1], err));
+    ort_tensor_set_f64(&made, 0, (double)scale);
+    ort_node_spec spec = ort_edit_again(quantize);
+    spec.inputs = inputs;
+    ++*changes;
+    return ort_edit_replace(graph, mul, quantize, &spec, err);
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
     ORT_PASS_EACH_NODE(c->graph, node)
-        ORT_TRY(try_at(c, node, changes, err));
+    {
+        if (ort_edit_is(node, ONNX, "QuantizeLinear"))
+            ORT_TRY(take_factor(c, node, changes, err));
+        else
+            ORT_TRY(try_at(c, node, changes, err));
+    }
     return ORT_OK;
 }
 
 const ort_pass ort_pass_quant_scaled = {
     .name = "quant_scaled",
     .level = 2,
-    .doc = "alpha and beta of products of codes go into scales",
+    .doc = "alpha and beta of products of codes, and factors of their results, go into scales",
     .apply = apply,
 };
