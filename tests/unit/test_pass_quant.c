@@ -123,6 +123,27 @@ static void scaled_products(test_state *test)
     CHECK_CONTRIB_CASES(coded, 0.0601); /* one code */
 }
 
+/* onnxruntime refuses a QLinearAdd whose numbers have a dimension, as PyTorch's exporter gives them
+ * to QuantizeLinear. */
+static void numbers_of_files(test_state *test)
+{
+    net n;
+    ort_node *node;
+    int found = 0;
+    CHECK(net_init(&n, NULL));
+    net_text(&n, "x:2,3; w:2,3; #s=0.02,; #z.u8=120,; xq = (QuantizeLinear x s z); "
+                 "xd = (DequantizeLinear xq s z); wq = (QuantizeLinear w s z); "
+                 "wd = (DequantizeLinear wq s z); r = (Add xd wd); rq = (QuantizeLinear r s z); "
+                 "y = (DequantizeLinear rq s z); y");
+    CHECK_TEXT(net_rewritten_for(&n, NULL, true, 0, 0.021),
+               "QuantizeLinear QuantizeLinear QLinearAdd DequantizeLinear");
+    ORT_EACH_NODE(n.model->graph, node)
+        for (int i = 1; !strcmp(node->op_type, "QLinearAdd") && i < 8; i++)
+            found += i != 3 && ort_edit_constant(n.model->graph, node, i)->shape.rank == 0;
+    CHECK(found == 6);
+    net_free(&n);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -130,5 +151,6 @@ int main(void)
     RUN(test, branches);
     RUN(test, choices);
     RUN(test, products);
+    RUN(test, numbers_of_files);
     return test->failures != 0;
 }

@@ -203,6 +203,20 @@ static ort_status bias_of(const unit *u, ort_id *id, const char **why, ort_error
 
 /* ---- the new node */
 
+/* A number as onnxruntime's QLinear operators of com.microsoft want it in a file: of no dimensions,
+ * where PyTorch's exporter has one. */
+static ort_status add_number(unit *u, ort_id id, ort_error *err)
+{
+    const ort_tensor *t = u->c->graph->values.data[id]->fact.value;
+    ort_id *to = &u->inputs[u->input_count++];
+    *to = id;
+    if (!u->c->portable || !u->row->domain[0] || !t || !t->shape.rank || ort_tensor_count(t) != 1)
+        return ORT_OK;
+    ort_tensor one = *t;
+    one.shape = ort_shape_make(0, NULL);
+    return ort_edit_add_constant(u->c->graph, u->c->graph->values.data[id]->name, &one, to, err);
+}
+
 /* data (ORT_ID_NONE: none), scale, zero point */
 static ort_status add_triple(unit *u, const ort_quant *q, ort_id data, ort_error *err)
 {
@@ -210,9 +224,8 @@ static ort_status add_triple(unit *u, const ort_quant *q, ort_id data, ort_error
     ORT_TRY(ort_quant_zero_input(u->c->graph, q, &zero, err));
     if (data != ORT_ID_NONE)
         u->inputs[u->input_count++] = data;
-    u->inputs[u->input_count++] = q->node->inputs[1];
-    u->inputs[u->input_count++] = zero;
-    return ORT_OK;
+    ORT_TRY(add_number(u, q->node->inputs[1], err));
+    return add_number(u, zero, err);
 }
 
 /* The codes that QuantizeLinear would give for a constant. */
