@@ -201,6 +201,26 @@ static void contrib(test_state *test)
     CHECK_CONTRIB_CASES(cases, 1e-5);
 }
 
+/* tf2onnx calls each node after its result; what is behind it now must be called otherwise. */
+static void names(test_state *test)
+{
+    net n;
+    ort_node *node;
+    const char *seen = "";
+    CHECK(net_init(&n, NULL));
+    net_text(&n, "x:1,4,6,5; w:1,2,6,5; a = (Transpose x" BACK "b = (Transpose w" BACK
+                 "y = (Concat a b axis=3); y");
+    ORT_EACH_NODE(n.model->graph, node)
+        node->name = n.model->graph->values.data[node->outputs[0]]->name;
+    CHECK_TEXT(net_rewritten(&n, NULL, 0, 0), "Concat Transpose");
+    ORT_EACH_NODE(n.model->graph, node)
+    {
+        CHECK(*node->name && strcmp(node->name, seen));
+        seen = node->name;
+    }
+    net_free(&n);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -213,5 +233,6 @@ int main(void)
     RUN(test, products_that_stay);
     RUN(test, lists);
     RUN(test, contrib);
+    RUN(test, names);
     return test->failures != 0;
 }

@@ -24,6 +24,15 @@ typedef struct rewriting {
     ort_id *flipped; /* by value id: the permuted value, or ORT_ID_NONE */
 } rewriting;
 
+/* The name of its result, but where what it reads is called so: tf2onnx calls a node after its
+ * result, and two of one name are refused elsewhere. */
+static const char *name_of(const rewriting *w, ort_id in, ort_id out)
+{
+    const ort_node *before = ort_edit_producer(w->graph, in);
+    const char *name = w->graph->values.data[out]->name;
+    return before && !strcmp(before->name, name) ? w->graph->values.data[in]->name : name;
+}
+
 static ort_status add_transpose(const rewriting *w, ort_id in, const ort_perm *p,
                                 const ort_node *origin, ort_id *out, ort_error *err)
 {
@@ -34,7 +43,7 @@ static ort_status add_transpose(const rewriting *w, ort_id in, const ort_perm *p
     if (*out == ORT_ID_NONE)
         return ort_error_memory(err, sizeof perm);
     ort_node_spec spec = {.domain = ONNX, .op_type = "Transpose",
-                          .name = w->graph->values.data[*out]->name, .inputs = &in,
+                          .name = name_of(w, in, *out), .inputs = &in,
                           .input_count = 1, .outputs = out, .output_count = 1, .set = &perm,
                           .set_count = 1, .origin = origin ? ort_edit_origin_of(origin) : NULL};
     return ort_edit_add_node(w->graph, &spec, NULL, err);
