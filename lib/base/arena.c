@@ -26,8 +26,8 @@ enum {
     LARGEST_BLOCK = 1 << 20,
     NATURAL_ALIGNMENT = 16,
     SLAB_CHUNK = 32 << 10,
-    HUGE_FROM = 2 << 20,   /* bytes in use: as much comes once more, and a huge page that a host has
-                              taken back costs as much as five, which is worth a try for many */
+    HUGE_FROM = 1 << 20,   /* bytes in use: as much comes once more. Less gains less by a huge page
+                              than is lost where a host has taken one in sixteen back */
     TOUCH_FROM = 64 << 10, /* bytes: what a call costs is a few pages' faults */
     FIRST_HUGE_BLOCK = 2 << 20,
     LARGEST_HUGE_BLOCK = 64 << 20,

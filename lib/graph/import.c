@@ -126,9 +126,9 @@ static ort_status read_source(ort_model *model, const ort_source *source, ort_er
     return ORT_OK;
 }
 
-/* So much becomes some huge pages of messages, nodes and packed weights: what less of them gains is
- * little beside the time that one takes that a host has taken back (huge.h). */
-enum { LARGE_FILE = 4 << 20 };
+/* So much becomes one or two huge pages of messages, nodes and packed weights. What fills a part of
+ * one gains less by it than is lost where a host has taken it back (huge.h). */
+enum { LARGE_FILE = 1 << 20 };
 
 static ort_status import(ort_model *model, const ort_source *source, ort_error *err)
 {
