@@ -1,5 +1,6 @@
 /* verb_weights.c - ort-quantize weights: matrices and tables in 2, 4 or 8 bits by blocks.
  */
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,51 @@ static void weights_options(quantizing *q, const chosen *c, ort_weights_options 
 static ort_status observe_one(void *arg, ort_value *const *inputs, size_t count, ort_error *err)
 {
     return ort_weights_observe(arg, inputs, count, err);
+}
+
+/* Nodes that read weights, by name and by operator. */
+static void list_nodes(const ort_weights *w, string_list *names)
+{
+    ort_weights_node node = {.size = sizeof node};
+    for (size_t i = 0; i < ort_weights_node_count(w); i++)
+        if (ort_weights_node_at(w, i, &node, NULL) == ORT_OK) {
+            string_list_add(names, node.name);
+            string_list_add(names, node.op_type);
+        }
+}
+
+static bool is_met(const string_list *names, const char *pattern)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (!fnmatch(pattern, names->items[i], 0))
+            return true;
+    return false;
+}
+
+/* A pattern that no node meets is a mistake. */
+static int check_patterns(const string_list *names, const char *option,
+                          const string_list *patterns)
+{
+    char meant[300];
+    for (size_t i = 0; i < patterns->count; i++)
+        if (!is_met(names, patterns->items[i]))
+            return tool_usage("%s %s: no node that reads weights has this name or operator%s",
+                              option, patterns->items[i],
+                              ort_did_you_mean(patterns->items[i],
+                                               (const char *const *)names->items, names->count,
+                                               meant, sizeof meant));
+    return 0;
+}
+
+static int check_choice(const ort_weights *w, const chosen *c)
+{
+    string_list names = {0};
+    list_nodes(w, &names);
+    int status = check_patterns(&names, "--include", &c->include);
+    if (status == 0)
+        status = check_patterns(&names, "--exclude", &c->exclude);
+    string_list_release(&names);
+    return status;
 }
 
 /* With -v each node that reads matrices or tables and stays as it is; without, how many have codes
@@ -151,7 +197,9 @@ static int quantize(quantizing *q, const chosen *c)
     weights_options(q, c, &options);
     if (ort_weights_new(q->env, q->original, &options, &w, &err) != ORT_OK)
         return tool_fail_in(q->path, &err);
-    int status = takes_samples(&q->options) ? see_samples(q, w) : 0;
+    int status = check_choice(w, c);
+    if (status == 0 && takes_samples(&q->options))
+        status = see_samples(q, w);
     status = status == 0 ? apply(q, w) : status;
     if (status == 0) {
         tell(q, w);

@@ -43,6 +43,24 @@ load helper
     fails 1 "nothing in it was quantized" ort-quantize static "$FX/chain.onnx" --random 1 --strict -o d.onnx
 }
 
+@test "nodes are chosen by name or operator, with * and ?, and what none has is refused" {
+    codes() { # OPTION...: how many weights become codes
+        works ort-quantize weights "$MODELS_DIR/digits.onnx" "$@" -o some.onnx --force
+        ort-inspect some.onnx --nodes | grep -c "MatMulNBits"
+    }
+    [ "$(codes)" -eq 2 ]
+    [ "$(codes --include hidden)" -eq 1 ]
+    [ "$(codes --exclude 'score?')" -eq 1 ]
+    [ "$(codes --include 'Gem*' --exclude hidden)" -eq 1 ]
+    echo "hidden	Gemm	12.5" >list.txt
+    [ "$(codes --exclude-from list.txt)" -eq 1 ]
+    fails 2 "--exclude hiden: no node that reads weights has this name or operator \(did you mean 'hidden'" \
+        ort-quantize weights "$MODELS_DIR/digits.onnx" --exclude hiden -o q.onnx
+    fails 2 "--include MatMul: no node" ort-quantize weights "$MODELS_DIR/digits.onnx" --include hidden,MatMul -o q.onnx
+    echo "zz" >list.txt
+    fails 2 "--include zz: no node" ort-quantize weights "$MODELS_DIR/digits.onnx" --include-from list.txt -o q.onnx
+}
+
 @test "what is refused" {
     fails 2 "takes samples" ort-quantize weights "$MODELS_DIR/digits.onnx" --method gptq
     fails 2 "needs --form qdq" ort-quantize weights "$MODELS_DIR/digits.onnx" --block-size column

@@ -21,7 +21,7 @@ static const char *const stays_coded = "its weights are quantized already";
 static bool is_named(const char *const *patterns, const ort_node *node)
 {
     for (; *patterns; patterns++)
-        if (!strcmp(*patterns, node->op_type) || !fnmatch(*patterns, node->name, 0))
+        if (!fnmatch(*patterns, node->op_type, 0) || !fnmatch(*patterns, node->name, 0))
             return true;
     return false;
 }
