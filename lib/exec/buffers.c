@@ -134,9 +134,13 @@ ort_status ort_block_to_value(ort_block *block, const ort_tensor *tensor, ort_va
 ort_status ort_buffers_new_value(ort_buffers *buffers, ort_dtype dtype, const ort_shape *shape,
                                  ort_value **value, ort_error *err)
 {
-    ort_tensor tensor = {.dtype = dtype, .shape = *shape};
+    ort_tensor tensor; /* member by member: to clear all of it first takes as long as the rest */
     ort_block *block;
     ort_status status;
+    tensor.dtype = dtype;
+    tensor.shape = *shape;
+    tensor.data = NULL;
+    tensor.stride = NULL;
     ORT_TRY(ort_shape_check(shape, dtype, err));
     ORT_TRY(ort_buffers_get(buffers, ort_tensor_bytes(&tensor), &block, err));
     tensor.data = ort_block_data(block);

@@ -30,7 +30,9 @@ static ort_status new_value(ort_kind kind, size_t bytes, ort_value **value, ort_
         ort_account_refund(account, total);
         return ort_error_memory(err, sizeof **value);
     }
-    memset(*value, 0, sizeof **value);
+    size_t size = sizeof **value;
+    __asm__("" : "+r"(size)); /* or else by a string instruction, which takes long to begin */
+    memset(*value, 0, size);
     (*value)->kind = kind;
     (*value)->references = 1;
     (*value)->account = ort_account_retain(account);
