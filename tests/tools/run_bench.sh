@@ -59,6 +59,12 @@ mkdir -p "$root/build/bench/nets" "$BENCH_CACHE"
 # shellcheck disable=SC2086
 [ -z "${ONLY:-}" ] || set -- --only "@($(echo $ONLY | tr ' ' '|'))" "$@"
 [ -z "${THREADS:-}" ] || set -- --threads "$THREADS" "$@"
+# A linker writes a program in small pieces, and the page cache keeps these: each page of text that a
+# fault brings is one of them. What is installed was copied, as the peers' libraries are.
+if ! cp "$program" "$program.$$" || ! mv -f "$program.$$" "$program.copied"; then
+    exit 1
+fi
+program=$program.copied
 # shellcheck disable=SC2086
 exec env ORT_DISABLE_TELEMETRY=1 "$program" $peers --scratch "$root/build/bench" \
     --families "$root/tests/bench/families.txt" "$@" "$models" $filled "$root/build/bench/nets" \
