@@ -125,11 +125,27 @@ static void means_and_slopes(test_state *test)
     CHECK_SPELLINGS(rows);
 }
 
+/* Codes of biases that onnxruntime's dynamic quantizer has made in the run, and codes behind. */
+static void made_in_the_run(test_state *test)
+{
+    static const spelling rows[] = {
+        {"a convolution", "x:1,16,9,9; #w.i8:16,16,3,3; #wz.i8=0; #ws=0.01; #b:16; "
+         "#by.i64=1,-1,1,1; " U8 "q, s, z = (DynamicQuantizeLinear x); both = (Mul s ws); "
+         "n = (ConvInteger q w z wz); d = (Div b both); f = (Floor d); c = (Cast f to=6); "
+         "k = (Reshape c by); a = (Add n k); e = (Cast a to=1); r = (Mul e both); "
+         RESULT("r", "z"),
+         "DynamicQuantizeLinear Mul ElementwiseChain Cast Reshape BlockBytes BytesConvFloat "
+         "QuantizeLinear DequantizeLinear", 0.03},
+    };
+    CHECK_SPELLINGS(rows);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, exporters);
     RUN(test, trained);
     RUN(test, means_and_slopes);
+    RUN(test, made_in_the_run);
     return test->failures != 0;
 }

@@ -11,6 +11,7 @@ typedef struct dynamic_case {
     int64_t kernel[2], stride[2], dilation[2], pads[4];
     bool bias, per_map; /* per_map: a scale for each filter */
     const char *act;    /* Relu, Clip or NULL */
+    bool sums;          /* a bias in codes of the scale, added to the sums */
 } dynamic_case;
 
 static const dynamic_case cases[] = {
@@ -28,6 +29,10 @@ static const dynamic_case cases[] = {
     {S, 0, 40, 40, 13, 31, 40, {3, 3}, {2, 2}, {1, 1}, {0, 0, 1, 1}, true, false, "Clip"},
     {U, 128, 24, 24, 60, 60, 24, {5, 5}, {1, 1}, {1, 1}, {2, 2, 2, 2}, true, true, NULL},
     {S, 0, 17, 17, 15, 1, 17, {10, 1}, {2, 1}, {1, 1}, {4, 0, 5, 0}, false, false, "Relu"},
+    /* codes of biases, made in the run */
+    {U, 128, 20, 40, 9, 13, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, false, false, NULL, true},
+    {S, 0, 3, 20, 21, 18, 1, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, false, false, "Relu", true},
+    {S, 0, 40, 40, 13, 31, 40, {3, 3}, {2, 2}, {1, 1}, {0}, false, false, "Clip", true},
 };
 
 static void add_act(net *n, const char *act, const char *x)
@@ -40,6 +45,19 @@ static void add_act(net *n, const char *act, const char *x)
     } else {
         net_node(n, act ? act : "Identity", x, "y");
     }
+}
+
+/* As onnxruntime's quantizer writes it. */
+static void add_sums(net *n, const float *bias, int64_t maps)
+{
+    static const int64_t to[4] = {1, -1, 1, 1};
+    net_constant(n, "fb", ORT_DTYPE_FLOAT, 1, &maps, bias);
+    net_constant(n, "to", ORT_DTYPE_INT64, 1, DIMS(4), to);
+    net_node(n, "Div", "fb both", "in_codes");
+    net_node(n, "Floor", "in_codes", "rounded");
+    net_int(n, net_node(n, "Cast", "rounded", "codes"), "to", ORT_DTYPE_INT32);
+    net_node(n, "Reshape", "codes to", "by_map");
+    net_node(n, "Add", "sums by_map", "biased");
 }
 
 static void build_dynamic(net *n, const void *arg)
@@ -65,8 +83,10 @@ static void build_dynamic(net *n, const void *arg)
     set_ints(n, conv, "dilations", c->dilation, 2);
     set_ints(n, conv, "pads", c->pads, 4);
     net_int(n, conv, "group", c->group);
-    net_int(n, net_node(n, "Cast", "sums", "real"), "to", ORT_DTYPE_FLOAT);
     net_node(n, "Mul", "s ws", "both");
+    if (c->sums)
+        add_sums(n, bias, c->maps);
+    net_int(n, net_node(n, "Cast", c->sums ? "biased" : "sums", "real"), "to", ORT_DTYPE_FLOAT);
     net_node(n, "Mul", "real both", c->bias ? "scaled" : "shifted");
     net_constant(n, "b", ORT_DTYPE_FLOAT, 4, DIMS(1, c->maps, 1, 1), bias);
     if (c->bias)
@@ -96,7 +116,8 @@ static bool equals(const dynamic_case *c, const char *isa, int threads, ort_valu
     build_dynamic(&plain, c);
     build_dynamic(&layout, c);
     ort_session *a = at_level(&plain, 0, &err), *b = at_level(&layout, 3, &err);
-    bool ok = a && b && count_ops(b, "BytesConvFloat") == 1 && !count_ops(b, "Cast") &&
+    bool ok = a && b && count_ops(b, "BytesConvFloat") == 1 &&
+              count_ops(b, "Cast") == c->sums &&
               !count_ops(b, "Add") && same(a, b, x, 0);
     if (!ok)
         printf("# %s, %d threads: %s\n", isa, threads, err.message);

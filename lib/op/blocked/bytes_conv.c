@@ -395,17 +395,22 @@ static ort_status find_numbers(ort_call *call, bytes_job *j, ort_error *err)
     const bytes_state *s = j->s;
     const int64_t lanes = lanes_of(s);
     const ort_tensor *by = ort_call_in(call, SCALE), *zero = ort_call_in(call, X_ZERO);
+    const ort_tensor *sums = s->coded ? NULL : ort_call_in(call, ORT_BYTES_SUMS_IN);
     int32_t *bias = call->workspace;
     float *scale = (float *)(void *)(bias + lanes);
     if (!by || (ort_tensor_count(by) != 1 && ort_tensor_count(by) != s->maps) ||
-        (zero && ort_tensor_count(zero) != 1))
-        return ort_error_set(err, ORT_ERROR_MODEL, "its scale or zero point doesn't fit");
+        (zero && ort_tensor_count(zero) != 1) || (sums && ort_tensor_count(sums) != s->maps))
+        return ort_error_set(err, ORT_ERROR_MODEL, "its scale, zero point or sums don't fit");
     j->x_zero = ort_bytes_zero(zero, ORT_DTYPE_UINT8);
     for (int64_t i = 0; i < lanes; i++)
         bias[i] = (int32_t)(0 - (uint32_t)s->sums[i] * (uint32_t)j->x_zero);
     memset(scale, 0, (size_t)lanes * sizeof *scale);
     for (int64_t m = 0; m < s->maps; m++)
         scale[lane_of(s, m)] = ((const float *)by->data)[ort_tensor_count(by) == 1 ? 0 : m];
+    for (int64_t m = 0; sums && m < s->maps; m++) {
+        int32_t *at = &bias[lane_of(s, m)];
+        *at = (int32_t)((uint32_t)*at + ((const uint32_t *)sums->data)[m]);
+    }
     j->bias = bias;
     j->scale = scale;
     if (s->coded)
@@ -526,7 +531,8 @@ const ort_op ort_ops_bytes_conv[] = {
      "strides:is turned:i=0",
      0, &conv_impl},
     {ORT_INTERNAL, "BytesConvFloat", 1,
-     "X:T1,W:T2,B?:f32,scale:f32,x_zero_point?:T3,w_scale?:f32,w_zero_point?:T2 -> Y:f32",
+     "X:T1,W:T2,B?:f32,scale:f32,x_zero_point?:T3,w_scale?:f32,w_zero_point?:T2,sums?:i32 "
+     "-> Y:f32",
      "T1:u8,i8 T2:u8,i8 T3:u8,i8",
      "auto_pad:s=NOTSET block:i! blocks:i=0 dilations:is group:i=1 high:f! kernel_shape:is "
      "low:f! pads:is strides:is", 0, &float_impl, .variant = ORT_BYTES_OF_FLOATS},

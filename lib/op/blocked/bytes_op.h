@@ -11,6 +11,8 @@
 #include "kernel/blocked_bytes.h"
 #include "op/blocked/blocked_op.h"
 
+enum { ORT_BYTES_SUMS_IN = 7 }; /* of BytesConvFloat: added to the sums of each filter */
+
 /* What is added to codes of a type in the layout, by an exclusive or. */
 static inline uint8_t ort_bytes_flip(ort_dtype dtype)
 {

@@ -111,6 +111,7 @@ bool ort_bytes_read_coded(const ort_graph *graph, ort_node *quantize, ort_bytes_
     c->conv = node;
     const ort_node *last = c->function ? c->function : node;
     return ort_edit_is(node, ORT_INTERNAL, "BytesConvFloat") &&
+           ort_edit_input(node, ORT_BYTES_SUMS_IN) == ORT_ID_NONE &&
            ort_edit_only_reader(graph, last->outputs[0]) == quantize &&
            (last == node || ort_edit_only_reader(graph, node->outputs[0]) == last);
 }

@@ -149,7 +149,7 @@ static ort_status replace(ort_layout *l, void *found, ort_error *err)
     const ort_id out = c->conv->outputs[0];
     ort_float_conv made = {.inputs = {c->x->inputs[0], c->w->inputs[0], ORT_ID_NONE, ORT_ID_NONE,
                                       ort_edit_input(c->x, 2), ORT_ID_NONE,
-                                      ort_edit_input(c->w, 2)},
+                                      ort_edit_input(c->w, 2), ORT_ID_NONE},
                            .low = c->low, .high = c->high};
     ORT_TRY(ort_float_conv_bias(graph, c->conv, &made.inputs[2], err));
     ORT_TRY(make_scale(graph, c, &made.inputs[3], err));

@@ -2,7 +2,10 @@
  * them, become one node on the products of the layout of bytes (op/blocked/bytes_op.h):
  *
  *     Cast(ConvInteger(x, #w, zx, #zw)) * scale [+ #bias] [Relu | Clip]       BytesConvFloat
+ *     Cast(ConvInteger(x, #w, zx, #zw) + sums) * scale [Relu | Clip]          the same
  *
+ * The second has a bias in codes of the scale, computed in the run, as onnxruntime's quantizer
+ * writes it.
  * It scales, shifts and bounds in that order, so results stay. Its input comes into the layout, its
  * result is a plain tensor. Level 3: nothing of this is saved.
  */
@@ -16,12 +19,13 @@
 #include "pass/facts/facts.h"
 #include "provider/cpu/float_convs.h"
 
-enum { STEPS = 5 };
+enum { STEPS = 6 };
 
 typedef struct dynamic_conv {
-    ort_node *steps[STEPS]; /* ConvInteger, Cast, Mul; those there are of Add and Relu or Clip */
+    ort_node *steps[STEPS]; /* ConvInteger, Cast, Mul; those there are of Adds and Relu or Clip */
     int count;
-    ort_id scale, bias;     /* bias: of one element each map, whatever its shape; or NONE */
+    ort_id scale, bias;     /* bias: of one element each map, whatever its shape; or NONE, */
+    ort_id sums;            /* as is this, of int32 */
     double low, high;
 } dynamic_conv;
 
@@ -37,9 +41,9 @@ static ort_id other_of(const dynamic_conv *d, const ort_node *node)
 }
 
 /* [maps, 1..] of `rank` - 1 axes, or 1 before them: one number for each map. */
-static bool is_per_map(const ort_type *type, int64_t maps, int rank)
+static bool is_per_map(const ort_type *type, ort_dtype dtype, int64_t maps, int rank)
 {
-    if (type->kind != ORT_TYPE_TENSOR || type->dtype != ORT_DTYPE_FLOAT ||
+    if (type->kind != ORT_TYPE_TENSOR || type->dtype != dtype ||
         type->rank < rank - 1 || type->rank > rank)
         return false;
     for (int d = 0; d < type->rank; d++)
@@ -64,6 +68,13 @@ static const char *read_steps(const ort_graph *graph, dynamic_conv *d, int64_t m
 {
     const int rank = ort_fact_type(graph, d->steps[0]->outputs[0])->rank;
     ort_node *node = reader_of(graph, d);
+    d->sums = ORT_ID_NONE;
+    if (ort_edit_is(node, ONNX, "Add") && node->opset >= 7 &&
+        is_per_map(ort_fact_type(graph, other_of(d, node)), ORT_DTYPE_INT32, maps, rank)) {
+        d->sums = other_of(d, node);
+        take(d, node);
+        node = reader_of(graph, d);
+    }
     if (!ort_edit_is(node, ONNX, "Cast") || ort_node_attr_int(node, "to") != ORT_DTYPE_FLOAT)
         return "its sums aren't cast to float alone";
     take(d, node);
@@ -72,14 +83,14 @@ static const char *read_steps(const ort_graph *graph, dynamic_conv *d, int64_t m
         return "no Mul scales its sums";
     d->scale = other_of(d, node);
     if (!is_one(ort_fact_type(graph, d->scale)) &&
-        !is_per_map(ort_fact_type(graph, d->scale), maps, rank))
+        !is_per_map(ort_fact_type(graph, d->scale), ORT_DTYPE_FLOAT, maps, rank))
         return "its scale is neither one number nor one for each map";
     take(d, node);
     node = reader_of(graph, d);
     d->bias = ORT_ID_NONE;
     if (ort_edit_is(node, ONNX, "Add") && node->opset >= 7 &&
         ort_fact_constant(graph, other_of(d, node)) &&
-        is_per_map(ort_fact_type(graph, other_of(d, node)), maps, rank)) {
+        is_per_map(ort_fact_type(graph, other_of(d, node)), ORT_DTYPE_FLOAT, maps, rank)) {
         d->bias = other_of(d, node);
         take(d, node);
         node = reader_of(graph, d);
@@ -117,7 +128,7 @@ static ort_status replace(ort_layout *l, void *found, ort_error *err)
     ort_node *conv = d->steps[0], *last = d->steps[d->count - 1];
     const ort_float_conv made = {
         .inputs = {conv->inputs[0], conv->inputs[1], d->bias, d->scale, ort_edit_input(conv, 2),
-                   ORT_ID_NONE, ort_edit_input(conv, 3)},
+                   ORT_ID_NONE, ort_edit_input(conv, 3), d->sums},
         .low = d->low, .high = d->high};
     const ort_id out = last->outputs[0];
     ort_node merged = *conv;

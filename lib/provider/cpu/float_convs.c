@@ -79,12 +79,12 @@ ort_status ort_float_conv_add(ort_layout *l, const ort_node *conv, const ort_flo
 {
     const ort_attr bounds[] = {ort_attr_float("low", made->low),
                                ort_attr_float("high", made->high)};
-    ort_id inputs[7];
+    ort_id inputs[8];
     memcpy(inputs, made->inputs, sizeof inputs);
     if (ort_node_attr_int(conv, "group") > 1 ||
         ort_fact_type(l->graph, inputs[0])->dim[1].size > PLAIN_CHANNELS)
         ORT_TRY(ort_layout_input(l, inputs[0], "BlockBytes", &inputs[0], err));
-    return ort_layout_node(l, conv, "BytesConvFloat", inputs, 7, out, bounds, 2, err);
+    return ort_layout_node(l, conv, "BytesConvFloat", inputs, 8, out, bounds, 2, err);
 }
 
 ort_status ort_float_convs_apply(ort_pass_context *c, const ort_float_convs *kind, void *found,

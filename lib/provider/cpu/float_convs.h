@@ -8,7 +8,7 @@
 #include "provider/cpu/layout_edit.h"
 
 typedef struct ort_float_conv {
-    ort_id inputs[7]; /* BytesConvFloat's: x, w, bias, scale, zero of x, none, zero of w */
+    ort_id inputs[8]; /* BytesConvFloat's: x, w, bias, scale, zero of x, none, zero of w, sums */
     double low, high; /* bounds of the result */
 } ort_float_conv;
 
