@@ -167,7 +167,7 @@ typedef struct ort_env_options {
     int spin_us;          /* longest spin between loops, microseconds; -1: ORT_DEFAULT_SPIN_US */
     const char *isa;      /* "scalar", "avx2", "avxvnni", "avx512", "vnni", "amx"; NULL: the best */
     bool keep_denormals;  /* default: denormals are flushed in float arithmetic */
-    bool math_strict;     /* sums of products as the specification writes them: no Winograd */
+    bool math_strict;     /* sums of products as specified: neither Winograd's nor Strassen's */
     /* What a run may take with its results, and what loading, checking, rewriting a model or making
      * a session may take beside the weights of its files. 0: no limit of runs and of what sessions
      * hold for them, and one of loading, checking and rewriting that keeps them below 1 GB for a

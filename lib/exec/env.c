@@ -87,8 +87,9 @@ ort_status ort_env_new(const ort_env_options *options, ort_env **env, ort_error 
         goto fail;
     }
     e->options.isa = e->k->isa;
-    if (e->options.math_strict && e->k->gemm.f32_tiles) {
+    if (e->options.math_strict) {
         e->strict = *e->k;
+        e->strict.gemm.strassen = (ort_strassen_kernels){0};
         e->strict.gemm.f32_tiles = NULL;
         e->strict.gemm.tile_multiply_adds = NULL;
         e->k = &e->strict;

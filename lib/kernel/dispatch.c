@@ -122,6 +122,7 @@ static void build_common(void)
     narrow->isa = "common";
     narrow->block = 16;
     narrow->gemm.whole_rows = 0; /* a batch gives the bits of its samples alone */
+    narrow->gemm.strassen = (ort_strassen_kernels){0};
     *wide = *narrow;
     if (!has_avx512())
         return;

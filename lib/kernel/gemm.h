@@ -163,6 +163,41 @@ static inline int64_t ort_window16_pairs(int64_t columns, int64_t stride)
     return stride == 1 ? columns / 2 + 1 : (columns + 1) / 2;
 }
 
+/* A pair of rows of A for Strassen's product (kernel/strassen.h). */
+typedef struct ort_strassen_row {
+    const float *first, *second;  /* NULL: zeros */
+    int64_t half;                 /* from one half of a row to the other */
+    float by_first, by_second;    /* powers of two */
+    float *out;                   /* left operands, `step` from one to the next */
+    int64_t step;
+    bool in_place;                /* without A11, A12 and A22 */
+} ort_strassen_row;
+
+/* Its seven products of one pair of panels. */
+typedef struct ort_strassen_sums {
+    const float *products;        /* [7][rows][nr] */
+    int64_t rows, low;            /* pairs of rows; with a second one */
+    const float *first, *second;  /* by what rows of C are multiplied */
+} ort_strassen_sums;
+
+typedef struct ort_strassen_kernels {
+    /* The largest magnitude; `ahead` is what is read next. */
+    float (*most)(int64_t n, const float *a, const float *ahead);
+    /* Does no column of a panel differ by more than ORT_STRASSEN_UNEVEN from the other panel's? By
+     * their largest magnitudes. */
+    bool (*even)(int64_t k, const float *left, const float *right);
+    void (*rows)(int64_t k, const ort_strassen_row *row); /* k of a half */
+    /* f32 of one whole panel, B being t->b - less, both packed: it is written to `formed` by the
+     * first rows, less_rows of them, and read there by the others. m is no less. */
+    void (*less)(int64_t m, int64_t k, const ort_tile_f32 *t, const float *less, float *formed);
+    int less_rows;
+    /* Both panels of C, and what follows, as t has it for the corner: false where a sum isn't
+     * finite. */
+    bool (*finish)(const ort_strassen_sums *s, const ort_tile_f32 *t);
+} ort_strassen_kernels;
+
+#define ORT_STRASSEN_UNEVEN 8.0f
+
 typedef struct ort_gemm_kernels {
     int mr, nr;         /* f32 micro tile */
     int mr64, nr64;     /* f64 */
@@ -196,6 +231,7 @@ typedef struct ort_gemm_kernels {
     void (*f16)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
     void (*bf16)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
     void (*f64)(int64_t m, int64_t n, int64_t k, const ort_tile_f64 *tile);
+    ort_strassen_kernels strassen; /* empty where products are direct sums */
     /* Elements of both hold two int16, in 32 bits. */
     void (*i16)(int64_t m, int64_t n, int64_t k_pairs, const ort_tile_i32 *tile);
     /* Unsigned bytes by signed ones, exactly. A word of B is `word` int8 in as many bytes; one of A

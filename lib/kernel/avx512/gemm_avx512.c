@@ -70,6 +70,7 @@ static void stride_copy(int64_t n, const float *in, int64_t stride, float *out)
 }
 
 #define GEMM_ROWS 14
+#define GEMM_STRASSEN
 #include "kernel/gemm.inc"
 
 void ort_gemm_plug_avx512(ort_gemm_kernels *table)

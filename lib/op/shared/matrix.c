@@ -222,7 +222,38 @@ static void block_f32(const ort_kernels *k, const ort_product_f32 *p, const oper
     ort_matrix_activate(k, p->m, p->n, p->c, p->ldc, e);
 }
 
-/* The same from the last columns on, some panels at a time. */
+/* Some rows and columns of the product, of which the first column begins a panel. */
+static void part_f32(const ort_kernels *k, const ort_product_f32 *of, const operand *b,
+                     int64_t row, int64_t rows, int64_t column, int64_t columns, const void *next)
+{
+    ort_epilogue e = of->epilogue ? *of->epilogue : ort_epilogue_none();
+    if (e.add)
+        e.add += row * e.ldadd + column;
+    if (e.row_bias)
+        e.row_bias += row;
+    if (e.col_bias)
+        e.col_bias += column;
+    const ort_product_f32 p = {.m = rows,
+                               .n = columns,
+                               .depth = of->depth,
+                               .a = of->a + row * of->lda,
+                               .lda = of->lda,
+                               .c = of->c + row * of->ldc + column,
+                               .ldc = of->ldc,
+                               .epilogue = &e};
+    operand o = *b;
+    o.b = at_element(&o, column / k->gemm.nr * o.panel);
+    block_f32(k, &p, &o, next, of->m);
+}
+
+static void direct_f32(const ort_kernels *k, const ort_product_f32 *p, int64_t row, int64_t rows,
+                       int64_t column, int64_t columns)
+{
+    const operand o = operand_of(k, p, false);
+    part_f32(k, p, &o, row, rows, column, columns, NULL);
+}
+
+/* block_f32 from the last columns on, some panels at a time. */
 static void block_backwards(const ort_kernels *k, const ort_product_f32 *p, const operand *o)
 {
     const int64_t together = 128 << 10, nr = k->gemm.nr, panel = p->depth * nr;
@@ -265,7 +296,9 @@ void ort_matrix_block_f32(const ort_kernels *k, const ort_product_f32 *p)
     if (now)
         ort_matrix_pack_f32(k, p->depth, p->n, p->b, p->row, p->column, p->space);
     operand o = operand_of(k, p, now);
-    if (on_tiles(k, p, &o))
+    if (ort_strassen_takes(k, p))
+        ort_strassen_block(k, p, direct_f32);
+    else if (on_tiles(k, p, &o))
         ort_tiles_block(k, p, o.b);
     else if (goes_backwards(k, p))
         block_backwards(k, p, &o);
@@ -423,27 +456,9 @@ static const void *next_panels(const job_f32 *j, size_t task)
 static void task_f32(void *arg, size_t task, int thread)
 {
     const job_f32 *j = arg;
-    const ort_product_f32 *of = j->p;
-    const block at = block_of(&j->g, (int64_t)task, of->m, of->n);
-    const int64_t i0 = at.first_row, j0 = at.first_column;
-    ort_epilogue e = of->epilogue ? *of->epilogue : ort_epilogue_none();
-    if (e.add)
-        e.add += i0 * e.ldadd + j0;
-    if (e.row_bias)
-        e.row_bias += i0;
-    if (e.col_bias)
-        e.col_bias += j0;
-    const ort_product_f32 p = {.m = at.rows,
-                               .n = at.columns,
-                               .depth = of->depth,
-                               .a = of->a + i0 * of->lda,
-                               .lda = of->lda,
-                               .c = of->c + i0 * of->ldc + j0,
-                               .ldc = of->ldc,
-                               .epilogue = &e};
-    operand o = j->b;
-    o.b = at_element(&o, j0 / j->k->gemm.nr * o.panel);
-    block_f32(j->k, &p, &o, next_panels(j, task), of->m);
+    const block at = block_of(&j->g, (int64_t)task, j->p->m, j->p->n);
+    part_f32(j->k, j->p, &j->b, at.first_row, at.rows, at.first_column, at.columns,
+             next_panels(j, task));
 }
 
 static void task_pack(void *arg, int64_t first, int64_t end, int thread)
@@ -459,6 +474,10 @@ void ort_matrix_multiply_f32(const ort_call *call, const ort_product_f32 *p)
     const int64_t nr = call->k->gemm.nr;
     if (p->m <= 0 || p->n <= 0)
         return;
+    if (ort_strassen_takes(call->k, p)) {
+        ort_strassen_multiply(call, p, direct_f32);
+        return;
+    }
     int width = ort_call_width(call);
     job_f32 j = {.k = call->k, .p = p,
                  .g = plan_grid(p->m, p->n, p->depth, &call->k->gemm, false, width)};

@@ -1,4 +1,5 @@
-/* matrix_tiles.h - the matrix products of matrix.h that run on the tiles of a tier. */
+/* matrix_tiles.h - the matrix products of matrix.h that run on the tiles of a tier, or in
+ * Strassen's way. */
 #ifndef ORT_OP_SHARED_MATRIX_TILES_H
 #define ORT_OP_SHARED_MATRIX_TILES_H
 
@@ -10,6 +11,16 @@ bool ort_tiles_pay(const ort_kernels *k, int64_t m, int64_t n, int64_t depth);
  * pool, or on this thread. */
 void ort_tiles_multiply(const ort_call *call, const ort_product_f32 *p, const float *b);
 void ort_tiles_block(const ort_kernels *k, const ort_product_f32 *p, const float *b);
+
+/* Some rows and columns of p, whose B is packed, as sums of all k in order; the first column begins
+ * a panel. */
+typedef void ort_direct_f32(const ort_kernels *k, const ort_product_f32 *p, int64_t row,
+                            int64_t rows, int64_t column, int64_t columns);
+/* Whether p goes in Strassen's way, which its sizes and its space decide; and it does, but for what
+ * doesn't suit it: on the call's pool, or on this thread. */
+bool ort_strassen_takes(const ort_kernels *k, const ort_product_f32 *p);
+void ort_strassen_multiply(const ort_call *call, const ort_product_f32 *p, ort_direct_f32 *direct);
+void ort_strassen_block(const ort_kernels *k, const ort_product_f32 *p, ort_direct_f32 *direct);
 
 /* e with the one row that it adds as a matrix whose rows are 0 apart. */
 ort_epilogue ort_matrix_plainer(const ort_epilogue *e);
