@@ -34,6 +34,7 @@ enum {
     PIECE_BYTES = 24 << 10,    /* more where they are no more of the input, */
     PIECES_WANTED = 8,         /* nor the pieces fewer, */
     PIECE_MOST = 192,          /* up to */
+    EVEN_BLOCKS = 4,           /* of rows, for each thread: fewer are as many for each */
     BAND_BYTES = 8 << 10,      /* outputs that an activation still finds in the nearest cache */
     AHEAD_VISITS = 32,         /* of a weight by one task; beyond, fetching the next can wait */
     FEW_MAPS = 4,              /* output channels whose input channels lie in vectors instead */
@@ -349,8 +350,9 @@ typedef struct conv_job {
     ort_call *call;
     const ort_blocked_state *s;
     const blocked_plan *p;
-    ort_blocked_cut cut;
-    int64_t parts; /* parts.h */
+    const ort_window *w; /* of the plan, and its cut, but for what more threads */
+    ort_blocked_cut cut; /* than one change (part_rows) */
+    int64_t parts;       /* parts.h */
     const float *x, *z;
     float *y;
     const ort_written *written;
@@ -384,7 +386,7 @@ static task_place place_of(const conv_job *j, size_t task)
     int64_t rows = at.row * cut->rows, vector = at.column * cut->task_vectors;
     return (task_place){unit / j->s->group, unit % j->s->group, vector,
                         ort_min_i64(cut->task_vectors, cut->vectors - vector), rows,
-                        ort_min_i64(rows + cut->rows, j->p->w.out[0])};
+                        ort_min_i64(rows + cut->rows, j->w->out[0])};
 }
 
 /* Weights of `at` that sum the channels from `channel` on. */
@@ -410,7 +412,7 @@ static void look_ahead(const conv_job *j, size_t task, const task_place *at, ort
                        int64_t channel)
 {
     const blocked_plan *p = j->p;
-    int64_t visits = (at->last_row - at->first_row) * micro_tiles(j, p->w.out[1]);
+    int64_t visits = (at->last_row - at->first_row) * micro_tiles(j, j->w->out[1]);
     task_place then = *at;
     c->ahead_step = 0;
     channel += c->channels;
@@ -467,8 +469,8 @@ static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c
     const ort_blocked_state *s = j->s;
     const blocked_plan *p = j->p;
     bool end = channel + c->channels == s->channels;
-    int64_t in_row, pixel = oy * p->w.out[1];
-    c->out = out_of(j, block, pixel, ort_min_i64(p->w.out[1], p->out.plane - pixel));
+    int64_t in_row, pixel = oy * j->w->out[1];
+    c->out = out_of(j, block, pixel, ort_min_i64(j->w->out[1], p->out.plane - pixel));
     c->out.accumulate = channel > 0;
     if (!end) {
         c->out.bias = c->out.z = c->out.slope = NULL;
@@ -478,8 +480,8 @@ static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c
     if (p->patched) {
         run_patch(j, c, x + channel * p->in.plane, pixel, patch);
     } else {
-        ort_blocked_rows(&p->w, oy, s->block, &c->window, &c->first_row, &in_row);
-        c->window.x = x + channel * p->in.plane + in_row * p->w.in[1] * s->block;
+        ort_blocked_rows(j->w, oy, s->block, &c->window, &c->first_row, &in_row);
+        c->window.x = x + channel * p->in.plane + in_row * j->w->in[1] * s->block;
         ort_blocked_conv_product(s, c);
         c->ahead += c->ahead_step * s->kernel[0] * s->kernel[1] * c->channels *
                     (at->vectors + 1) / 2 * micro_tiles(j, c->out.count);
@@ -492,7 +494,7 @@ static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c
 static void hand_on(const conv_job *j, int64_t block, int64_t blocks, int64_t first, int64_t last,
                     int thread)
 {
-    const int64_t lanes = j->s->block, row = j->p->w.out[1], plane = j->p->out.plane;
+    const int64_t lanes = j->s->block, row = j->w->out[1], plane = j->p->out.plane;
     const int64_t begin = first * row, end = ort_min_i64(last * row, plane);
     for (int64_t b = block; b < block + blocks; b++)
         ort_written_part(j->written, (b * plane + begin) * lanes, (end - begin) * lanes, thread);
@@ -511,7 +513,7 @@ static void task_product(void *arg, size_t task, int thread)
                                 s->block;
     float *patch = p->patched ? ort_call_scratch(j->call, thread) : NULL;
     ort_blocked_conv c = {
-        .x_block = p->in.plane * s->block, .w_rows = p->w.kernel[0], .vectors = at.vectors};
+        .x_block = p->in.plane * s->block, .w_rows = j->w->kernel[0], .vectors = at.vectors};
     for (int64_t channel = 0; channel < s->channels; channel += c.channels) {
         c.channels = ort_min_i64(s->sum_channels, s->channels - channel);
         c.w = weights_of(j, &at, channel);
@@ -551,14 +553,14 @@ static void task_plain(void *arg, size_t task, int thread)
     float *rows = ort_call_scratch(j->call, thread);
     ort_blocked_plain c = {.offset = p->plain.offset,
                            .taps = s->channels * s->kernel[0] * s->kernel[1],
-                           .stride = p->w.stride[1],
+                           .stride = j->w->stride[1],
                            .w = s->w,
                            .vectors = j->cut.vectors};
-    ort_blocked_copy_rows(&p->w, &p->plain, j->x + at.image * s->channels * p->in.plane,
+    ort_blocked_copy_rows(j->w, &p->plain, j->x + at.image * s->channels * p->in.plane,
                           s->channels, at.first_row, at.last_row, rows);
     for (int64_t oy = at.first_row; oy < at.last_row; oy++) {
-        c.x = rows + (oy - at.first_row) * p->w.stride[0] * p->plain.row;
-        c.out = out_of(j, at.image * p->out.blocks, oy * p->w.out[1], p->w.out[1]);
+        c.x = rows + (oy - at.first_row) * j->w->stride[0] * p->plain.row;
+        c.out = out_of(j, at.image * p->out.blocks, oy * j->w->out[1], j->w->out[1]);
         s->k->conv_plain(&c);
         ort_blocked_activate(j->call, s, &c.out, p->out.blocks);
     }
@@ -574,8 +576,8 @@ static void task_depthwise(void *arg, size_t task, int thread)
     int64_t tasks = blocks * j->cut.row_blocks, image = (int64_t)task / tasks;
     ort_cell at = ort_parts_cell((int64_t)task % tasks, j->cut.row_blocks, blocks, j->parts);
     int64_t block = image * blocks + at.column, first = at.row * j->cut.rows;
-    int64_t last = ort_min_i64(first + j->cut.rows, p->w.out[0]);
-    const ort_window *w = &p->w;
+    int64_t last = ort_min_i64(first + j->cut.rows, j->w->out[0]);
+    const ort_window *w = j->w;
     ort_blocked_band d;
     ort_blocked_band_of(w, s->block, &d);
     d.x = j->x + block * p->in.plane * s->block;
@@ -591,24 +593,47 @@ static void task_depthwise(void *arg, size_t task, int thread)
     hand_on(j, block, 1, first, last, thread);
 }
 
+/* A plane that is one row: as many pieces for each thread, of the rows that are its part of a plane
+ * in other steps. */
+static void part_pieces(conv_job *j, int64_t threads, ort_window *w)
+{
+    const ort_window *seen = &j->p->seen;
+    const int64_t plane = j->p->out.plane, each = (j->w->out[0] + threads - 1) / threads;
+    int64_t share = (seen->out[0] + threads - 1) / threads * seen->out[1];
+    if (seen->out[0] < threads)
+        share = (plane + threads - 1) / threads;
+    *w = *j->w;
+    w->in[1] = w->out[1] = (share + each - 1) / each;
+    w->in[0] = w->out[0] = (plane + w->out[1] - 1) / w->out[1];
+    j->w = w;
+    j->cut.rows = each;
+    j->cut.row_blocks = (w->out[0] + each - 1) / each;
+}
+
 /* Rows of the same part of each plane stay with one thread, which finds what it has written in its
  * own cache, unless the weights that each thread then reads are more than the values that it would
  * read of others and write over theirs, which takes longer. Depthwise filters go with the products
  * beside them, from and to about a sixth of their channels. */
-static void part_rows(conv_job *j)
+static void part_rows(conv_job *j, ort_window *own)
 {
     const blocked_plan *p = j->p;
     const ort_blocked_state *s = j->s;
-    int64_t threads = ort_call_width(j->call), rows = p->w.out[0];
+    const bool pieces = p->flat || p->patched;
+    int64_t threads = ort_call_width(j->call), rows = pieces ? p->out.plane : j->w->out[0];
     int64_t taps = s->kernel[0] * s->kernel[1], maps = s->maps / s->group;
     int64_t values = p->in.plane * s->channels + p->out.plane * maps;
     threads = ort_min_i64(threads, rows);
     if (threads < 2 || (s->depthwise ? s->maps > 14 * p->out.plane
                                      : taps * s->channels * maps > 2 * values))
         return;
-    if (j->cut.row_blocks < threads) {
-        j->cut.rows = (rows + threads - 1) / threads;
-        j->cut.row_blocks = (rows + j->cut.rows - 1) / j->cut.rows;
+    if (j->cut.row_blocks < EVEN_BLOCKS * threads) {
+        if (pieces && j->w->out[0] < EVEN_BLOCKS * threads) {
+            part_pieces(j, threads, own);
+        } else {
+            int64_t blocks = (j->cut.row_blocks + threads - 1) / threads * threads;
+            j->cut.rows = (j->w->out[0] + blocks - 1) / blocks;
+            j->cut.row_blocks = (j->w->out[0] + j->cut.rows - 1) / j->cut.rows;
+        }
     }
     j->parts = ort_min_i64(threads, j->cut.row_blocks);
 }
@@ -626,10 +651,10 @@ ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
     if (s->tiled)
         return ort_conv_tiled_run(call, err);
     const blocked_plan *p = call->plan_state;
-    conv_job j = {call, s, p, p->cut, 1, ort_call_in(call, 0)->data, z ? z->data : NULL, y->data,
-                  NULL};
-    j.written = ort_written_begin(call);
-    part_rows(&j);
+    ort_window own;
+    conv_job j = {call, s, p, &p->w, p->cut, 1, ort_call_in(call, 0)->data, z ? z->data : NULL,
+                  y->data, ort_written_begin(call)};
+    part_rows(&j, &own);
     if (p->patched && ort_call_width(call) == 1) { /* each task would copy its windows again */
         j.cut.task_vectors = j.cut.vectors;
         j.cut.vector_blocks = 1;
