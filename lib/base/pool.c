@@ -13,9 +13,13 @@
  *     publish:  fn, arg, pending  ->  ranges  ->  epoch + 1  ->  wake sleepers
  *     worker:   epoch  ->  take while any is  ->  pending -= taken  ->  sleep until epoch changes
  *
- * Sharing a loop costs microseconds, waking a worker tens of them. So the time that one thread
- * would need for a loop is remembered by its key, and their sum by run: short loops stay with the
- * caller, and a run of little work wakes nobody.
+ * Sharing a loop with a worker that spins costs some hundred nanoseconds, waking one tens of
+ * microseconds. So the time that one thread would need for a loop is remembered by its key, and
+ * their sum by run: short loops stay with the caller, and a run of little work wakes nobody, unless
+ * it belongs to a stream: many that follow each other at once. What one thread has written and
+ * another reads, and writes anew in the next run, takes each of them ten nanoseconds a line and
+ * more, so in a run that is shared all steps are that leave rows with their threads, even those of
+ * a microsecond; and runs of less than a millisecond are tried both ways (spell.h).
  *
  * Threads that share processors with others lose time: ready, and not running. The caller and every
  * worker compare their processor time with the clock now and then, and count how late a worker was
@@ -56,8 +60,10 @@ enum {
     BETWEEN_NS = 200000, /* runs that follow each other faster are one stream of work */
     SPIN_CHECKS = 64,
     RANGES = 8,          /* at most; threads beyond share them */
-    ALONE_NS = 10000,    /* a loop that takes one thread less isn't shared */
-    WAKE_NS = 300000,    /* nor is a worker woken in a run of less work */
+    SHARED_NS = 1000,    /* a loop that takes one thread less isn't shared */
+    ALONE_NS = 10000,    /* nor is a worker woken for it, nor in a run of less work */
+    WAKE_NS = 300000,    /* nor in one, or a stream of runs, of less */
+    TRIED_NS = 1000000,  /* runs of less are tried both ways (spell.h) */
     WATCH_NS = 1000000,  /* between two looks at the time that a thread has lost */
     PASSING_NS = 200000, /* lost to others who have gone again, as far as it counts */
     LATE_NS = 400000,    /* to wake up so long isn't an idle processor's */
@@ -76,40 +82,47 @@ typedef struct worker {
     pthread_t handle;
     void *made; /* instead of `handle`: by the program */
     int index; /* 1..threads-1; the caller of a loop is 0 */
+    uint64_t looked; /* at the clock, the last time */
     uint64_t worked; /* nanoseconds, in the last loop that it found tasks of */
     ort_watch watch;
     ort_apart apart; /* under `busy` */
 } worker;
 
+/* What is written for each loop lies in lines of its own: another core comes for a line at the cost
+ * of a hundred instructions. */
 struct ort_pool {
     int threads;
     bool pin;
     const ort_threads *makers; /* of workers; NULL: they are ours */
-    atomic_int started; /* workers running; written under `busy` */
     worker *workers;
-    /* The current loop. */
-    ort_task_fn *fn;
-    void *arg;
-    ort_budget *budget; /* of the caller, or NULL: when it is over, tasks are taken and left out */
-    unsigned fp_control;
-    ort_contention contention; /* under `busy` */
-    int processors;            /* of the machine, where all are ours to use; else 0 */
+    int processors; /* of the machine, where all are ours to use; else 0 */
     int range_count;
-    range ranges[RANGES];
-    _Alignas(CACHE_LINE) atomic_uint pending; /* tasks not yet reported done */
-    atomic_uint caller_waits;
-    _Alignas(CACHE_LINE) atomic_uint epoch; /* loops published so far */
+    /* Seldom written. */
+    atomic_int started; /* workers running; written under `busy` */
     atomic_uint sleepers;
+    atomic_uint caller_waits;
     atomic_bool stop;
-    atomic_bool busy; /* somebody's loop is running */
-    atomic_int width;  /* threads that may take part: contention.width */
-    atomic_bool wary;  /* contention.trial */
+    atomic_int width; /* threads that may take part: contention.width */
+    atomic_bool wary; /* contention.trial */
     _Atomic uint64_t look_at; /* width < threads: contention.until */
     _Atomic uint64_t lost;    /* nanoseconds that workers could not run, not noted yet */
     _Atomic uint64_t woken;   /* when a worker was woken that has not come yet, or 0 */
-    atomic_int active; /* runs between enter and leave */
-    _Atomic uint64_t spin_ns;  /* how long workers wait for the next loop of this run */
+    _Atomic uint64_t spin_ns; /* how long workers wait for the next loop of this run */
+    /* The current loop. The epoch alone is what workers look at meanwhile. */
+    _Alignas(CACHE_LINE) atomic_uint epoch; /* loops published so far */
+    _Alignas(CACHE_LINE) ort_task_fn *fn;
+    void *arg;
+    unsigned fp_control;
+    ort_budget *budget; /* of the caller, or NULL: when it is over, tasks are taken and left out */
+    _Alignas(CACHE_LINE) atomic_uint pending; /* tasks not yet reported done */
+    range ranges[RANGES];
+    /* Of callers. */
+    _Alignas(CACHE_LINE) atomic_bool busy; /* somebody's loop is running */
+    ort_contention contention; /* under `busy` */
     _Atomic uint64_t ended;    /* when the last shared loop did */
+    _Atomic uint64_t left;     /* when the last run did */
+    _Atomic uint64_t stream_ns; /* work to share of runs that have followed each other at once */
+    _Alignas(CACHE_LINE) atomic_int active; /* runs between enter and leave */
     _Atomic uint64_t loops[LOOPS]; /* hash of the key << NS_BITS | nanoseconds of one thread */
 };
 
@@ -170,26 +183,6 @@ static bool take(range *r, bool last, uint32_t *task)
     return true;
 }
 
-/* Take tasks until none is left, those of one's own range first; returns how many were run. */
-static uint32_t run_tasks(ort_pool *pool, int index, bool helps)
-{
-    uint32_t taken = 0, task;
-    for (int k = 0; k < pool->range_count; k++) {
-        range *r = &pool->ranges[(index + k) % pool->range_count];
-        while (take(r, k > 0, &task)) {
-            if (taken++ == 0 && helps) {
-                ort_cpu_restore_fp(pool->fp_control);
-                ort_budget_swap(pool->budget);
-            }
-            if (!ort_budget_over(pool->budget))
-                pool->fn(pool->arg, task, index);
-        }
-    }
-    if (taken && helps)
-        ort_budget_swap(NULL);
-    return taken;
-}
-
 /* The same parts for the same threads each time. */
 static void fill_ranges(ort_pool *pool, uint32_t count)
 {
@@ -209,55 +202,85 @@ static void note_own_loss(ort_pool *pool, ort_watch *w)
         atomic_fetch_add(&pool->lost, lost);
 }
 
-static void report_done(ort_pool *pool, uint32_t taken)
+/* What others have not reported yet. */
+static uint32_t report_done(ort_pool *pool, uint32_t taken)
 {
-    if (taken == 0)
-        return;
-    if (atomic_fetch_sub(&pool->pending, taken) == taken && atomic_load(&pool->caller_waits))
+    uint32_t left = atomic_fetch_sub(&pool->pending, taken) - taken;
+    if (left == 0 && atomic_load(&pool->caller_waits))
         futex_wake(&pool->pending, 1);
+    return left;
+}
+
+/* Take tasks of a range until none is left; returns how many. */
+static uint32_t run_range(ort_pool *pool, range *r, bool own, int index)
+{
+    uint32_t taken = 0, task;
+    while (take(r, !own, &task)) {
+        if (taken++ == 0 && index > 0) {
+            ort_cpu_restore_fp(pool->fp_control);
+            ort_budget_swap(pool->budget);
+        }
+        if (!ort_budget_over(pool->budget))
+            pool->fn(pool->arg, task, index);
+    }
+    return taken;
+}
+
+/* Take tasks until none is left, those of one's own range first; returns how many were run. What
+ * was taken of one is reported before the next is looked at: that takes as long as a small task.
+ * A worker for which a caller waits looks at its time before, so that the caller knows why. */
+static uint32_t run_tasks(ort_pool *pool, int index, ort_watch *watch)
+{
+    uint32_t all = 0, left = 1;
+    for (int k = 0; k < pool->range_count && left; k++) {
+        uint32_t taken =
+            run_range(pool, &pool->ranges[(index + k) % pool->range_count], k == 0, index);
+        if (taken == 0)
+            continue;
+        if (watch && atomic_load_explicit(&pool->caller_waits, memory_order_relaxed))
+            note_own_loss(pool, watch);
+        left = report_done(pool, taken);
+        all += taken;
+    }
+    return all;
 }
 
 /* Spin until others have done what they took, then for as long as the run's gaps last, and for the
  * next run shortly; true when a new loop was published. */
-static bool spin_for_loop(ort_pool *pool, const worker *self, unsigned seen)
+static bool spin_for_loop(ort_pool *pool, worker *self, unsigned seen)
 {
-    uint64_t begin, now, most, patience = self->worked;
+    uint64_t begin = self->looked, most, patience = begin + self->worked;
     if (self->index >= atomic_load_explicit(&pool->width, memory_order_relaxed))
         return false;
     if (atomic_load_explicit(&pool->wary, memory_order_relaxed))
         patience = 0;
-    begin = ort_clock_ns();
-    patience += begin;
     do {
         for (int i = 0; i < SPIN_CHECKS; i++) {
             if (atomic_load_explicit(&pool->epoch, memory_order_acquire) != seen)
                 return true;
             relax();
         }
-        now = ort_clock_ns();
+        self->looked = ort_clock_ns();
         most = atomic_load_explicit(&pool->spin_ns, memory_order_relaxed);
         if (most > BETWEEN_NS && atomic_load_explicit(&pool->active, memory_order_relaxed) == 0)
             most = BETWEEN_NS;
-        if (now < patience && atomic_load_explicit(&pool->pending, memory_order_relaxed) != 0)
-            begin = now;
-    } while (now < begin + most);
+        if (self->looked < patience &&
+            atomic_load_explicit(&pool->pending, memory_order_relaxed) != 0)
+            begin = self->looked;
+    } while (self->looked < begin + most);
     return false;
 }
 
-/* A worker looks at its time now and then, and when a caller waits for it: before it reports, so
- * that the caller knows why. */
+/* Since it looked at the clock, which may be a little before it began. */
 static void take_part(ort_pool *pool, worker *self)
 {
-    uint64_t begin = ort_clock_ns(), end;
-    uint32_t taken = run_tasks(pool, self->index, true);
-    if (taken == 0)
+    uint64_t begin = self->looked;
+    if (run_tasks(pool, self->index, &self->watch) == 0)
         return;
-    if (atomic_load(&pool->caller_waits))
-        note_own_loss(pool, &self->watch);
-    report_done(pool, taken);
-    end = ort_clock_ns();
-    self->worked = end - begin;
-    if (end > self->watch.since + WATCH_NS)
+    ort_budget_swap(NULL);
+    self->looked = ort_clock_ns();
+    self->worked = self->looked - begin;
+    if (self->looked > self->watch.since + WATCH_NS)
         note_own_loss(pool, &self->watch);
 }
 
@@ -269,6 +292,7 @@ static void sleep_until_woken(ort_pool *pool, worker *self, unsigned seen)
     atomic_fetch_sub(&pool->sleepers, 1);
     uint64_t woken = atomic_exchange(&pool->woken, 0);
     ort_watch_begin(&self->watch);
+    self->looked = self->watch.since;
     if (woken && self->watch.since > woken + LATE_NS)
         atomic_fetch_add(&pool->lost, ort_watch_queued(self->watch.since - woken));
 }
@@ -279,6 +303,7 @@ static void *worker_main(void *arg)
     ort_pool *pool = self->pool;
     current_index = self->index;
     ort_watch_begin(&self->watch);
+    self->looked = self->watch.since;
     (void)ort_watch_queued(0);
     while (!atomic_load(&pool->stop)) {
         /* Read before looking for tasks: a loop published later changes it, so no wake-up is
@@ -432,10 +457,45 @@ static bool has_width(ort_pool *pool)
     return atomic_load_explicit(&pool->width, memory_order_relaxed) > 1;
 }
 
-/* Whether the last run like this one had so much to share that workers are woken for it. */
-static bool is_worth_waking(const ort_pool_demand *demand)
+/* Whether the last run like this one had so little to share that it takes a stream of them to wake
+ * workers for. */
+static bool is_short(const ort_pool_demand *demand)
 {
-    return demand->last_ns == 0 || demand->last_ns >= WAKE_NS;
+    return demand && demand->last_ns > 0 && demand->last_ns < WAKE_NS;
+}
+
+static bool may_wake(ort_pool *pool, const ort_pool_demand *demand)
+{
+    return !is_short(demand) ||
+           (demand->last_ns >= ALONE_NS && demand->spin_ns >= SPIN_LEAST_NS &&
+            atomic_load_explicit(&pool->stream_ns, memory_order_relaxed) >= WAKE_NS);
+}
+
+static bool is_worth_waking(ort_pool *pool, const ort_pool_demand *demand)
+{
+    return may_wake(pool, demand) && !(demand && demand->spell.alone);
+}
+
+/* Whether a worker is awake, who takes part at once. */
+static bool is_helped(ort_pool *pool)
+{
+    return (int)atomic_load_explicit(&pool->sleepers, memory_order_relaxed) <
+           atomic_load_explicit(&pool->started, memory_order_relaxed);
+}
+
+/* What a loop has to take one thread to be shared. */
+static uint64_t least_shared(ort_pool *pool, const ort_pool_demand *demand)
+{
+    return is_short(demand) ? SHARED_NS : ALONE_NS;
+}
+
+/* The longest gap that workers bridge in a run like this one: of short ones, as long as they gain
+ * in three or four of them. */
+static uint64_t longest_gap(const ort_pool_demand *demand, uint64_t most)
+{
+    uint64_t gap = is_short(demand) ? 2 * demand->last_ns : most;
+    gap = gap > SPIN_LEAST_NS ? gap : SPIN_LEAST_NS;
+    return gap < most ? gap : most;
 }
 
 /* What workers wait for a loop of this run; unknown gaps may be as long as allowed. Runs that don't
@@ -445,42 +505,82 @@ static uint64_t spin_of(ort_pool *pool, int spin_us, const ort_pool_demand *dema
 {
     uint64_t most = spin_us > 0 ? (uint64_t)spin_us * 1000 : 0;
     uint64_t gap = demand && demand->last_ns ? demand->last_gap_ns * 3 / 2 : most;
-    if (demand && !is_worth_waking(demand))
+    if (!is_worth_waking(pool, demand))
         return 0;
     if (gap < SPIN_LEAST_NS || atomic_load_explicit(&pool->wary, memory_order_relaxed))
         gap = SPIN_LEAST_NS;
     return gap < most ? gap : most;
 }
 
+/* Whether this run follows the one before it at once: the time between them is the stream's. */
+static void note_stream(ort_pool *pool, const ort_pool_demand *demand, uint64_t now)
+{
+    uint64_t left = atomic_load_explicit(&pool->left, memory_order_relaxed);
+    if (now < left + longest_gap(demand, BETWEEN_NS))
+        return;
+    atomic_store_explicit(&pool->stream_ns, 0, memory_order_relaxed);
+    caller_watch.since = 0;
+}
+
+static void enter_demand(ort_pool *pool, int spin_us, ort_pool_demand *demand, uint64_t now)
+{
+    uint64_t most = spin_us > 0 ? (uint64_t)spin_us * 1000 : 0;
+    demand->entered = now;
+    demand->spin_ns = longest_gap(demand, most);
+    demand->tried = demand->last_ns > 0 && demand->last_ns < TRIED_NS &&
+                    may_wake(pool, demand) &&
+                    atomic_load_explicit(&pool->width, memory_order_relaxed) > 1;
+    if (!demand->tried)
+        demand->spell.alone = false;
+    bool helped = is_helped(pool) && demand->last_ns >= ALONE_NS;
+    demand->whole = demand->spell.alone || (!is_worth_waking(pool, demand) && !helped &&
+                                            ++demand->whole_runs % WHOLE_MOST != 0);
+    demand->outer = current_demand;
+    demand->sum_ns = demand->gap_ns = demand->loop_end = 0;
+    current_demand = demand;
+}
+
 void ort_pool_enter(ort_pool *pool, int spin_us, ort_pool_demand *demand)
 {
     if (!pool)
         return;
-    if (demand) {
-        demand->whole = !is_worth_waking(demand) && ++demand->whole_runs % WHOLE_MOST != 0;
-        demand->outer = current_demand;
-        demand->sum_ns = demand->gap_ns = demand->loop_end = 0;
-        demand->spin_ns = spin_us > 0 ? (uint64_t)spin_us * 1000 : 0;
-        current_demand = demand;
+    if (pool->threads > 1) {
+        uint64_t now = ort_clock_ns();
+        note_stream(pool, demand, now);
+        if (demand)
+            enter_demand(pool, spin_us, demand, now);
+        /* Here as well: a loop that is cut by the width may be one task as long as it is 1. */
+        if (is_worth_waking(pool, demand))
+            (void)has_width(pool);
+        atomic_store_explicit(&pool->spin_ns, spin_of(pool, spin_us, demand), memory_order_relaxed);
     }
-    caller_watch.since = 0;
-    /* Here as well: a loop that is cut by the width may be one task as long as it is 1. */
-    if (pool->threads > 1 && (!demand || is_worth_waking(demand)))
-        (void)has_width(pool);
-    atomic_store_explicit(&pool->spin_ns, spin_of(pool, spin_us, demand), memory_order_relaxed);
     atomic_fetch_add(&pool->active, 1);
+}
+
+static void leave_demand(ort_pool *pool, ort_pool_demand *demand, uint64_t now)
+{
+    if (!demand->whole) { /* loops of one task are not in the sum */
+        demand->last_ns = demand->sum_ns;
+        demand->last_gap_ns = demand->gap_ns;
+    }
+    current_demand = demand->outer;
+    if (demand->tried)
+        ort_spell_note(&demand->spell, now - demand->entered);
+    if (now - demand->entered > 4 * demand->last_ns)
+        atomic_store_explicit(&pool->stream_ns, 0, memory_order_relaxed);
+    else
+        atomic_fetch_add_explicit(&pool->stream_ns, demand->last_ns, memory_order_relaxed);
 }
 
 void ort_pool_leave(ort_pool *pool, ort_pool_demand *demand)
 {
     if (!pool)
         return;
-    if (demand) {
-        if (!demand->whole) { /* loops of one task are not in the sum */
-            demand->last_ns = demand->sum_ns;
-            demand->last_gap_ns = demand->gap_ns;
-        }
-        current_demand = demand->outer;
+    if (pool->threads > 1) {
+        uint64_t now = ort_clock_ns();
+        if (demand)
+            leave_demand(pool, demand, now);
+        atomic_store_explicit(&pool->left, now, memory_order_relaxed);
     }
     atomic_fetch_sub(&pool->active, 1);
 }
@@ -498,29 +598,25 @@ static void note_gap(ort_pool *pool, ort_pool_demand *demand, uint64_t start)
         demand->gap_ns = gap;
 }
 
-/* `took`: what the caller's own share took, in nanoseconds. */
-static void wait_until_done(ort_pool *pool, uint64_t took)
+/* `now`, after the caller's own share, which `took` so many nanoseconds; returns when it saw the
+ * end, or looked at the clock last before. */
+static uint64_t wait_until_done(ort_pool *pool, uint64_t now, uint64_t took)
 {
-    uint64_t end = 0, most = took > SPIN_LEAST_NS ? took : SPIN_LEAST_NS;
+    uint64_t end = now + (took > SPIN_LEAST_NS ? took : SPIN_LEAST_NS);
     if (atomic_load_explicit(&pool->wary, memory_order_relaxed))
-        most = SPIN_LEAST_NS;
-    for (;;) {
+        end = now + SPIN_LEAST_NS;
+    for (; now < end; now = ort_clock_ns())
         for (int i = 0; i < SPIN_CHECKS; i++) {
             if (atomic_load_explicit(&pool->pending, memory_order_acquire) == 0)
-                return;
+                return now;
             relax();
         }
-        uint64_t now = ort_clock_ns();
-        if (end == 0)
-            end = now + most;
-        else if (now >= end)
-            break;
-    }
     atomic_store(&pool->caller_waits, 1);
     unsigned pending;
     while ((pending = atomic_load(&pool->pending)) != 0)
         futex_wait(&pool->pending, pending);
     atomic_store(&pool->caller_waits, 0);
+    return ort_clock_ns();
 }
 
 /* Before workers are woken, and where the caller has come to one that spins. While
@@ -537,15 +633,16 @@ static void keep_apart(ort_pool *pool)
 }
 
 /* Those that may not take part sleep as well: they don't count. */
-static void wake_workers(ort_pool *pool, uint32_t most)
+static bool wake_workers(ort_pool *pool, uint32_t most)
 {
     int width = atomic_load_explicit(&pool->width, memory_order_relaxed);
     int asleep = (int)atomic_load(&pool->sleepers) - (pool->started + 1 - width);
     if (asleep <= 0)
-        return;
+        return false;
     if (atomic_load_explicit(&pool->woken, memory_order_relaxed) == 0)
         atomic_store(&pool->woken, ort_clock_ns());
     futex_wake_some(&pool->epoch, (uint32_t)asleep < most ? asleep : (int)most, width);
+    return true;
 }
 
 /* Whether processors are free again that others had: they were there only in passing, which is no
@@ -571,25 +668,35 @@ static void note_loss(ort_pool *pool, uint64_t start, uint64_t now, uint64_t kno
     look_for_room(pool, now);
 }
 
+typedef struct shared_loop {
+    uint32_t count;
+    ort_task_fn *fn;
+    void *arg;
+    bool wake;           /* sleeping workers */
+    uint64_t start, end; /* of the clock */
+} shared_loop;
+
 /* What one thread would need for the loop, as far as the caller's share tells; 0: it had none. */
-static uint64_t run_shared(ort_pool *pool, uint32_t count, ort_task_fn *fn, void *arg, bool wake)
+static uint64_t run_shared(ort_pool *pool, shared_loop *l)
 {
-    pool->fn = fn;
-    pool->arg = arg;
+    pool->fn = l->fn;
+    pool->arg = l->arg;
     pool->budget = ort_budget_current();
     pool->fp_control = ort_cpu_get_fp();
-    atomic_store_explicit(&pool->pending, count, memory_order_relaxed);
-    fill_ranges(pool, count);
+    atomic_store_explicit(&pool->pending, l->count, memory_order_relaxed);
+    fill_ranges(pool, l->count);
     keep_apart(pool);
-    atomic_fetch_add(&pool->epoch, 1);
-    if (wake)
-        wake_workers(pool, count - 1);
-    uint64_t start = ort_clock_ns();
-    uint32_t taken = run_tasks(pool, 0, false);
-    uint64_t took = ort_clock_ns() - start;
-    report_done(pool, taken);
-    wait_until_done(pool, took);
-    return taken ? (uint64_t)((double)took / taken * count) : 0;
+    if (!l->wake) /* whoever falls asleep now misses it */
+        atomic_store_explicit(&pool->epoch, pool->epoch + 1, memory_order_release);
+    else {
+        atomic_fetch_add(&pool->epoch, 1);
+        if (wake_workers(pool, l->count - 1))
+            l->start = ort_clock_ns();
+    }
+    uint32_t taken = run_tasks(pool, 0, NULL);
+    uint64_t now = ort_clock_ns(), took = now - l->start;
+    l->end = wait_until_done(pool, now, took);
+    return taken ? (uint64_t)((double)took / taken * l->count) : 0;
 }
 
 static void run_alone(size_t count, ort_task_fn *fn, void *arg)
@@ -653,19 +760,28 @@ int ort_pool_width(ort_pool *pool, const void *key)
         return 1;
     uint64_t hash = hash_of(key, 0, NULL);
     uint64_t known = recall(&pool->loops[hash % LOOPS], hash >> NS_BITS);
-    return known > 0 && known < ALONE_NS && ++asked % WHOLE_MOST != 0 ? 1 : width;
+    return known > 0 && known < least_shared(pool, current_demand) && ++asked % WHOLE_MOST != 0
+               ? 1
+               : width;
 }
 
-static uint64_t share(ort_pool *pool, size_t count, ort_task_fn *fn, void *arg, bool wake)
+static uint64_t share(ort_pool *pool, size_t count, shared_loop *l)
 {
     if (pool->started < pool->threads - 1)
         start_workers(pool);
-    if (count < UINT32_MAX)
-        return run_shared(pool, (uint32_t)count, fn, arg, wake);
+    if (count < UINT32_MAX) {
+        l->count = (uint32_t)count;
+        return run_shared(pool, l);
+    }
+    ort_task_fn *fn = l->fn;
+    void *arg = l->arg;
     for (size_t first = 0; first < count; first += INT32_MAX) {
         shifted part = {fn, arg, first};
         size_t size = count - first < INT32_MAX ? count - first : INT32_MAX;
-        (void)run_shared(pool, (uint32_t)size, run_shifted, &part, wake);
+        l->fn = run_shifted;
+        l->arg = &part;
+        l->count = (uint32_t)size;
+        (void)run_shared(pool, l);
     }
     return 0;
 }
@@ -680,16 +796,16 @@ static uint64_t share_alone(ort_pool *pool, size_t count, ort_task_fn *fn, void 
     }
     if (caller_watch.since == 0)
         ort_watch_begin(&caller_watch);
-    uint64_t start = ort_clock_ns(), took, end;
+    uint64_t start = ort_clock_ns(), took;
+    shared_loop l = {.fn = fn, .arg = arg, .wake = wake, .start = start};
     if (current_demand)
         note_gap(pool, current_demand, start);
-    took = share(pool, count, fn, arg, wake);
-    end = ort_clock_ns();
+    took = share(pool, count, &l);
     if (current_demand)
-        current_demand->loop_end = end;
-    atomic_store_explicit(&pool->ended, end, memory_order_relaxed);
-    note_loss(pool, start, end, known);
-    atomic_store(&pool->busy, false);
+        current_demand->loop_end = l.end;
+    atomic_store_explicit(&pool->ended, l.end, memory_order_relaxed);
+    note_loss(pool, start, l.end, known);
+    atomic_store_explicit(&pool->busy, false, memory_order_release);
     return took;
 }
 
@@ -718,9 +834,8 @@ void ort_pool_run_again(ort_pool *pool, const void *key, size_t count, ort_task_
     uint64_t hash = hash_of(key, count, fn), tag = hash >> NS_BITS, known, took;
     _Atomic uint64_t *loop = &pool->loops[hash % LOOPS];
     known = key ? recall(loop, tag) : 0;
-    bool wake = !demand || is_worth_waking(demand);
-    bool helped = wake || (int)atomic_load(&pool->sleepers) < atomic_load(&pool->started);
-    if (!helped || (known > 0 && known < ALONE_NS) || !has_width(pool))
+    bool wake = is_worth_waking(pool, demand), helped = wake || is_helped(pool);
+    if (!helped || (known > 0 && known < least_shared(pool, demand)) || !has_width(pool))
         took = time_alone(count, fn, arg, known);
     else
         took = share_alone(pool, count, fn, arg, wake, known);
@@ -731,7 +846,7 @@ void ort_pool_run_again(ort_pool *pool, const void *key, size_t count, ort_task_
     if (!took) /* the caller had no task of it */
         took = known;
     if (demand)
-        demand->sum_ns += took < ALONE_NS ? 1 : took;
+        demand->sum_ns += took < SHARED_NS ? 1 : took;
 }
 
 void ort_pool_run(ort_pool *pool, size_t count, ort_task_fn *fn, void *arg)

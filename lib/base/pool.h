@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/spell.h"
 #include "ort.h"
 
 typedef struct ort_pool ort_pool;
@@ -48,15 +49,19 @@ typedef struct ort_pool_demand {
     uint64_t last_ns, sum_ns; /* what the loops worth sharing take one thread: last run, this run */
     uint64_t last_gap_ns, gap_ns; /* longest between two shared loops that a spin can bridge */
     uint64_t spin_ns;         /* as allowed */
+    uint64_t entered;         /* this run */
     uint64_t loop_end;        /* of this run's last shared loop, or 0 */
     uint32_t whole_runs;      /* of those whose loops are not cut, as they stay with the caller */
     bool whole;               /* this run is one */
+    bool tried;               /* ... with all threads, or alone, as `spell` says */
+    ort_spell spell;
     struct ort_pool_demand *outer;
 } ort_pool_demand;
 
 /* Between these two calls workers may spin for at most `spin_us` microseconds for the next loop:
  * half as long again as the longest gap of the last run like this one, all of it where there was
- * none. Sleeping ones aren't woken where that run was too short for it. demand may be NULL; both
+ * none. Sleeping ones aren't woken where that run was too short for it, and runs don't follow each
+ * other at once. demand may be NULL; both
  * calls take the same, on the same thread. */
 void ort_pool_enter(ort_pool *pool, int spin_us, ort_pool_demand *demand);
 void ort_pool_leave(ort_pool *pool, ort_pool_demand *demand);
