@@ -195,8 +195,9 @@ $(OBJ)/lib/kernel/amx/%.o: ISA_FLAGS = $(ISA_vnni) # tiles are named to the asse
 # Sanitizers take minutes for the unrolled kernels at -O3; ThreadSanitizer at any level, so it sees what calls them and not
 # the loops themselves, which share nothing. PLAIN_KERNELS=1 leaves them out for what isn't about them.
 $(OBJ)/lib/kernel/%.o: CFLAGS_ALL += $(if $(PLAIN_KERNELS)$(findstring -fsanitize=thread,$(CFLAGS)),-fno-sanitize=all)
-# Kernels call nobody who could throw or unwind through them; debuggers read .debug_frame.
-$(OBJ)/lib/kernel/%.o: CFLAGS_ALL += -fno-asynchronous-unwind-tables
+# Kernels, operators that compute and passes call nobody who could throw or unwind through them; debuggers read .debug_frame.
+CALLS_NOBODY = kernel pass op/blocked op/math op/ml op/moves op/net op/quant op/sequence op/shared op/text
+$(CALLS_NOBODY:%=$(OBJ)/lib/%/%.o): CFLAGS_ALL += -fno-asynchronous-unwind-tables
 $(OBJ)/lib/kernel/%.o: OPT_FLAGS = $(if $(findstring -fsanitize,$(CFLAGS)),,-O3) -fno-trapping-math
 # These bodies unroll themselves: -O3 makes the portable tier's of floats a fifth larger and no faster, those of bytes nearly
 # twice as large, in each tool, and 5 % faster.

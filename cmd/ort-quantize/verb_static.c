@@ -191,8 +191,10 @@ static int make(quantizing *q, ort_quantize_options *options, const ort_ranges *
         status = search(q, options, quantizer);
     else if (status == 0 && apply(q, quantizer, &q->made, &err) != ORT_OK)
         status = tool_fail_in(q->path, &err);
-    if (status == 0 && q->made)
+    if (status == 0 && q->made) {
+        warn_of_rare(&q->options);
         tell(q, quantizer);
+    }
     ort_quantizer_free(quantizer);
     return status;
 }
@@ -217,7 +219,6 @@ static int quantize(quantizing *q, const chosen *list)
     ort_ranges *seen = NULL;
     choice c = {0};
     quantizer_options(q, list, &options);
-    warn_of_rare(&q->options);
     const bool chooses = can_choose(q);
     const bool corrects = q->options.bias_correction || can_correct(q);
     options.correct_biases = options.correct_biases || (corrects && !runs_alone(&q->options));

@@ -56,6 +56,17 @@ works() {
     fi
 }
 
+# warns REGEX COMMAND...: exit status 0 and one line on stderr, which matches.
+warns() {
+    local pattern=$1
+    shift
+    run --separate-stderr "$@"
+    if [ "$status" -ne 0 ] || [ "${#stderr_lines[@]}" -ne 1 ] || ! [[ $stderr =~ $pattern ]]; then
+        echo "status $status; stdout: $output; stderr: $stderr"
+        return 1
+    fi
+}
+
 # has TEXT...: each occurs in $output.
 has() {
     local text
