@@ -63,6 +63,7 @@ enum {
     SHARED_NS = 1000,    /* a loop that takes one thread less isn't shared */
     ALONE_NS = 10000,    /* nor is a worker woken for it, nor in a run of less work */
     WAKE_NS = 300000,    /* nor in one, or a stream of runs, of less */
+    STREAM_NS = 20000,   /* nor for a stream of runs of less: what is shared comes back too late */
     TRIED_NS = 1000000,  /* runs of less are tried both ways (spell.h) */
     WATCH_NS = 1000000,  /* between two looks at the time that a thread has lost */
     PASSING_NS = 200000, /* lost to others who have gone again, as far as it counts */
@@ -467,7 +468,7 @@ static bool is_short(const ort_pool_demand *demand)
 static bool may_wake(ort_pool *pool, const ort_pool_demand *demand)
 {
     return !is_short(demand) ||
-           (demand->last_ns >= ALONE_NS && demand->spin_ns >= SPIN_LEAST_NS &&
+           (demand->last_ns >= STREAM_NS && demand->spin_ns >= SPIN_LEAST_NS &&
             atomic_load_explicit(&pool->stream_ns, memory_order_relaxed) >= WAKE_NS);
 }
 
@@ -532,7 +533,7 @@ static void enter_demand(ort_pool *pool, int spin_us, ort_pool_demand *demand, u
                     atomic_load_explicit(&pool->width, memory_order_relaxed) > 1;
     if (!demand->tried)
         demand->spell.alone = false;
-    bool helped = is_helped(pool) && demand->last_ns >= ALONE_NS;
+    bool helped = is_helped(pool) && demand->last_ns >= STREAM_NS;
     demand->whole = demand->spell.alone || (!is_worth_waking(pool, demand) && !helped &&
                                             ++demand->whole_runs % WHOLE_MOST != 0);
     demand->outer = current_demand;
