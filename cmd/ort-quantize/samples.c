@@ -308,8 +308,9 @@ static void warn_of_few(const samples *s)
 {
     if (s->options.kept != NULL || (int64_t)s->at >= s->options.most || !is_news(TOLD_FEW))
         return;
-    tool_warn("--samples %lld: there %s %zu%s", (long long)s->options.most,
-              s->at == 1 ? "is" : "are", s->at, s->options.parts > 0 ? " in this --shard" : "");
+    const char *verb = s->at == 1 ? "is" : "are";
+    tool_warn("--samples %lld: there %s %zu%s, which %s taken", (long long)s->options.most, verb,
+              s->at, s->options.parts > 0 ? " in this --shard" : "", verb);
 }
 
 void samples_mute(void) { told = TOLD_ALL; }
