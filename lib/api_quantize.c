@@ -47,6 +47,12 @@ ort_status ort_quantizer_keep_float(ort_quantizer *quantizer, size_t index, bool
                      : ort_error_null(err, __func__);
 }
 
+ort_status ort_quantizer_keep_half(ort_quantizer *quantizer, size_t index, ort_error *err)
+{
+    return quantizer ? ort_quantizer_halve(quantizer, index, err)
+                     : ort_error_null(err, __func__);
+}
+
 ort_status ort_quantizer_apply_alone(ort_quantizer *quantizer, size_t index, ort_model **model,
                                      ort_error *err)
 {

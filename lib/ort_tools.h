@@ -418,6 +418,9 @@ size_t ort_quantizer_equalized(const ort_quantizer *quantizer);
  * these void. */
 ORT_WARN_UNUSED ort_status ort_quantizer_keep_float(ort_quantizer *quantizer, size_t index,
                                                     bool stays, ort_error *err);
+/* The same, in float16, with weights of two bytes; ort_quantizer_keep_float makes that void. */
+ORT_WARN_UNUSED ort_status ort_quantizer_keep_half(ort_quantizer *quantizer, size_t index,
+                                                   ort_error *err);
 /* The model in which this node alone reads codes, which shows what that costs. Only what "float"
  * is for another reason than these options and overrides is refused. */
 ORT_WARN_UNUSED ort_status ort_quantizer_apply_alone(ort_quantizer *quantizer, size_t index,

@@ -20,6 +20,9 @@ static const ort_observer observers[] = {ORT_OBSERVE_MSE, ORT_OBSERVE_L25, ORT_O
 static const double near_db = 25, nearest_db = 32;
 /* What recurrent layers must bring to keep weights of four times the size, and with --effort. */
 static const double recurrent_db = 6, recurrent_effort_db = 1;
+/* What --effort asks of small tables in float16, and of harmful nodes of a model that is near. */
+static const double table_db = 1, harmful_db = 0.75;
+enum { FLOATS_PART = 100 }; /* of the float file, that these may add to the one on codes */
 
 /* Of which an assignment leaves something open: --overrides are taken as they are. */
 static bool is_at_most(const quantizing *q, size_t megabytes)
@@ -94,6 +97,7 @@ typedef struct race {
                                           * that entered last */
     double gain;
     size_t at, tried;
+    size_t bytes; /* of the file of the model that was made last with kept nodes */
     double work, done; /* in models made and run; all that may come of it */
 } race;
 
@@ -254,9 +258,13 @@ static int run_kept(race *r, const ort_quantize_options *options, const ort_rang
                     const kept_nodes *kept)
 {
     ort_model *model = NULL;
+    ort_error err = {0};
     r->q->kept = *kept;
     int status = choice_make(r->q, options, ranges, &model);
     r->q->kept = (kept_nodes){0};
+    r->bytes = 0;
+    if (status == 0 && ort_model_written_bytes(model, &r->bytes, &err) != ORT_OK)
+        status = tool_fail_in(r->q->path, &err);
     if (status == 0)
         status = r->q->folds > 0 ? trial_held_out(&r->t, model, &r->last)
                                  : trial_run(&r->t, model, &r->last);
@@ -387,15 +395,89 @@ static int try_answers(race *r, const ort_quantize_options *options, const ort_r
 
 /* ---- --effort */
 
+static kept_nodes copy_of(const kept_nodes *kept)
+{
+    kept_nodes copy = {0};
+    for (size_t i = 0; i < kept->count; i++)
+        kept_nodes_add(&copy, kept->index[i]);
+    return copy;
+}
+
+/* What is kept becomes this, where that is so much nearer to float, of a file that is no longer by
+ * more than a hundredth of the float one's. r->last and r->bytes are of what is kept, and stay so.
+ */
+static int try_kept(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                    kept_nodes *kept, double least_gain, const char *name, choice *c)
+{
+    const nearness_to_float before = r->last;
+    const size_t bytes = r->bytes;
+    size_t floats = 0;
+    int status = run_kept(r, options, ranges, kept);
+    tell(r, name);
+    if (status == 0 && r->last.sqnr_db >= before.sqnr_db + least_gain &&
+        ort_model_written_bytes(r->q->original, &floats, NULL) == ORT_OK &&
+        r->bytes <= bytes + floats / FLOATS_PART) {
+        const kept_nodes fewer = c->kept;
+        c->kept = *kept;
+        *kept = fewer;
+    } else {
+        r->last = before;
+        r->bytes = bytes;
+    }
+    return status;
+}
+
+/* Small tables make little of a file, and a row of bytes has what it looks up to eight bits. */
+static int try_tables(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                      choice *c)
+{
+    ort_quantizer *quantizer = NULL;
+    kept_nodes kept = copy_of(&c->kept);
+    int status = open_quantizer(r->q, options, ranges, &quantizer);
+    if (status == 0)
+        guard_tables(quantizer, &kept);
+    ort_quantizer_free(quantizer);
+    if (status == 0 && kept.count > c->kept.count)
+        status = try_kept(r, options, ranges, &kept, table_db, "tables in float16", c);
+    free(kept.index);
+    return status;
+}
+
+/* However near the model is, products that hold little and harm most. */
+static int try_harmful(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                       choice *c)
+{
+    ort_quantizer *quantizer = NULL;
+    kept_nodes kept = copy_of(&c->kept);
+    int status = open_quantizer(r->q, options, ranges, &quantizer);
+    if (status == 0)
+        status = guard_choose(&r->t, quantizer, false, &kept);
+    ort_quantizer_free(quantizer);
+    if (status == 0 && kept.count > c->kept.count)
+        status = try_kept(r, options, ranges, &kept, harmful_db, "harmful nodes in float", c);
+    free(kept.index);
+    return status;
+}
+
+static int try_more(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                    choice *c)
+{
+    int status = run_kept(r, options, ranges, &c->kept);
+    if (status == 0)
+        status = try_tables(r, options, ranges, c);
+    advance(r, 1);
+    if (status == 0 && r->best.sqnr_db >= near_db)
+        status = try_harmful(r, options, ranges, c);
+    return status;
+}
+
 /* Are all nodes of a kind in float, besides those that are, worth it? */
 static int try_group(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
                      const guard_group *group, choice *c)
 {
     const nearness_to_float before = r->last;
     ort_quantizer *quantizer = NULL;
-    kept_nodes kept = {0};
-    for (size_t i = 0; i < c->kept.count; i++)
-        kept_nodes_add(&kept, c->kept.index[i]);
+    kept_nodes kept = copy_of(&c->kept);
     int status = open_quantizer(r->q, options, ranges, &quantizer);
     if (status == 0)
         status = group->add(r->q, quantizer, &kept);
@@ -452,7 +534,7 @@ static double most_work(const quantizing *q)
     for (size_t i = 0; i < sizeof harder / sizeof *harder && may_ask_for_more(o); i++)
         work += (harder[i].rounded ? ROUNDED_WORK : 1) +
                 (harder[i].kept == HARMFUL ? ALONE_WORK : 0);
-    return work + (o->effort ? GUARD_GROUPS : 0);
+    return work + (o->effort ? GUARD_GROUPS + 1 : 0);
 }
 
 int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **ranges, choice *c)
@@ -470,10 +552,14 @@ int choose(quantizing *q, const ort_quantize_options *options, ort_ranges **rang
     if (status == 0 && keep_sensitive(q) > 0 &&
         (r.best.sqnr_db < nearest_db || q->options.effort))
         status = try_recurrent(&r, &own, *ranges, c);
-    if (status == 0 && keep_sensitive(q) > 0 && r.best.sqnr_db < nearest_db)
+    const bool more = q->options.effort && q->options.keep_sensitive < 0;
+    if (status == 0 && keep_sensitive(q) > 0 &&
+        r.best.sqnr_db < (more ? near_db : nearest_db))
         status = try_float_nodes(&r, &own, *ranges, c);
+    if (status == 0 && more)
+        status = try_more(&r, &own, *ranges, c);
     advance(&r, keep_sensitive(q) > 0 ? 1 + ALONE_WORK : 0);
-    if (status == 0 && q->options.effort && q->options.keep_sensitive < 0)
+    if (status == 0 && more)
         status = try_groups(&r, &own, *ranges, c);
     if (status == 0 && asks_for_more(&r))
         status = try_answers(&r, &own, *ranges, c);

@@ -190,12 +190,22 @@ int guard_more(const trial *t, ort_quantizer *quantizer, double percent, kept_no
     return status;
 }
 
-void guard_recurrent(const ort_quantizer *quantizer, kept_nodes *chosen)
+static void add_parts(const ort_quantizer *quantizer, const char *part, kept_nodes *chosen)
 {
     ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
     for (size_t i = 0; ort_quantizer_node(quantizer, i, &info); i++)
-        if (!strcmp(info.part, "weights"))
+        if (!strcmp(info.part, part))
             kept_nodes_add(chosen, i);
+}
+
+void guard_recurrent(const ort_quantizer *quantizer, kept_nodes *chosen)
+{
+    add_parts(quantizer, "weights", chosen);
+}
+
+void guard_tables(const ort_quantizer *quantizer, kept_nodes *chosen)
+{
+    add_parts(quantizer, "table", chosen);
 }
 
 /* Several groups, and a weight like float[480,1,5,5]. */
@@ -333,20 +343,28 @@ double guard_least_gain(const guard_group *group)
     return group->is_small ? least_gain_small_db : least_gain_kind_db;
 }
 
+static bool is_table(const ort_quantizer *quantizer, size_t index)
+{
+    ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
+    return ort_quantizer_node(quantizer, index, &info) && !strcmp(info.part, "table");
+}
+
 int guard_keep(const quantizing *q, ort_quantizer *quantizer)
 {
     ort_error err = {0};
-    for (size_t i = 0; i < q->kept.count; i++)
-        if (ort_quantizer_keep_float(quantizer, q->kept.index[i], true, &err) != ORT_OK)
-            return tool_fail_in(q->path, &err);
-    return 0;
+    ort_status status = ORT_OK;
+    for (size_t i = 0; i < q->kept.count && status == ORT_OK; i++)
+        status = is_table(quantizer, q->kept.index[i])
+                     ? ort_quantizer_keep_half(quantizer, q->kept.index[i], &err)
+                     : ort_quantizer_keep_float(quantizer, q->kept.index[i], true, &err);
+    return status == ORT_OK ? 0 : tool_fail_in(q->path, &err);
 }
 
 /* Names and their share of all products, while the quantizer still says what they would be. */
 void guard_note(quantizing *q, ort_quantizer *quantizer)
 {
     ort_quantizer_node_info info = ORT_QUANTIZER_NODE_INFO_INIT;
-    json_object *names = json_object_new_array();
+    json_object *names = json_object_new_array(), *tables = json_object_new_array();
     double all = 0, kept = 0, work, noise;
     for (size_t i = 0; ort_quantizer_node(quantizer, i, &info); i++)
         if (!strcmp(info.part, "product") && ort_quantizer_node_harm(quantizer, i, &work, &noise))
@@ -354,7 +372,8 @@ void guard_note(quantizing *q, ort_quantizer *quantizer)
     for (size_t i = 0; i < q->kept.count; i++) {
         if (!ort_quantizer_node(quantizer, q->kept.index[i], &info))
             continue;
-        json_object_array_add(names, json_object_new_string(info.name));
+        json_object_array_add(is_table(quantizer, q->kept.index[i]) ? tables : names,
+                              json_object_new_string(info.name));
         if (!strcmp(info.part, "product") &&
             ort_quantizer_node_harm(quantizer, q->kept.index[i], &work, &noise))
             kept += work;
@@ -362,6 +381,7 @@ void guard_note(quantizing *q, ort_quantizer *quantizer)
     json_object_put(q->kept_float);
     q->kept_float = json_object_new_object();
     json_object_object_add(q->kept_float, "nodes", names);
+    json_object_object_add(q->kept_float, "tables_float16", tables);
     json_object_object_add(q->kept_float, "share_of_products",
                            json_object_new_double(all > 0 ? kept / all : 0));
 }

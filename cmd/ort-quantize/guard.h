@@ -17,6 +17,8 @@ int guard_choose(const trial *t, ort_quantizer *quantizer, bool near, kept_nodes
 void kept_nodes_add(kept_nodes *kept, size_t index);
 /* Layers whose weights alone are codes. */
 void guard_recurrent(const ort_quantizer *quantizer, kept_nodes *chosen);
+/* Look-ups of rows, which stay in float16. */
+void guard_tables(const ort_quantizer *quantizer, kept_nodes *chosen);
 /* Convolutions with a filter for each channel, besides: one scale for all channels cuts those that
  * reach less far than others, and no sum over channels makes up for it. */
 int guard_depthwise(const quantizing *q, const ort_quantizer *quantizer, kept_nodes *chosen);
@@ -35,7 +37,7 @@ extern const guard_group guard_groups[GUARD_GROUPS];
 double guard_percent(const ort_quantizer *quantizer, const kept_nodes *kept);
 /* What it must bring, in dB. */
 double guard_least_gain(const guard_group *group);
-/* q->kept stay float in another quantizer of the same model. */
+/* q->kept stay float in another quantizer of the same model, tables among them in float16. */
 int guard_keep(const quantizing *q, ort_quantizer *quantizer);
 /* q->kept_float of q->kept, before they are kept. */
 void guard_note(quantizing *q, ort_quantizer *quantizer);

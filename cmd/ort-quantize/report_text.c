@@ -192,10 +192,14 @@ static void print_kept(const evaluation *e, FILE *out)
 {
     json_object *kept = e->q->kept_float;
     const size_t count = length_of(member(kept, "nodes"));
+    const size_t tables = length_of(member(kept, "tables_float16"));
     if (count > 0)
         fprintf(out, "kept      %zu node%s in float, %.1f %% of multiply-adds: their codes cost "
                 "too much (--keep-sensitive 0: none)\n", count, count == 1 ? "" : "s",
                 100 * number_of(kept, "share_of_products"));
+    if (tables > 0)
+        fprintf(out, "kept      %zu table%s of rows in float16: codes of rows cost too much "
+                "(--keep-sensitive 4: none)\n", tables, tables == 1 ? "" : "s");
 }
 
 /* Other runtimes on other processors; never here. */

@@ -263,6 +263,86 @@ assert before < 25 and after > before + 5, (before, after)" <<<"$output"
     [[ $output != *"filters of single channels in float"* && $output != *"kept "* ]]
 }
 
+# write_table FILE ROWS: an LSTM that reads rows of a table.
+write_table() {
+    PYTHONPATH=$ROOT/tests/tools python3 - "$@" <<'PY'
+import random, sys
+from fixtures import initializer, model, node, value_info
+draw, rows, width, hidden, steps = random.Random(5), int(sys.argv[2]), 64, 128, 24
+def weight(name, dims, size):
+    return initializer(name, dims, [draw.gauss(0, size) for _ in range(dims[0] * dims[1] * (dims + [1])[2])])
+open(sys.argv[1], "wb").write(model(
+    [node("Gather", ["table", "x"], ["rows"], "look"),
+     node("LSTM", ["rows", "w", "r"], ["y"], attributes={"hidden_size": hidden})],
+    [value_info("x", [steps, 1], 7)], [value_info("y", [steps, 1, 1, hidden])],
+    [weight("table", [rows, width], 1), weight("w", [1, 4 * hidden, width], 0.1),
+     weight("r", [1, 4 * hidden, hidden], 0.02)]))
+PY
+}
+
+@test "--effort gives small tables float16 where their codes cost more than that takes, and says so" {
+    write_table small.onnx 64 # 4,096 numbers
+    write_table large.onnx 512
+    for size in small large; do
+        run --separate-stderr ort-quantize static $size.onnx --random 1 --effort -v --json -o $size.effort.onnx
+        [ "$status" -eq 0 ]
+        [[ $stderr == *"tables in float16: "* ]]
+        echo "$output" >$size.json
+        works ort-quantize static $size.onnx --random 1 -o $size.plain.onnx
+    done
+    python3 -c "
+import json
+small, large = (json.load(open(name + '.json'))['kept_float'] for name in ('small', 'large'))
+assert small['tables_float16'] == ['look'] and 'look' not in small['nodes'], small
+assert large['tables_float16'] == [], large"
+    ort-inspect small.effort.onnx --nodes | grep -q "float16\[24,1,64\]"
+    ! ort-inspect large.effort.onnx --nodes | grep -q float16
+    ! ort-inspect small.plain.onnx --nodes | grep -q float16
+    works ort-quantize static small.onnx --random 1 --effort --threads 1 --isa scalar -o other.onnx
+    cmp small.effort.onnx other.onnx
+    has "kept      1 table of rows in float16"
+    works ort-quantize static small.onnx --random 1 --effort --keep-sensitive 4 --force -o other.onnx
+    ! ort-inspect other.onnx --nodes | grep -q float16
+}
+
+@test "--effort leaves small nodes that harm most in float however near the model is, and no large weight" {
+    # 'last' reads one channel that reaches far, so that codes of the others are coarse.
+    PYTHONPATH=$ROOT/tests/tools python3 - <<'PY'
+import random, struct
+from fixtures import initializer, model, node, value_info
+draw = random.Random(5)
+def weight(name, rows, columns, size, reach=lambda row, column: 1):
+    return initializer(name, [rows, columns], [draw.gauss(0, size) * reach(k // columns, k % columns)
+                                               for k in range(rows * columns)])
+for name, out in (("few", 2), ("many", 256)): # of 64 numbers, and of more than all others have
+    open(name + ".onnx", "wb").write(model(
+        [node("MatMul", ["x", "w1"], ["a"], "wide"), node("Tanh", ["a"], ["b"]),
+         node("MatMul", ["b", "w2"], ["c"], "narrow"),
+         node("ReduceMean", ["c"], ["d"], attributes={"axes": [1], "keepdims": 0}), node("Exp", ["d"], ["e"]),
+         node("MatMul", ["e", "w3"], ["y"], "last")],
+        [value_info("x", ["n", 32, 48])], [value_info("y", ["n", out])],
+        [weight("w1", 48, 128, 0.1), weight("w2", 128, 32, 0.2, lambda row, column: 1 if column else 8),
+         weight("w3", 32, out, 1, lambda row, column: 1 if row else 1 / 8)]))
+open("some.bin", "wb").write(struct.pack("<49152f", *[draw.gauss(0, 1) for _ in range(49152)]))
+PY
+    works ort-tensor some.bin --from raw --dtype float32 --dims 32x32x48 -o some.npy
+    for size in few many; do
+        run --separate-stderr ort-quantize static $size.onnx -i some.npy --rows 1 --effort -v --json -o $size.q.onnx
+        [ "$status" -eq 0 ]
+        [[ $stderr == *"harmful nodes in float: "* ]]
+        echo "$output" >$size.json
+        ort-quantize static $size.onnx -i some.npy --rows 1 --json -o $size.plain.onnx >$size.plain.json
+    done
+    python3 -c "
+import json
+def read(name): return json.load(open(name + '.json'))
+def db(report): return report['outputs'][0]['sqnr_db']
+few, many = read('few'), read('many')
+assert few['kept_float']['nodes'] == ['last'] and few['kept_float']['share_of_products'] < 0.001, few['kept_float']
+assert 'kept_float' not in many, many['kept_float']
+assert db(read('few.plain')) > 32 and db(few) > db(read('few.plain')) + 5, db(few)"
+}
+
 @test "--effort doesn't try to make channels even where no two products share any" {
     python3 -c "
 import random, struct, sys; sys.path.insert(0, '$ROOT/tests/tools')

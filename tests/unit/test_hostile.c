@@ -753,6 +753,8 @@ static void quantizing(test_state *test)
     CHECK_REFUSED(ort_model_stamp_quantized(t.model, NULL, NULL, NULL, NULL, NULL));
     CHECK_REFUSED(ort_quantizer_keep_float(NULL, 0, true, NULL));
     CHECK_REFUSED(ort_quantizer_keep_float(kept, SIZE_MAX, true, NULL));
+    CHECK_REFUSED(ort_quantizer_keep_half(NULL, 0, NULL));
+    CHECK_REFUSED(ort_quantizer_keep_half(kept, SIZE_MAX, NULL));
     double work, noise;
     CHECK(!ort_quantizer_node_harm(NULL, 0, &work, &noise));
     CHECK(!ort_quantizer_node_harm(kept, SIZE_MAX, &work, &noise));

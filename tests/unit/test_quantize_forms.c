@@ -146,6 +146,51 @@ static void ties(test_state *test)
     net_free(&n);
 }
 
+static void build_table(net *n)
+{
+    net_input(n, "ids", ORT_DTYPE_INT64, 2, DIMS(1, 5));
+    add_numbers(n, "w", 2, DIMS(64, 80), 1);
+    add_numbers(n, "last", 2, DIMS(80, 4), 1);
+    net_node(n, "Gather", "w ids", "rows");
+    net_node(n, "MatMul", "rows last", "y");
+    net_output(n, "y");
+}
+
+static int halves_in(const ort_model *m)
+{
+    int count = 0;
+    for (size_t i = 0; i < m->graph->initializers.count; i++)
+        count += m->graph->values.data[m->graph->initializers.data[i]]->fact.type.dtype ==
+                 ORT_DTYPE_FLOAT16;
+    return count;
+}
+
+/* The Gather in float16, in float, and on codes again. */
+static void halves(test_state *test)
+{
+    net n;
+    ort_error err = {0};
+    ort_quantizer *q;
+    ort_model *m = made_of(&n, build_table, NULL, &q, &err);
+    CHECK(m && halves_in(m) == 0 && told(q, "Gather", "table", NULL));
+    ort_model_free(m);
+    m = NULL;
+    CHECK(!ort_quantizer_keep_half(q, 0, &err) && !ort_quantizer_apply(q, &m, &err));
+    CHECK(m && halves_in(m) == 1 && told(q, "Gather", "float", "kept in float16"));
+    CHECK(count_of(m, "Cast") == 1 && told(q, "MatMul", "product", NULL));
+    ort_model_free(m);
+    m = NULL;
+    CHECK(!ort_quantizer_keep_float(q, 0, true, &err) && !ort_quantizer_apply(q, &m, &err));
+    CHECK(m && halves_in(m) == 0 && told(q, "Gather", "float", "kept float"));
+    ort_model_free(m);
+    m = NULL;
+    CHECK(!ort_quantizer_keep_float(q, 0, false, &err) && !ort_quantizer_apply(q, &m, &err));
+    CHECK(m && halves_in(m) == 0 && told(q, "Gather", "table", NULL));
+    ort_model_free(m);
+    ort_quantizer_free(q);
+    net_free(&n);
+}
+
 /* Boxes reach 300 times as far as scores, and a product reads both. */
 static void build_heads(net *n)
 {
@@ -224,6 +269,7 @@ int main(void)
     test_state test = {0};
     RUN(&test, cuts);
     RUN(&test, ties);
+    RUN(&test, halves);
     RUN(&test, heads);
     RUN(&test, order);
     RUN(&test, excludes);

@@ -242,10 +242,12 @@ static ort_status plan_site(ort_design *d, ort_site *site, size_t *met, ort_erro
     const size_t nodes = site->graph->nodes.count, values = site->graph->values.count;
     ORT_TRY(ort_code_plan_make(&site->plan, site->graph, &d->options, &d->rules, met, err));
     site->stays = ort_arena_array(&d->model->arena, nodes + 1, sizeof *site->stays);
+    site->halves = ort_arena_array(&d->model->arena, nodes + 1, sizeof *site->halves);
     site->finite = ort_arena_array(&d->model->arena, values + 1, sizeof *site->finite);
-    if (!site->stays || !site->finite)
+    if (!site->stays || !site->halves || !site->finite)
         return ort_error_memory(err, nodes * sizeof *site->stays);
     memset(site->stays, 0, nodes * sizeof *site->stays);
+    memset(site->halves, 0, nodes * sizeof *site->halves);
     memset(site->finite, 0, values * sizeof *site->finite);
     for (size_t i = 0; i < d->muls.count && site->body < 0; i++)
         site->stays[d->muls.data[i]] = "it evens channels before they become codes";

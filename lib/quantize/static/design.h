@@ -22,6 +22,7 @@ typedef struct ort_site {
     ort_placement widest; /* what could be observed: nothing is excluded, each step by itself */
     ort_placement whole;  /* nothing is excluded */
     const char **stays;   /* by node: a reason that was found later, or NULL */
+    bool *halves;         /* by node: of those that stay, float16 */
     ort_place_finite *finite; /* by value: what placing has found out */
 } ort_site;
 

@@ -372,16 +372,20 @@ static ort_status refine(ort_quantizer *q, ort_model *model, ort_error *err)
     return ort_refine(&r, model, err);
 }
 
-/* Which nodes are to be float16: those of rules, all or one of them. */
+/* Which nodes are to be float16: those of rules, all or one of them; of all, what is kept, too. */
 typedef struct halves {
-    const ort_code_plan *plan;
+    const ort_site *site;
     const ort_node *only;
 } halves;
 
 static bool is_half(void *arg, const ort_node *node)
 {
     const halves *h = arg;
-    return (!h->only || node->id == h->only->id) && ort_code_plan_half(h->plan, node);
+    if (node->id >= h->site->graph->nodes.count)
+        return false;
+    if (h->only)
+        return node->id == h->only->id && ort_code_plan_half(&h->site->plan, node);
+    return ort_code_plan_half(&h->site->plan, node) || h->site->halves[node->id];
 }
 
 /* Nodes keep their numbers in the copy until they are rebuilt. */
@@ -390,13 +394,13 @@ static ort_status write_halves(const ort_quantizer *q, const ort_site *site,
 {
     ort_graph *graph = ort_design_graph(&q->design, site, copy);
     const ort_narrow_options options = ORT_NARROW_OPTIONS_INIT;
-    halves h = {&site->plan, only};
+    halves h = {site, only};
     char label[256];
     ort_node *node;
     ORT_TRY(ort_graph_narrow_nodes(graph, &options, is_half, &h, err));
     ORT_EACH_NODE(graph, node)
     {
-        if (node->id < site->graph->nodes.count && is_half(&h, node))
+        if (is_half(&h, node))
             ort_log_write(&q->log, ORT_LOG_INFO, "%s stays float: its operator has no float16 "
                           "form, or it reads neither a weight nor a result in float16",
                           ort_node_label(node, label, sizeof label));
@@ -523,6 +527,18 @@ ort_status ort_quantizer_keep(ort_quantizer *q, size_t index, bool stays, ort_er
     if (!node)
         return no_node(index, err);
     site->stays[node->id] = stays ? "it is kept float: its codes cost too much" : NULL;
+    site->halves[node->id] = false;
+    return ort_design_place(&q->design, err);
+}
+
+ort_status ort_quantizer_halve(ort_quantizer *q, size_t index, ort_error *err)
+{
+    ort_site *site;
+    const ort_node *node = node_at(q, index, &site);
+    if (!node)
+        return no_node(index, err);
+    site->stays[node->id] = "it is kept in float16: its codes cost too much";
+    site->halves[node->id] = true;
     return ort_design_place(&q->design, err);
 }
 

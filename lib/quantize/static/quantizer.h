@@ -14,6 +14,7 @@ ort_status ort_quantizer_observe(ort_quantizer *q, ort_value *const *inputs, siz
 ort_status ort_quantizer_even(ort_quantizer *q, ort_error *err);
 ort_status ort_quantizer_replan(ort_quantizer *q, const char *json, ort_error *err);
 ort_status ort_quantizer_keep(ort_quantizer *q, size_t index, bool stays, ort_error *err);
+ort_status ort_quantizer_halve(ort_quantizer *q, size_t index, ort_error *err);
 ort_status ort_quantizer_write_alone(ort_quantizer *q, size_t index, ort_model **model,
                                      ort_error *err);
 bool ort_quantizer_weigh(const ort_quantizer *q, size_t index, ort_harm *harm);
