@@ -65,7 +65,8 @@ static void detect_features(ort_cpu *c)
     c->avx2 = ymm && avx && fma && f16c && bit(b, 5);
     c->avx512 = c->avx2 && zmm && bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31);
     c->avx512_shares_units = c->avx512 && maker == signature_INTEL_ebx;
-    c->avx512_by_halves = c->avx512 && maker == signature_AMD_ebx && family == 0x19;
+    c->adds_apart = c->avx512 && maker == signature_AMD_ebx;
+    c->avx512_by_halves = c->adds_apart && family == 0x19;
     c->avx512_vnni = c->avx512 && bit(cx, 11);
     c->avx512_vbmi = c->avx512 && bit(cx, 1);
     c->avx512_fp16 = c->avx512 && bit(d, 23);

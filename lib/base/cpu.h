@@ -17,6 +17,8 @@ typedef struct ort_cpu {
     bool avx512_shares_units; /* all work on 512 bits is done in the two units of products
                                  (Intel's processors), not beside them */
     bool avx512_by_halves;    /* 512 bits take twice the time of 256 (Zen 4) */
+    bool adds_apart;          /* floats are added in units of their own, beside multiply-adds (AMD's
+                                 processors with AVX-512) */
     bool amx_int8;
     bool amx_bf16;
     size_t l2_bytes;  /* of one core, as the C library says; 512 KiB where it can't */

@@ -90,6 +90,7 @@ ort_status ort_env_new(const ort_env_options *options, ort_env **env, ort_error 
     if (e->options.math_strict) {
         e->strict = *e->k;
         e->strict.gemm.strassen = (ort_strassen_kernels){0};
+        e->strict.gemm.crossed = (ort_crossed_kernels){0};
         e->strict.gemm.f32_tiles = NULL;
         e->strict.gemm.tile_multiply_adds = NULL;
         e->k = &e->strict;

@@ -198,6 +198,33 @@ typedef struct ort_strassen_kernels {
 
 #define ORT_STRASSEN_UNEVEN 8.0f
 
+/* Some rows by one whole panel, by crossed sums (kernel/crossed.h), and what follows:
+ * C = clamp(back[i] * (row[i] + column[j] + sums) + bias[j] + add, lo, hi). */
+typedef struct ort_crossed_tile {
+    const float *a;           /* rows as `row` copied them, lda apart */
+    int64_t lda;
+    const float *b;           /* packed */
+    const float *row, *column, *back;
+    const float *bias, *add;  /* NULL: none; add may be c itself */
+    int64_t ldadd;
+    float *c;
+    int64_t ldc;
+    float lo, hi;             /* -INFINITY, INFINITY: no clamp */
+    const float *ahead;       /* fetched meanwhile: a line for each three k; never NULL */
+} ort_crossed_tile;
+
+typedef struct ort_crossed_kernels {
+    int rows, rows_least;     /* of a tile */
+    float (*squares)(int64_t n, const float *a); /* their sum */
+    /* out = x * by, k of a part; what the row's sums begin with. Up to a vector beyond the k of out
+     * is written and read. */
+    float (*row)(int64_t k, float by, const float *x, float *out);
+    /* What the sums of a panel's columns begin with, for each `part` of k [parts][nr], and the sums
+     * of their squares [nr]. */
+    void (*columns)(int64_t k, int64_t part, const float *b, float *begin, float *squares);
+    void (*tile)(int64_t rows, int64_t k, const ort_crossed_tile *t);
+} ort_crossed_kernels;
+
 typedef struct ort_gemm_kernels {
     int mr, nr;         /* f32 micro tile */
     int mr64, nr64;     /* f64 */
@@ -232,6 +259,7 @@ typedef struct ort_gemm_kernels {
     void (*bf16)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
     void (*f64)(int64_t m, int64_t n, int64_t k, const ort_tile_f64 *tile);
     ort_strassen_kernels strassen; /* empty where products are direct sums */
+    ort_crossed_kernels crossed;   /* empty where additions take the time of multiply-adds */
     /* Elements of both hold two int16, in 32 bits. */
     void (*i16)(int64_t m, int64_t n, int64_t k_pairs, const ort_tile_i32 *tile);
     /* Unsigned bytes by signed ones, exactly. A word of B is `word` int8 in as many bytes; one of A

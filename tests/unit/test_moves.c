@@ -6,7 +6,7 @@
 #include "base/num.h"
 #include "op/shared/bcast_block.h"
 #include "op/shared/combine.h"
-#include "op/shared/fft.h"
+#include "op/math/fft.h"
 #include "op/shared/move.h"
 #include "test.h"
 

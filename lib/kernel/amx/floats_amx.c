@@ -372,4 +372,5 @@ void ort_floats_plug_amx(ort_gemm_kernels *table)
     table->f32_tiles_step = A_STEP;
     table->f32_tiles_more = sizeof(block_tail);
     table->strassen = (ort_strassen_kernels){0}; /* tiles are faster */
+    table->crossed = (ort_crossed_kernels){0};
 }

@@ -2,6 +2,8 @@
  * micro tiles of 14 x 32 (28 sums, 2 loads of B and 1 of A in the 32 registers). */
 #include "kernel/avx512/simd.h"
 
+#include "base/cpu.h"
+#include "kernel/crossed.h"
 #include "kernel/gemm.h"
 
 /* Codes of up to 4 bits: sums of eight stay in 16 bits, 16 products of at most 15 * 128, of bytes
@@ -76,4 +78,6 @@ static void stride_copy(int64_t n, const float *in, int64_t stride, float *out)
 void ort_gemm_plug_avx512(ort_gemm_kernels *table)
 {
     plug_table(table);
+    if (ort_cpu_get()->adds_apart)
+        table->crossed = ort_crossed_avx512;
 }

@@ -96,12 +96,12 @@ static ort_status pack_constant(ort_prep *p, matmul_state *state, ort_error *err
     state->packed_bytes = bytes;
     state->form = c.form;
     ort_prep_absorb(p, 1);
-    const size_t pairs = c.count == 1 && c.form == ORT_DTYPE_FLOAT
-                             ? ort_matrix_pairs_f32(p->k, c.k, c.n)
+    const size_t notes = c.count == 1 && c.form == ORT_DTYPE_FLOAT
+                             ? ort_matrix_notes_f32(p->k, c.k, c.n)
                              : 0;
-    state->pairs = pairs ? ort_arena_alloc(p->arena, pairs) : NULL;
-    if (pairs && !state->pairs)
-        return ort_error_memory(err, pairs);
+    state->notes = notes ? ort_arena_alloc_aligned(p->arena, notes, 64, 1) : NULL;
+    if (notes && !state->notes)
+        return ort_error_memory(err, notes);
     return fill ? fill_packed(p, &c, packed, bytes, err) : ORT_OK;
 }
 
@@ -209,8 +209,8 @@ static ort_status common_shape(ort_shaping *s, ort_error *err)
         plan->tiles = ort_matrix_tiles_f32(s->k, plan->m, plan->n, plan->k, panels);
         split = ort_matrix_split_f32(s->k, plan->m, plan->n, plan->k, panels);
         plan->on_tiles = plan->tiles > 0;
-        if (state->pairs && !plan->on_tiles)
-            plan->tiles = ort_matrix_strassen_f32(s->k, plan->m, plan->n, plan->k);
+        if (state->notes && !plan->on_tiles)
+            plan->tiles = ort_matrix_fewer_f32(s->k, plan->m, plan->n, plan->k);
     }
     double macs = (double)plan->m * (double)plan->n * (double)plan->k;
     plan->per_batch = plan->batch > 1 && (macs < 4e6 || plan->batch >= 16);

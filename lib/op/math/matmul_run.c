@@ -100,7 +100,7 @@ static void product_f32(const product *p, int64_t index, char *space, ort_produc
     if (p->state->packed) {
         q->packed = packed_b(p, index);
         q->form = p->state->form;
-        q->pairs = p->state->pairs;
+        q->notes = p->state->notes;
         return;
     }
     q->b = p->b + matmul_offset(plan, plan->b_batch, index);

@@ -10,7 +10,7 @@
 
 #include "base/checked.h"
 #include "op/number.h"
-#include "op/shared/fft.h"
+#include "op/math/fft.h"
 #include "op/shared/move.h"
 
 /* ---- common */

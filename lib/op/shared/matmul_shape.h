@@ -16,7 +16,7 @@ typedef struct matmul_state {
     const void *packed;     /* constant B, one packed matrix per batch entry; NULL */
     ort_dtype form;         /* its numbers: float, float16, bfloat16 (or double) */
     size_t packed_bytes;    /* of one */
-    atomic_uchar *pairs;    /* of one matrix of floats (matrix.h), or NULL */
+    void *notes;            /* on one matrix of floats (matrix.h), or NULL */
 } matmul_state;
 
 typedef struct matmul_plan {
@@ -28,7 +28,7 @@ typedef struct matmul_plan {
     bool per_batch;  /* a task is one product of the batch */
     size_t a_wide, b_wide, y_wide, c_space, shared; /* offsets into the workspace */
     bool on_tiles;
-    size_t tiles;     /* bytes for each thread of a product on tiles or in Strassen's way
+    size_t tiles;     /* bytes for each thread of a product on tiles or of fewer multiply-adds
                        * (matrix.h), or 0 */
     size_t split;     /* of these, where the rows that tiles read begin in a product's space */
     size_t row_bytes; /* of A rewritten row by row, when it is transposed */

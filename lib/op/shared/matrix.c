@@ -140,6 +140,18 @@ static void tile_of_form(const ort_kernels *k, ort_dtype form, int64_t m, int64_
         (form == ORT_DTYPE_FLOAT16 ? k->gemm.f16 : k->gemm.bf16)(m, n, depth, tile);
 }
 
+size_t ort_matrix_fewer_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth)
+{
+    const size_t crossed = ort_crossed_space(k, m, n, depth);
+    return crossed ? crossed : ort_strassen_space(k, m, n, depth);
+}
+
+size_t ort_matrix_notes_f32(const ort_kernels *k, int64_t depth, int64_t n)
+{
+    const size_t crossed = ort_crossed_notes(k, depth, n);
+    return crossed ? crossed : ort_strassen_notes(k, depth, n);
+}
+
 static bool on_tiles(const ort_kernels *k, const ort_product_f32 *p, const operand *o)
 {
     return p->tiles && ort_tiles_pay(k, p->m, p->n, p->depth) && o->step == k->gemm.nr &&
@@ -296,7 +308,9 @@ void ort_matrix_block_f32(const ort_kernels *k, const ort_product_f32 *p)
     if (now)
         ort_matrix_pack_f32(k, p->depth, p->n, p->b, p->row, p->column, p->space);
     operand o = operand_of(k, p, now);
-    if (ort_strassen_takes(k, p))
+    if (ort_crossed_takes(k, p))
+        ort_crossed_block(k, p, direct_f32);
+    else if (ort_strassen_takes(k, p))
         ort_strassen_block(k, p, direct_f32);
     else if (on_tiles(k, p, &o))
         ort_tiles_block(k, p, o.b);
@@ -474,6 +488,10 @@ void ort_matrix_multiply_f32(const ort_call *call, const ort_product_f32 *p)
     const int64_t nr = call->k->gemm.nr;
     if (p->m <= 0 || p->n <= 0)
         return;
+    if (ort_crossed_takes(call->k, p)) {
+        ort_crossed_multiply(call, p, direct_f32);
+        return;
+    }
     if (ort_strassen_takes(call->k, p)) {
         ort_strassen_multiply(call, p, direct_f32);
         return;

@@ -10,8 +10,6 @@
 #ifndef ORT_OP_SHARED_MATRIX_H
 #define ORT_OP_SHARED_MATRIX_H
 
-#include <stdatomic.h>
-
 #include "op/op.h"
 
 /* What follows the product: C = act(clamp(alpha * A*B + add + row_bias[i] + col_bias[j], lo, hi)).
@@ -40,10 +38,10 @@ typedef struct ort_product_f32 {
     void *space;        /* ort_matrix_space_f32(...) bytes, into which b is packed where that pays;
                          * NULL: it is read where it lies, best for few rows; column is 1 */
     void *tiles;        /* ort_matrix_tiles_f32(...) bytes for each thread, tiles_step apart, or
-                         * with pairs ort_matrix_strassen_f32(...); NULL: neither */
+                         * with notes ort_matrix_fewer_f32(...); NULL: neither */
     size_t tiles_step;
-    atomic_uchar *pairs; /* ort_matrix_pairs_f32(...) bytes that were zeroed when B was packed;
-                          * NULL: not in Strassen's way */
+    void *notes;        /* ort_matrix_notes_f32(...) bytes, 64-byte aligned, that were zeroed when B
+                         * was packed; NULL: direct sums */
     void *split;        /* with tiles: ort_matrix_split_f32(...) bytes */
     bool backwards;     /* few rows by packed B on one thread: from the last columns on, with the
                          * same results. Of a B that the cache can't hold, read again and again, by
@@ -78,11 +76,12 @@ size_t ort_matrix_space_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t 
 size_t ort_matrix_tiles_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, bool packed);
 /* With these, bytes for its rows as tiles read them, which threads share: a multiple of 64. */
 size_t ort_matrix_split_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, bool packed);
-/* Bytes for each thread of a product in Strassen's way (kernel/strassen.h), which leaves out an
- * eighth of the multiply-adds; 0 where direct sums are as fast. */
-size_t ort_matrix_strassen_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth);
+/* Bytes for each thread of a product that takes fewer multiply-adds: by crossed sums
+ * (kernel/crossed.h) a third, in Strassen's way (kernel/strassen.h) an eighth; 0 where direct sums
+ * are as fast. */
+size_t ort_matrix_fewer_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth);
 /* Bytes for what such products note of a constant B; 0 where none is multiplied so. */
-size_t ort_matrix_pairs_f32(const ort_kernels *k, int64_t depth, int64_t n);
+size_t ort_matrix_notes_f32(const ort_kernels *k, int64_t depth, int64_t n);
 /* Pack B, whose element (kk, j) is b[kk * row + j * column]; single-threaded. `packed` should be
  * 64-byte aligned. A transposed B is row = 1, column = its row stride. */
 void ort_matrix_pack_f32(const ort_kernels *k, int64_t depth, int64_t n, const float *b,

@@ -23,11 +23,12 @@ enum { UNKNOWN, EVEN, UNEVEN };
 
 static bool pays(const ort_kernels *k, int64_t m, int64_t n, int64_t depth)
 {
-    return k->gemm.strassen.finish && m >= ROWS_LEAST && n >= COLUMNS_LEAST &&
-           depth >= DEPTH_LEAST && depth % 2 == 0 && n + depth >= TOGETHER_LEAST;
+    return k->gemm.strassen.finish && !k->gemm.crossed.tile && m >= ROWS_LEAST &&
+           n >= COLUMNS_LEAST && depth >= DEPTH_LEAST && depth % 2 == 0 &&
+           n + depth >= TOGETHER_LEAST;
 }
 
-size_t ort_matrix_pairs_f32(const ort_kernels *k, int64_t depth, int64_t n)
+size_t ort_strassen_notes(const ort_kernels *k, int64_t depth, int64_t n)
 {
     return pays(k, ROWS_LEAST, n, depth) ? (size_t)(n / (2 * k->gemm.nr)) : 0;
 }
@@ -38,7 +39,7 @@ typedef struct own {
     ort_strassen_left left;
 } own;
 
-size_t ort_matrix_strassen_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth)
+size_t ort_strassen_space(const ort_kernels *k, int64_t m, int64_t n, int64_t depth)
 {
     if (!pays(k, m, n, depth))
         return 0;
@@ -49,7 +50,7 @@ size_t ort_matrix_strassen_f32(const ort_kernels *k, int64_t m, int64_t n, int64
 bool ort_strassen_takes(const ort_kernels *k, const ort_product_f32 *p)
 {
     const bool in_place = p->epilogue && p->epilogue->add == p->c;
-    return p->pairs && p->packed && p->tiles && !in_place && pays(k, p->m, p->n, p->depth);
+    return p->notes && p->packed && p->tiles && !in_place && pays(k, p->m, p->n, p->depth);
 }
 
 typedef struct job {
@@ -63,7 +64,7 @@ typedef struct job {
 
 static bool is_even(const job *j, int64_t pair, const float *b)
 {
-    atomic_uchar *note = j->p->pairs + pair;
+    atomic_uchar *note = (atomic_uchar *)j->p->notes + pair;
     unsigned char known = atomic_load_explicit(note, memory_order_relaxed);
     const int64_t panel = j->p->depth * j->k->gemm.nr;
     if (known == UNKNOWN) {

@@ -1,7 +1,7 @@
 /* fft.c - see fft.h. Decimation in time, out of place: a stage gathers `radix` transforms of a
  * strided input and combines them. Roots of unity come from one table of n. A long transform looks
  * at the clock before each of its parts. */
-#include "op/shared/fft.h"
+#include "op/math/fft.h"
 
 #pragma GCC optimize("O3") /* vectorize the butterflies */
 

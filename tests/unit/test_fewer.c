@@ -1,15 +1,18 @@
-/* test_strassen.c - products in Strassen's way keep the bound of kernel/strassen.h on every tier
- * that has it, whatever the sizes of rows and columns; what isn't finite stays in its row and
- * column; and the bits are the same however many threads share a product.
+/* test_fewer.c - products that take fewer multiply-adds, by crossed sums and in Strassen's way,
+ * keep the bounds of kernel/crossed.h and kernel/strassen.h on every tier that has them, whatever
+ * the sizes of rows and columns; what isn't finite stays in its row and column; and the bits are
+ * the same however many threads share a product.
  *
  * Held against sums in double, whose products are exact here.
  */
 #include <float.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
 #include "base/pool.h"
+#include "kernel/crossed.h"
 #include "kernel/strassen.h"
 #include "op/shared/matrix.h"
 #include "test.h"
@@ -19,9 +22,9 @@ typedef struct sizes {
 } sizes;
 
 /* An odd row, columns beyond the last pair, halves of k that aren't cut evenly, parts and steps of
- * it, several blocks of rows. */
-static const sizes all[] = {{64, 192, 448},  {97, 201, 458},  {131, 256, 1000},
-                            {300, 200, 514}, {130, 264, 1538}};
+ * it, several blocks of rows. And few of each, with what is left of three k. */
+static const sizes all[] = {{64, 192, 448},   {97, 201, 458}, {131, 256, 1000}, {300, 200, 514},
+                            {130, 264, 1538}, {16, 64, 50},   {29, 33, 385},    {67, 1088, 52}};
 
 static uint64_t state = 1;
 
@@ -70,6 +73,7 @@ typedef struct problem {
     const sizes *s;
     float *a, *b, *bias;
     double *exact, *row, *column; /* largest magnitudes */
+    double *row_norm, *column_norm;
 } problem;
 
 static bool make(problem *p, const sizes *s, const kind *of)
@@ -81,17 +85,22 @@ static bool make(problem *p, const sizes *s, const kind *of)
     p->exact = calloc((size_t)(s->m * s->n), sizeof(double));
     p->row = calloc((size_t)s->m, sizeof(double));
     p->column = calloc((size_t)s->n, sizeof(double));
-    if (!p->a || !p->b || !p->bias || !p->exact || !p->row || !p->column)
+    p->row_norm = calloc((size_t)s->m, sizeof(double));
+    p->column_norm = calloc((size_t)s->n, sizeof(double));
+    if (!p->a || !p->b || !p->bias || !p->exact || !p->row || !p->column || !p->row_norm ||
+        !p->column_norm)
         return false;
     for (int64_t i = 0; i < s->m; i++)
         for (int64_t k = 0; k < s->k; k++) {
             const float x = p->a[i * s->k + k] = of->a(i, k);
             p->row[i] = fmax(p->row[i], fabs((double)x));
+            p->row_norm[i] = hypot(p->row_norm[i], (double)x);
         }
     for (int64_t k = 0; k < s->k; k++)
         for (int64_t j = 0; j < s->n; j++) {
             const float x = p->b[k * s->n + j] = of->b(j, k);
             p->column[j] = fmax(p->column[j], fabs((double)x));
+            p->column_norm[j] = hypot(p->column_norm[j], (double)x);
         }
     for (int64_t j = 0; j < s->n; j++)
         p->bias[j] = near_one();
@@ -110,6 +119,34 @@ static void drop(problem *p)
     free(p->exact);
     free(p->row);
     free(p->column);
+    free(p->row_norm);
+    free(p->column_norm);
+}
+
+/* ---- the ways: of each tier, crossed sums, and Strassen's without them */
+
+typedef struct way {
+    int at;
+    ort_kernels k;
+    bool crossed;
+} way;
+
+static bool next_way(way *w)
+{
+    for (; ort_kernel_tier_at(w->at / 2); w->at++) {
+        const ort_kernels *k = ort_kernels_get(ort_kernel_tier_at(w->at / 2)->name);
+        if (!k)
+            continue;
+        w->k = *k;
+        w->crossed = w->at % 2;
+        if (!w->crossed)
+            w->k.gemm.crossed = (ort_crossed_kernels){0};
+        w->at++;
+        if (w->crossed ? w->k.gemm.crossed.tile != NULL : w->k.gemm.strassen.finish != NULL)
+            return true;
+        w->at--;
+    }
+    return false;
 }
 
 /* What a tier makes of it. */
@@ -117,7 +154,8 @@ typedef struct product {
     const ort_kernels *k;
     ort_pool *pool;
     float *packed, *y, *again;
-    atomic_uchar *pairs;
+    void *notes;
+    size_t notes_bytes;
     char *space;
     ort_product_f32 p;
     ort_epilogue e;
@@ -126,25 +164,27 @@ typedef struct product {
 static bool begin(product *t, const problem *p)
 {
     const sizes *s = p->s;
-    const size_t each = ort_matrix_strassen_f32(t->k, s->m, s->n, s->k);
+    const size_t each = ort_matrix_fewer_f32(t->k, s->m, s->n, s->k);
     size_t bytes;
     if (!ort_matrix_packed_bytes_f32(t->k, s->k, s->n, &bytes))
         return false;
     t->packed = aligned_alloc(64, ort_round_up(bytes, 64));
     t->y = malloc((size_t)(s->m * s->n) * sizeof(float));
     t->again = malloc((size_t)(s->m * s->n) * sizeof(float));
-    t->pairs = calloc(ort_matrix_pairs_f32(t->k, s->k, s->n) + 1, 1);
+    t->notes_bytes = ort_round_up(ort_matrix_notes_f32(t->k, s->k, s->n), 64);
+    t->notes = aligned_alloc(64, t->notes_bytes + 64);
     t->space = aligned_alloc(64, (size_t)ort_pool_threads(t->pool) * each + 64);
-    if (!t->packed || !t->y || !t->again || !t->pairs || !t->space)
+    if (!t->packed || !t->y || !t->again || !t->notes || !t->space)
         return false;
+    memset(t->notes, 0, t->notes_bytes);
     memset(t->space, 0, (size_t)ort_pool_threads(t->pool) * each); /* whatever was there */
     ort_matrix_pack_f32(t->k, s->k, s->n, p->b, s->n, 1, t->packed);
     t->e = ort_epilogue_none();
     t->e.col_bias = p->bias;
     t->p = (ort_product_f32){.m = s->m, .n = s->n, .depth = s->k, .a = p->a, .lda = s->k,
                              .packed = t->packed, .tiles = t->space, .tiles_step = each,
-                             .pairs = t->pairs, .c = t->y, .ldc = s->n, .epilogue = &t->e};
-    return each > 0;
+                             .notes = t->notes, .c = t->y, .ldc = s->n, .epilogue = &t->e};
+    return true;
 }
 
 static void end(product *t)
@@ -152,7 +192,7 @@ static void end(product *t)
     free(t->packed);
     free(t->y);
     free(t->again);
-    free(t->pairs);
+    free(t->notes);
     free(t->space);
 }
 
@@ -160,7 +200,7 @@ static void run(product *t, ort_pool *pool, bool direct, float *y)
 {
     ort_call call = {.k = t->k, .pool = pool};
     t->p.c = y;
-    t->p.pairs = direct ? NULL : t->pairs;
+    t->p.notes = direct ? NULL : t->notes;
     ort_matrix_multiply_f32(&call, &t->p);
 }
 
@@ -168,25 +208,27 @@ static void run(product *t, ort_pool *pool, bool direct, float *y)
 
 /* Of one element, over what is allowed. Direct sums begin with the bias, which takes part in the
  * rounding of each part of k. */
-static double error_of(const problem *p, int64_t i, int64_t j, float y)
+static double error_of(const problem *p, bool crossed, int64_t i, int64_t j, float y)
 {
     const sizes *s = p->s;
     const double u = ldexp(1, -24), g = 128 + 1 + (double)s->k / 2 / 128;
     const double a = 2 * p->row[i], b = (double)ORT_STRASSEN_UNEVEN * p->column[j];
+    const double terms = 2 * ORT_CROSSED_PART / 3 + 2 + (double)s->k / ORT_CROSSED_PART;
+    const double norms = p->row_norm[i] * p->column_norm[j];
     const double exact = p->exact[i * s->n + j] + (double)p->bias[j];
     const double rest = (fabs(exact) + 1) * (2 + (double)s->k / 128);
-    const double bound = ((9 * g + 45) * (double)s->k * a * b + rest) * u;
-    return fabs((double)y - exact) / bound;
+    const double most = crossed ? 8.75 * (terms + 4) * norms : (9 * g + 45) * (double)s->k * a * b;
+    return fabs((double)y - exact) / ((most + rest) * u);
 }
 
-static void finite_case(test_state *test, product *t, const problem *p)
+static void finite_case(test_state *test, product *t, const problem *p, bool crossed)
 {
     const sizes *s = p->s;
     double worst = 0;
     for (int64_t i = 0; i < s->m; i++)
         for (int64_t j = 0; j < s->n; j++) {
             const float y = t->y[i * s->n + j];
-            worst = test_worse(worst, error_of(p, i, j, y));
+            worst = test_worse(worst, error_of(p, crossed, i, j, y));
             if (p->row[i] == 0 || p->column[j] == 0)
                 CHECK(y == p->bias[j]);
         }
@@ -194,7 +236,7 @@ static void finite_case(test_state *test, product *t, const problem *p)
 }
 
 /* Each row and column that is finite keeps the bound, and the others have what direct sums give. */
-static void other_case(test_state *test, product *t, const problem *p)
+static void other_case(test_state *test, product *t, const problem *p, bool crossed)
 {
     const sizes *s = p->s;
     double worst = 0;
@@ -206,7 +248,7 @@ static void other_case(test_state *test, product *t, const problem *p)
             if (isinf(direct))
                 CHECK(y == direct);
             if (isfinite(direct))
-                worst = test_worse(worst, error_of(p, i, j, y));
+                worst = test_worse(worst, error_of(p, crossed, i, j, y));
         }
     CHECK(worst <= 1);
 }
@@ -215,20 +257,25 @@ static void one_kind(test_state *test, const sizes *s, const kind *of, ort_pool 
 {
     problem p;
     CHECK(make(&p, s, of));
-    for (int i = 0; ort_kernel_tier_at(i); i++) {
-        product t = {.k = ort_kernels_get(ort_kernel_tier_at(i)->name), .pool = pool};
-        if (!t.k || !t.k->gemm.strassen.finish)
-            continue;
+    for (way w = {0}; next_way(&w);) {
+        product t = {.k = &w.k, .pool = pool};
         const size_t bytes = (size_t)(s->m * s->n) * sizeof(float);
         CHECK(begin(&t, &p));
         run(&t, NULL, false, t.y);
+        memset(t.notes, 0, t.notes_bytes); /* noted by several threads */
         run(&t, pool, false, t.again);
         CHECK(!memcmp(t.y, t.again, bytes));
         memset(t.again, 0, bytes);
         t.p.c = t.again;
         ort_matrix_block_f32(t.k, &t.p);
         CHECK(!memcmp(t.y, t.again, bytes));
-        (of->finite ? finite_case : other_case)(test, &t, &p);
+        if (w.crossed) { /* each panel is about to be noted by another thread */
+            memset(t.notes, 0, t.notes_bytes);
+            memset((char *)t.notes + sizeof(atomic_int), 1, (size_t)s->n / 32);
+            run(&t, NULL, false, t.again);
+            CHECK(!memcmp(t.y, t.again, bytes));
+        }
+        (of->finite ? finite_case : other_case)(test, &t, &p, w.crossed);
         end(&t);
         if (test->failed)
             break;
@@ -266,10 +313,8 @@ static void compared(test_state *test)
     static const kind of = {plain, plain, true};
     problem p;
     CHECK(make(&p, &s, &of));
-    for (int i = 0; ort_kernel_tier_at(i); i++) {
-        product t = {.k = ort_kernels_get(ort_kernel_tier_at(i)->name)};
-        if (!t.k || !t.k->gemm.strassen.finish)
-            continue;
+    for (way w = {0}; next_way(&w);) {
+        product t = {.k = &w.k};
         CHECK(begin(&t, &p));
         run(&t, NULL, false, t.y);
         run(&t, NULL, true, t.again);
@@ -322,10 +367,8 @@ static void epilogues(test_state *test)
     CHECK(more);
     for (int64_t i = 0; i < s.m * (s.n + 3); i++)
         more[i] = near_one();
-    for (int i = 0; ort_kernel_tier_at(i) && !test->failed; i++) {
-        product t = {.k = ort_kernels_get(ort_kernel_tier_at(i)->name), .pool = pool};
-        if (!t.k || !t.k->gemm.strassen.finish)
-            continue;
+    for (way w = {0}; !test->failed && next_way(&w);) {
+        product t = {.k = &w.k, .pool = pool};
         CHECK(begin(&t, &p));
         for (int what = 0; what < 128 && !test->failed; what++)
             one_epilogue(test, &t, &p, more, what);
@@ -336,24 +379,26 @@ static void epilogues(test_state *test)
     ort_pool_free(pool);
 }
 
-/* What is added and written is in one place: no second try would find it. */
-static void in_place(test_state *test)
+/* What is added and written is in one place: a second try would not find it. */
+static void one_in_place(test_state *test, const kind *of)
 {
     static const sizes s = {96, 192, 448};
-    static const kind of = {one_inf, plain, false};
     problem p;
-    CHECK(make(&p, &s, &of));
-    product t = {.k = ort_kernels_get(NULL)};
-    if (t.k->gemm.strassen.finish) {
+    CHECK(make(&p, &s, of));
+    for (way w = {0}; next_way(&w);) {
+        product t = {.k = &w.k};
         CHECK(begin(&t, &p));
         t.e = ort_epilogue_none();
         t.e.ldadd = s.n;
+        float *more = malloc((size_t)(s.m * s.n) * sizeof *more);
+        CHECK(more);
         for (int64_t i = 0; i < s.m * s.n; i++)
-            t.y[i] = t.again[i] = near_one();
+            t.y[i] = more[i] = near_one();
         t.e.add = t.y;
         run(&t, NULL, false, t.y);
-        t.e.add = t.again;
-        run(&t, NULL, true, t.again);
+        t.e.add = more;
+        run(&t, NULL, !w.crossed, t.again); /* Strassen's isn't taken then */
+        free(more);
         for (int64_t i = 0; i < s.m * s.n; i++)
             CHECK(t.y[i] == t.again[i] || (isnan(t.y[i]) && isnan(t.again[i])));
         end(&t);
@@ -361,13 +406,41 @@ static void in_place(test_state *test)
     drop(&p);
 }
 
+static void in_place(test_state *test)
+{
+    static const kind inf = {one_inf, plain, false}, finite = {plain, plain, true};
+    one_in_place(test, &inf);
+    one_in_place(test, &finite);
+}
+
+/* Rows of a pair that are 2^100 apart are brought to one size, those beyond are left to direct
+ * sums: the powers of two, and what they multiply, stay far from what floats hold. */
+static void apart(test_state *test)
+{
+    enum { M = 64, N = 192, K = 448 };
+    static float a[M * K];
+    for (way w = {0}; next_way(&w);) {
+        if (w.crossed)
+            continue;
+        const ort_strassen s = ort_strassen_of(&w.k.gemm, M, N, K);
+        void *space = aligned_alloc(64, ort_round_up(ort_strassen_bytes(&s), 64));
+        CHECK(space);
+        for (int up = -102; up <= 102; up++) {
+            for (int i = 0; i < M * K; i++)
+                a[i] = i / K == 5 ? ldexpf(1, up / 2) : i / K == 37 ? ldexpf(1, up / 2 - up) : 1;
+            CHECK(ort_strassen_rows(&s, 0, a, K, space).suits == (abs(up) <= 100));
+        }
+        free(space);
+    }
+}
+
 static void not_taken(test_state *test)
 {
     static const char *const direct[] = {"common", "common256", "amx"};
     for (size_t i = 0; i < sizeof direct / sizeof *direct; i++) {
         const ort_kernels *k = ort_kernels_get(direct[i]);
-        CHECK(!k || ort_matrix_strassen_f32(k, 1024, 1024, 1024) == 0);
-        CHECK(!k || ort_matrix_pairs_f32(k, 1024, 1024) == 0);
+        CHECK(!k || ort_matrix_fewer_f32(k, 1024, 1024, 1024) == 0);
+        CHECK(!k || ort_matrix_notes_f32(k, 1024, 1024) == 0);
     }
 }
 
@@ -378,6 +451,7 @@ int main(void)
     RUN(&test, compared);
     RUN(&test, epilogues);
     RUN(&test, in_place);
+    RUN(&test, apart);
     RUN(&test, not_taken);
     return test.failures > 0;
 }

@@ -6,7 +6,7 @@
  * that goes first, then odd primes in rising order. A pass reads x as [l1][radix][ido] and writes
  * [radix][l1][ido], where l1 is the product of the radices before, and ido that of those behind.
  */
-#include "op/shared/fft.h"
+#include "op/math/fft.h"
 
 #pragma GCC optimize("O3") /* vectorize the butterflies */
 

@@ -4,8 +4,8 @@
  * convolution (IEEE Trans. Audio Electroacoust. 18, 1970) over a power of two. Complex numbers are
  * pairs (re, im).
  */
-#ifndef ORT_OP_SHARED_FFT_H
-#define ORT_OP_SHARED_FFT_H
+#ifndef ORT_OP_MATH_FFT_H
+#define ORT_OP_MATH_FFT_H
 
 #include <stdbool.h>
 #include <stddef.h>
