@@ -9,9 +9,6 @@
 
 enum { PASSES = 12, VECTOR = 16 };
 
-/* Codes fitted to fewer rows than numbers of a filter fit these rows and no others. */
-enum { ROWS_EACH = 2 };
-
 /* A part of the mean diagonal is added to all of it: few rows say less than they seem to. */
 static const double damping = 0.01;
 
@@ -114,7 +111,7 @@ ort_status ort_adapt_rounding(ort_layer *l, bool centered, bool full_range, ort_
 {
     ort_codes_range range;
     const int threads = pool ? ort_pool_threads(pool) : 1;
-    if (l->rows < ROWS_EACH * l->length || !ort_codes_range_of(l->codes.dtype, true, false, &range))
+    if (l->rows < ort_rounding_rows(l) || !ort_codes_range_of(l->codes.dtype, true, false, &range))
         return ORT_OK;
     adapting a = {l, range.least, range.most, full_range ? (ort_pairs){0, 1} : pairs_of(l),
                   malloc((size_t)(threads * 2 * l->width) * sizeof(float))};

@@ -11,6 +11,12 @@
 
 #include "quantize/effort/layer.h"
 
+/* Codes fitted to fewer rows than numbers of a filter fit these rows and no others. */
+static inline int64_t ort_rounding_rows(const ort_layer *layer)
+{
+    return 2 * layer->length;
+}
+
 /* Of a layer that has read rows, enough of them; `centered`: its bias will be corrected;
  * full_range: codes of int8 needn't fit in pairs. */
 ort_status ort_adapt_rounding(ort_layer *layer, bool centered, bool full_range, ort_pool *pool,

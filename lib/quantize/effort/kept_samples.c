@@ -96,6 +96,23 @@ int ort_kept_within(const ort_kept_samples *kept, size_t bytes, int least)
     return count;
 }
 
+static bool is_alike(const ort_value *a, const ort_value *b)
+{
+    if (!a || !b)
+        return a == b;
+    return a->kind == ORT_KIND_TENSOR && b->kind == ORT_KIND_TENSOR &&
+           ort_shape_equal(&a->tensor.shape, &b->tensor.shape);
+}
+
+bool ort_kept_alike(const ort_kept_samples *kept)
+{
+    for (int k = 1; k < kept->count; k++)
+        for (int i = 0; i < kept->inputs; i++)
+            if (!is_alike(kept->samples[0].inputs[i], kept->samples[k].inputs[i]))
+                return false;
+    return true;
+}
+
 ort_status ort_kept_run(const ort_kept_samples *kept, int at, ort_session *session,
                         ort_kept_see *see, void *arg, ort_error *err)
 {

@@ -26,6 +26,9 @@ void ort_kept_release(ort_kept_samples *kept);
  * rows of batches. */
 int ort_kept_within(const ort_kept_samples *kept, size_t bytes, int least);
 
+/* Have all of them inputs of the same shapes? */
+bool ort_kept_alike(const ort_kept_samples *kept);
+
 /* What the session gives for sample `at`; see: of inputs, and of what the session watches. */
 typedef void ort_kept_see(void *arg, const char *name, const ort_value *value);
 ort_status ort_kept_run(const ort_kept_samples *kept, int at, ort_session *session,

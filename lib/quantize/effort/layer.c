@@ -232,6 +232,12 @@ static int64_t measure(block *b)
     return count / each * b->out[0] * b->out[1];
 }
 
+int64_t ort_layer_rows(ort_layer *l, const ort_tensor *x)
+{
+    block b = {.layer = l, .x = x};
+    return measure(&b);
+}
+
 ort_status ort_layer_read(ort_layer *l, const ort_tensor *x, int64_t most, ort_pool *pool,
                           ort_error *err)
 {

@@ -38,6 +38,8 @@ static inline size_t ort_layer_bytes(const ort_layer *l)
     return (size_t)(l->groups * l->length * l->width) * sizeof(float);
 }
 ort_status ort_layer_begin(ort_layer *layer, ort_error *err);
+/* How many rows a value has; 0: not of a shape that fits. */
+int64_t ort_layer_rows(ort_layer *layer, const ort_tensor *x);
 /* At most `most` rows of a value, evenly spread. */
 ort_status ort_layer_read(ort_layer *layer, const ort_tensor *x, int64_t most, ort_pool *pool,
                           ort_error *err);

@@ -19,6 +19,9 @@ static const double work = 1.5e10; /* products of two numbers that a layer may t
 typedef struct pass {
     const ort_refining *refining;
     ort_layer *layers;
+    bool *few;  /* [count] of rows: nothing will be chosen by them */
+    bool alike; /* samples give as many rows each */
+    int at;     /* which sample */
     size_t count;
     ort_status status;
     ort_error *err;
@@ -32,16 +35,27 @@ static int64_t rows_of(const pass *p, const ort_layer *l)
     return rows < 8 ? 8 : rows > 512 ? 512 : (int64_t)rows;
 }
 
+static bool has_few(const pass *p, ort_layer *l, const ort_tensor *x)
+{
+    const int64_t rows = ort_layer_rows(l, x), most = rows_of(p, l);
+    return (rows < most ? rows : most) * p->refining->samples->count < ort_rounding_rows(l);
+}
+
 static void see(void *arg, const char *name, const ort_value *value)
 {
     pass *p = arg;
     if (value->kind != ORT_KIND_TENSOR || value->tensor.dtype != ORT_DTYPE_FLOAT)
         return;
-    for (size_t i = 0; i < p->count && p->status == ORT_OK; i++)
-        if (!strcmp(p->layers[i].input, name))
-            p->status = ort_layer_read(&p->layers[i], &value->tensor,
-                                       rows_of(p, &p->layers[i]), p->refining->env->pool,
+    for (size_t i = 0; i < p->count && p->status == ORT_OK; i++) {
+        ort_layer *l = &p->layers[i];
+        if (strcmp(l->input, name))
+            continue;
+        if (p->alike && p->at == 0)
+            p->few[i] = has_few(p, l, &value->tensor);
+        if (!p->few[i])
+            p->status = ort_layer_read(l, &value->tensor, rows_of(p, l), p->refining->env->pool,
                                        p->err);
+    }
 }
 
 static ort_status read_samples(pass *p, ort_error *err)
@@ -49,16 +63,20 @@ static ort_status read_samples(pass *p, ort_error *err)
     ort_session_options options = ORT_SESSION_OPTIONS_INIT;
     ort_session *session = NULL;
     const char **watched = calloc(p->count + 1, sizeof *watched);
-    if (!watched)
+    p->few = calloc(p->count + 1, sizeof *p->few);
+    if (!watched || !p->few) {
+        free(watched);
         return ort_error_memory(err, p->count * sizeof *watched);
+    }
     for (size_t i = 0; i < p->count; i++)
         watched[i] = p->layers[i].input;
     options.watched = watched;
     ort_status status = ort_exec_session_new(p->refining->env, p->refining->floats, &options,
                                              &session, err);
     const ort_kept_samples *samples = p->refining->samples;
-    for (int k = 0; k < samples->count && status == ORT_OK && p->status == ORT_OK; k++)
-        status = ort_kept_run(samples, k, session, see, p, err);
+    p->alike = ort_kept_alike(samples);
+    for (p->at = 0; p->at < samples->count && status == ORT_OK && p->status == ORT_OK; p->at++)
+        status = ort_kept_run(samples, p->at, session, see, p, err);
     ort_exec_session_release(session);
     free(watched);
     return status == ORT_OK ? p->status : status;
@@ -88,6 +106,7 @@ static ort_status refine_group(pass *p, ort_error *err)
     }
     for (size_t i = 0; i < p->count; i++)
         ort_layer_end(&p->layers[i]);
+    free(p->few);
     return status;
 }
 
