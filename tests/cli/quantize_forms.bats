@@ -68,7 +68,7 @@ load helper
         works ort-quantize $verb "$MODELS_DIR/digits.onnx" $how -q -o all.onnx --force
         cmp a.onnx b.onnx
         [ "$(ort-inspect c.onnx --initializers | sed 1d)" = "$(ort-inspect b.onnx --initializers | sed 1d)" ]
-        ! cmp -s a.onnx all.onnx
+        ! cmp -s a.onnx all.onnx || false
     done <<'EOF'
 static --random 1
 dynamic --small --convolutions
