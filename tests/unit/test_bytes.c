@@ -61,6 +61,8 @@ static const conv_case cases[] = {
     {U, S, U, 255, 0, 128, 192, 32, 13, 10, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 900, ENDS},
     {U, S, U, 0, 0, 255, 227, 32, 9, 8, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 90000, LAST},
     {S, S, S, 9, 0, 0, 228, 32, 9, 8, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 900},
+    /* sums that 24 bits don't hold nine times, by the weights alone: the bias is small */
+    {U, S, U, 128, 0, 128, 64, 48, 13, 10, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 700, LAST},
     {U, S, U, 0, 0, 255, 512, 16, 9, 8, 1, {1, 1}, {1, 1}, {1, 1}, {0}, 9000, LAST},
     {S, S, S, -128, 0, -1, 128, 40, 5, 6, 1, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, 9000, ENDS},
     /* tiles of pixels: more than one task, strides that don't divide the rows, gaps behind each
