@@ -14,7 +14,7 @@
 #include "op/shared/codes.h"
 #include "op/shared/bcast.h"
 
-enum { GRAIN = 1 << 15, PIECE = 256, PART = 64 };
+enum { GRAIN = 1 << 15, PIECE = 256, PART = 64, SIDE = 64, SIDE_ROWS = 128 };
 
 /* ---- QLinearSoftmax
  *
@@ -126,10 +126,50 @@ static void softmax_row(const softmax_walk *w, const uint8_t *x, uint8_t *y)
     kernels->look_up(x, y, (size_t)w->extent, table);
 }
 
-/* Rows whose elements lie apart are copied first. */
+/* `n` rows beside each other, of few elements that lie `inner` apart: element by element, to the
+ * codes that rows of their own would give. */
+static void softmax_side(const softmax_walk *w, int64_t at, int64_t n)
+{
+    const uint8_t *x = w->x + at;
+    uint8_t top[SIDE] = {0}, row[SIDE];
+    uint64_t sum[SIDE] = {0};
+    double factor[SIDE], v[SIDE];
+    for (int64_t k = 0; k < w->extent; k++)
+        for (int64_t i = 0; i < n; i++) {
+            const uint8_t code = x[k * w->inner + i] ^ w->flip;
+            top[i] = code > top[i] ? code : top[i];
+        }
+    for (int64_t k = 0; k < w->extent; k++)
+        for (int64_t i = 0; i < n; i++)
+            sum[i] += w->e->exps.whole[255 - top[i] + (x[k * w->inner + i] ^ w->flip)];
+    for (int64_t i = 0; i < n; i++)
+        factor[i] = 1 / ((double)sum[i] * (double)w->to.scale);
+    for (int64_t k = 0; k < w->extent; k++) {
+        for (int64_t i = 0; i < n; i++)
+            v[i] = w->e->values[255 - top[i] + (x[k * w->inner + i] ^ w->flip)] * factor[i];
+        quantize_exponentials(w, v, 1, row, n);
+        memcpy(w->y + at + k * w->inner, row, (size_t)n);
+    }
+}
+
+/* Rows [first, end), beside each other as far as they are. */
+static void softmax_sides(const softmax_walk *w, int64_t first, int64_t end)
+{
+    for (int64_t n; first < end; first += n) {
+        const int64_t in = first % w->inner;
+        n = ort_min_i64(SIDE, ort_min_i64(end - first, w->inner - in));
+        softmax_side(w, first / w->inner * w->extent * w->inner + in, n);
+    }
+}
+
+/* Rows whose elements lie apart are copied first, unless they are short. */
 static void softmax_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const softmax_walk *w = arg;
+    if (w->inner > 1 && w->extent <= SIDE_ROWS) {
+        softmax_sides(w, first, end);
+        return;
+    }
     for (; first < end; first++) {
         int64_t at = first / w->inner * w->extent * w->inner + first % w->inner;
         if (w->inner == 1) {
