@@ -53,6 +53,9 @@ static void units(test_state *test)
          RESULT("r", "z"), ENDS("QLinearSoftmax"), 0.03},
         {"a softmax of classes", "x:2,10,3; " U8 CODED("x", "x") "r = (Softmax xd axis=1); "
          RESULT("r", "z"), ENDS("QLinearSoftmax"), 0.03},
+        {"a softmax of many rows beside each other, of signed codes", "x:2,21,9,17; " S8
+         CODED("x", "x") "r = (Softmax xd axis=1); " RESULT("r", "z"), ENDS("QLinearSoftmax"),
+         0.03},
         {"a mean of planes", "x:2,5,7,9; " U8 CODED("x", "x") "r = (GlobalAveragePool xd); "
          RESULT("r", "z"), ENDS("QLinearGlobalAveragePool"), 0.03},
         {"a mean of windows", "x:2,5,7,9; " S8 CODED("x", "x")
@@ -88,6 +91,10 @@ static void moves(test_state *test)
          ENDS("Transpose LookUp Reshape"), 0.03},
         {"linear Resize", "x:1,3,9,8; #k=1,1,2,2; " U8 CODED("x", "x")
          "r = (Resize xd - k mode=linear); " RESULT("r", "x"), ENDS("Resize"), 0.02},
+        {"parts of one grid that begins behind them",
+         "x:2,6,8; " U8 CODED("x", "x") "t = (Tanh xd); a, b = (Split t axis=1); "
+         CODED("a", "z") CODED("b", "z") "r = (Concat bd ad axis=1); " RESULT("r", "z"),
+         ENDS("LookUp Split Concat"), 0.03},
         {"parts of a channel shuffle", "x:1,4,6; " S8 CODED("x", "x")
          "a, b = (Split xd axis=1); e = (Relu a); " CODED("e", "x")
          "f = (Concat ed b axis=1); " RESULT("f", "x"), ENDS("Split LookUp Concat"), 0.02},
@@ -320,7 +327,23 @@ static void products(test_state *test)
         {"its bias, which it adds behind", "x:2,3,8; #w.i8:6,8; #sw=0.01; #zw.i8=0; #b:6; " U8
          CODED("x", "x") "wd = (DequantizeLinear w sw zw); t = (Transpose wd perm=1,0); "
          "m = (MatMul xd t); r = (Add m b); " RESULT("r", "z"),
-         "QuantizeLinear MatMulIntegerToFloat QuantizeLinear DequantizeLinear", 0.03},
+         ENDS("CodeMatMul"), 0.03},
+        {"one that is split to heads before it becomes codes",
+         "x:2,3,8; #w.i8:8,6; #sw=0.01; #zw.i8=3; #b:6; #to.i64=2,3,2,3; " S8 CODED("x", "x")
+         "wd = (DequantizeLinear w sw zw); m = (MatMul xd wd); a = (Add b m); "
+         "h = (Reshape a to); r = (Transpose h perm=0,2,1,3); " RESULT("r", "z"),
+         ENDS("CodeMatMul Reshape Transpose"), 0.03},
+        {"scales of columns, a bias that isn't small",
+         "x:3,1,1,70; #w.i8:70,40; #sw:40; #zw.i8=0,0,0,0,"
+         "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0; #b:40; " U8
+         P("v", "2", "i8", "-3") CODED("x", "x") "wd = (DequantizeLinear w sw zw axis=1); "
+         "m = (MatMul xd wd); r = (Add m b); " RESULT("r", "v"),
+         ENDS("CodeMatMul"), 2},
+        {"a bias that codes of the result are finer than",
+         "x:2,3,8; #w.i8:8,6; #sw=0.01; #zw.i8=0; #b:6; " P("v", "0.0001", "u8", "100") U8
+         CODED("x", "x") "wd = (DequantizeLinear w sw zw); m = (MatMul xd wd); r = (Add m b); "
+         RESULT("r", "v"),
+         "QuantizeLinear MatMulIntegerToFloat QuantizeLinear DequantizeLinear", 0.0001},
         {"uint8 where numbers aren't negative, else int8, as NNCF has them",
          "x:1,16,9,9; #w.i8:16,16,3,3; #sw=0.01; #zw.i8=0; " NNCF CODED("x", "x")
          "wd = (DequantizeLinear w sw zw); r = (Conv xd wd pads=1,1,1,1); " RESULT("r", "z"),
@@ -510,6 +533,9 @@ static void reasons(test_state *test)
          "not integer: the scale of its result isn't a constant of float32"},
         {"x:3,50; " U8 CODED("x", "x") "r = (CumSum xd 1); " RESULT("r", "z"),
          "not integer: no form on codes for these inputs"},
+        {"x:2,6,50; " U8 CODED("x", "x") "c = (CumSum xd 1); s = (HardSwish c); "
+         "a, b = (Split s axis=1); " CODED("a", "y") CODED("b", "z") "y = (Concat ad bd axis=1); y",
+         "not integer behind it: codes begin after Split 'a', whose parts haven't one scale"},
         {"x:3,50; " U8 CODED("x", "x") "r = (Softplus xd); " RESULT("r", "z"), NULL},
     };
     static const char *const only[] = {"quant_tables", NULL};

@@ -88,7 +88,7 @@ static void trained(test_state *test)
          "xc = (QuantizeLinear x sx zx); xq = (Clip xc - most); " DQ("xd", "xq", "x")
          FOLDED("w", "w", "sw", "zw") "t = (Transpose wd perm=1,0); "
          "m = (MatMul xd t); r = (Add b m); " RESULT("r", "z"),
-         "QuantizeLinear LookUp MatMulIntegerToFloat QuantizeLinear DequantizeLinear", 0.03},
+         "QuantizeLinear LookUp CodeMatMul DequantizeLinear", 0.03},
     };
     CHECK_SPELLINGS(rows);
 }

@@ -1,5 +1,5 @@
 /* quant_matmul.c - products of 8-bit matrices: MatMulInteger, QLinearMatMul, and com.microsoft's
- * QGemm, MatMulIntegerToFloat and DynamicQuantizeMatMul.
+ * QGemm, MatMulIntegerToFloat and DynamicQuantizeMatMul; CodeMatMul, a QGemm of batches.
  *
  * A table says which input holds what; one path runs them all: pack B (once when constant), exact
  * sums in int32, then a finish per output type: the sums themselves, scaled to float in their own
@@ -38,12 +38,12 @@ typedef struct qmm_plan {
     size_t ranges, lines;        /* in the workspace */
 } qmm_plan;
 
-enum { INTEGER, QLINEAR, QGEMM, TO_FLOAT, DYNAMIC };
+enum { INTEGER, QLINEAR, QGEMM, TO_FLOAT, DYNAMIC, CODED };
 
 static const slots all_slots[] = {
     [INTEGER] = {0, 1, -1, -1, 2, 3, -1, -1, -1}, [QLINEAR] = {0, 3, 1, 4, 2, 5, 6, 7, -1},
     [QGEMM] = {0, 3, 1, 4, 2, 5, 7, 8, 6},        [TO_FLOAT] = {0, 1, 2, 3, 4, 5, -1, -1, 6},
-    [DYNAMIC] = {0, 1, -1, 2, -1, 3, -1, -1, 4}};
+    [DYNAMIC] = {0, 1, -1, 2, -1, 3, -1, -1, 4},  [CODED] = {0, 3, 1, 4, 2, 5, 7, 8, 6}};
 
 static const ort_bind qmm_bind[] = {
     ORT_BIND_AS(qmm_state, mm.trans_a, "transA", ORT_MAYBE),
@@ -55,11 +55,12 @@ static const ort_bind qmm_bind[] = {
 static ort_status qmm_infer(ort_infer *x, ort_error *err)
 {
     const slots *in = &all_slots[x->op->variant];
-    if (x->op->variant != QGEMM)
-        return ort_matmul_infer_shape(x, in->a, in->b, err);
-    const ort_fact *zero = ort_infer_in(x, in->y_zero);
-    ort_infer_set_dtype(x, 0, zero ? zero->type.dtype : ORT_DTYPE_FLOAT);
-    return ort_gemm_infer_shape(x, in->a, in->b, err);
+    if (x->op->variant == QGEMM || x->op->variant == CODED) {
+        const ort_fact *zero = ort_infer_in(x, in->y_zero);
+        ort_infer_set_dtype(x, 0, zero ? zero->type.dtype : ORT_DTYPE_FLOAT);
+    }
+    return x->op->variant == QGEMM ? ort_gemm_infer_shape(x, in->a, in->b, err)
+                                   : ort_matmul_infer_shape(x, in->a, in->b, err);
 }
 
 /* ---- prepare */
@@ -500,5 +501,9 @@ const ort_op ort_ops_quant_matmul[] = {
      "T1:i8,u8 T2:i8,u8 T3:f32,f16", "", 0, &qmm_impl, .variant = TO_FLOAT},
     {MS, "DynamicQuantizeMatMul", 1, "A:T1,B:T2,b_scale:T1,b_zero_point?:T2,bias?:T1 -> Y:T1",
      "T1:f32 T2:i8,u8", "", 0, &qmm_impl, .variant = DYNAMIC},
+    {ORT_INTERNAL, "CodeMatMul", 1,
+     "A:TA,a_scale:f32,a_zero_point?:TA,B:TB,b_scale:f32,b_zero_point?:TB,C:i32,y_scale:f32,"
+     "y_zero_point:T -> Y:T",
+     "TA:u8,i8 TB:u8,i8 T:u8,i8", "", 0, &qmm_impl, .variant = CODED},
     {0},
 };

@@ -23,10 +23,10 @@ typedef struct source {
     ort_id codes; /* or ORT_ID_NONE */
 } source;
 
-static bool read_source(const ort_graph *graph, const ort_node *node, source *b)
+static bool read_source(const ort_graph *graph, const ort_node *node, int slot, source *b)
 {
-    ort_node *producer = ort_edit_producer(graph, node->inputs[2]);
-    *b = (source){.data = ort_edit_constant(graph, node, 2), .codes = ORT_ID_NONE};
+    ort_node *producer = ort_edit_producer(graph, node->inputs[slot]);
+    *b = (source){.data = ort_edit_constant(graph, node, slot), .codes = ORT_ID_NONE};
     if (ort_edit_is(producer, ONNX, "DequantizeLinear")) {
         b->codes = producer->inputs[0];
         b->data = ort_edit_constant(graph, producer, 0);
@@ -91,7 +91,7 @@ ort_status ort_quant_bias(ort_graph *graph, const ort_node *node, const ort_quan
     source b;
     ort_value *codes = NULL;
     *why = "the bias isn't one constant per channel";
-    if (!read_source(graph, node, &b) || !has_channels(&b, p->channels))
+    if (!read_source(graph, node, p->slot, &b) || !has_channels(&b, p->channels))
         return ORT_OK;
     *why = NULL;
     if (is_coded(p, &b)) {
@@ -103,10 +103,9 @@ ort_status ort_quant_bias(ort_graph *graph, const ort_node *node, const ort_quan
         return ORT_OK;
     ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_INT32, &b.data->shape, &codes, err));
     *why = make_codes(p, &b, &codes->tensor);
-    ort_status status = *why ? ORT_OK
-                             : ort_edit_add_constant(graph,
-                                                     graph->values.data[node->inputs[2]]->name,
-                                                     &codes->tensor, id, err);
+    const char *name = graph->values.data[node->inputs[p->slot]]->name;
+    ort_status status =
+        *why ? ORT_OK : ort_edit_add_constant(graph, name, &codes->tensor, id, err);
     ort_value_free(codes);
     return status;
 }

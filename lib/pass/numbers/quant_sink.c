@@ -1,9 +1,12 @@
-/* quant_sink.c - DequantizeLinear goes behind operators that only move elements.
+/* quant_sink.c - DequantizeLinear goes behind operators that only move elements, QuantizeLinear
+ * before a Split.
  *
  *     DequantizeLinear, move      the move on the codes, DequantizeLinear
  *     DequantizeLinear, Pad       the same, where it pads with 0: that is the zero point
  *     DequantizeLinear, Resize    linear ones too, before a QuantizeLinear of the same scale, which
  *                                 rounds as they do
+ *     Split, QuantizeLinear of    QuantizeLinear, the Split on the codes
+ *     one grid behind each part
  *
  * Moves are exact: a code stands for the same number wherever it lies. So codes of one scale reach
  * a QuantizeLinear of another through moves (quant_tables.c then makes a table of the two), and
@@ -140,12 +143,63 @@ ort_status ort_quant_sink(ort_pass_context *c, ort_node *move, int inputs, const
     return ORT_OK;
 }
 
+/* ---- before a Split */
+
+/* Do parts become codes of one grid, *first, and nothing else? */
+static bool parts_are_coded(const ort_graph *graph, const ort_node *split, ort_quant *first)
+{
+    ort_quant other;
+    for (int k = 0; k < split->output_count; k++) {
+        ort_node *reader = split->outputs[k] == ORT_ID_NONE
+                               ? NULL : ort_edit_only_reader(graph, split->outputs[k]);
+        if (!reader || reader->inputs[0] != split->outputs[k] ||
+            !ort_quant_read(graph, reader, "QuantizeLinear", k ? &other : first) ||
+            (k && !ort_quant_same(first, &other)))
+            return false;
+    }
+    return split->output_count > 0 && ort_quant_is_plain(first) && ort_quant_same(first, first) &&
+           ort_quant_is_byte(first->dtype);
+}
+
+static ort_status quantize_before(ort_graph *graph, ort_node *split, const ort_quant *q,
+                                  ort_error *err)
+{
+    ort_arena *arena = &graph->model->arena;
+    const int parts = split->output_count;
+    ort_id *in = ort_arena_array(arena, (size_t)split->input_count, sizeof *in);
+    ort_id *out = ort_arena_array(arena, (size_t)parts, sizeof *out);
+    ort_id codes = ort_graph_add_value(graph, graph->values.data[split->inputs[0]]->name);
+    if (!in || !out || codes == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof *in);
+    ort_id numbers[3] = {split->inputs[0], q->node->inputs[1], ort_edit_input(q->node, 2)};
+    ort_node_spec first = ort_edit_again(q->node), second = ort_edit_again(split);
+    first.inputs = numbers;
+    first.outputs = &codes;
+    memcpy(in, split->inputs, (size_t)split->input_count * sizeof *in);
+    in[0] = codes;
+    second.inputs = in;
+    second.outputs = out;
+    for (int k = 0; k < parts; k++) {
+        ort_node *coder = ort_edit_only_reader(graph, split->outputs[k]);
+        out[k] = coder->outputs[0];
+        ort_graph_remove_node(graph, coder);
+    }
+    ort_graph_remove_node(graph, split);
+    ORT_TRY(ort_edit_add_node(graph, &first, NULL, err));
+    return ort_edit_add_node(graph, &second, NULL, err);
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
     ORT_PASS_EACH_NODE(c->graph, node)
     {
         ort_quant d;
+        if (ort_edit_is(node, ONNX, "Split") && parts_are_coded(c->graph, node, &d)) {
+            ORT_TRY(quantize_before(c->graph, node, &d, err));
+            ++*changes;
+            continue;
+        }
         bool one = pads_zero(c->graph, node) || is_mean(node);
         int inputs = one ? 1 : ort_quant_moved(node);
         if (!inputs || !ort_quant_reads_codes(c->graph, node, inputs, &d) ||
@@ -160,6 +214,6 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_quant_sink = {
     .name = "quant_sink",
     .level = 3,
-    .doc = "DequantizeLinear goes behind what only moves elements",
+    .doc = "DequantizeLinear goes behind what only moves elements, QuantizeLinear before a Split",
     .apply = apply,
 };

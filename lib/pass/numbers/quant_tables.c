@@ -23,6 +23,7 @@
 enum {
     VALUES_MAX = 48,
     RUN_LEAST = 16, /* elements of one channel in a row that pay for a table of their own */
+    STEPS_BEHIND = 3, /* a product that are looked through for what keeps codes from it */
 };
 
 /* How far back a region is looked for: where the longest is full, as in an unrolled net, codes
@@ -354,14 +355,34 @@ static const char *why_no_codes(const ort_graph *graph, const ort_node *node, in
                                        : NULL;
 }
 
-/* The QuantizeLinear that reads what the node computes, or NULL. */
-static ort_node *coder_after(const ort_graph *graph, const ort_node *node)
+/* A QuantizeLinear that reads this, or NULL. */
+static ort_node *coder_of_value(const ort_graph *graph, ort_id value)
 {
-    ort_readers readers = ort_readers_of(graph, node->outputs[0]);
+    ort_readers readers = ort_readers_of(graph, value);
     ort_node *reader;
     while ((reader = ort_readers_next(&readers)))
         if (ort_edit_is(reader, ONNX, "QuantizeLinear"))
             return reader;
+    return NULL;
+}
+
+/* A Split some functions of single elements behind the node, a part of which becomes codes; or
+ * NULL. */
+static const ort_node *split_after(const ort_graph *graph, const ort_node *node, int steps)
+{
+    ort_readers readers = ort_readers_of(graph, node->outputs[0]);
+    ort_node *reader;
+    while ((reader = ort_readers_next(&readers))) {
+        const ort_node *found = NULL;
+        for (int k = 0; ort_edit_is(reader, ONNX, "Split") && k < reader->output_count; k++)
+            if (reader->outputs[k] != ORT_ID_NONE && coder_of_value(graph, reader->outputs[k]))
+                return reader;
+        if (steps > 0 && reader->output_count == 1 && reader->outputs[0] != ORT_ID_NONE &&
+            ort_node_has_trait(reader, ORT_TRAIT_ELEMENTWISE))
+            found = split_after(graph, reader, steps - 1);
+        if (found)
+            return found;
+    }
     return NULL;
 }
 
@@ -377,9 +398,14 @@ static void note_float(const ort_pass_context *c, ort_node *node)
         reads_codes = reads_codes || (node->inputs[i] != ORT_ID_NONE &&
                                       ort_edit_is(ort_edit_producer(graph, node->inputs[i]), ONNX,
                                                   "DequantizeLinear"));
-    ort_node *coder = reads_codes ? coder_after(graph, node) : NULL;
-    if (!coder)
+    ort_node *coder = reads_codes ? coder_of_value(graph, node->outputs[0]) : NULL;
+    if (!coder) {
+        const ort_node *between = reads_codes ? split_after(graph, node, STEPS_BEHIND) : NULL;
+        if (between)
+            ort_pass_note(c, node, "not integer behind it: codes begin after %s '%s', whose parts "
+                                   "haven't one scale", between->op_type, between->name);
         return;
+    }
     for (int i = 0; i < node->input_count; i++) {
         const char *why = node->inputs[i] == ORT_ID_NONE ? NULL : why_no_codes(graph, node, i);
         if (why) {

@@ -197,7 +197,8 @@ static ort_status bias_of(const unit *u, ort_id *id, const char **why, ort_error
                            ? out->dim[u->row->kind == UNIT_CONV ? 1 : out->rank - 1]
                            : ort_dim_of(-1);
     ort_quant_product product = {.x = &u->in[0], .w = &u->in[1], .out = &u->out,
-                                 .channels = ort_dim_known(channels) ? channels.size : -1};
+                                 .channels = ort_dim_known(channels) ? channels.size : -1,
+                                 .slot = 2};
     return ort_quant_bias(u->c->graph, n, &product, id, why, err);
 }
 

@@ -61,13 +61,14 @@ static double cpu_cost(void *device, const ort_node_work *work)
 }
 
 static const ort_pass *const lowering[] = {
-    &ort_pass_quant_sink,      &ort_pass_quant_means,     &ort_pass_quant_wide,
-    &ort_pass_wide_convs,      &ort_pass_quant_tables,    &ort_pass_code_chains,
-    &ort_pass_coded_attention, &ort_pass_coded_rnns,      &ort_pass_coded_convs,
-    &ort_pass_conv_gate,       &ort_pass_dynamic_convs,   &ort_pass_bytes_layout,
-    &ort_pass_bytes_epilogue,  &ort_pass_blocked_layout,  &ort_pass_blocked_affine,
-    &ort_pass_blocked_strides, &ort_pass_blocked_chains,  &ort_pass_linear_layer,
-    &ort_pass_shared_rows,     &ort_pass_lstm_cells,      &ort_pass_chain_fusion,
+    &ort_pass_quant_sink,     &ort_pass_quant_means,     &ort_pass_quant_wide,
+    &ort_pass_quant_biased,   &ort_pass_wide_convs,      &ort_pass_quant_tables,
+    &ort_pass_code_chains,    &ort_pass_coded_attention, &ort_pass_coded_rnns,
+    &ort_pass_coded_convs,    &ort_pass_conv_gate,       &ort_pass_dynamic_convs,
+    &ort_pass_bytes_layout,   &ort_pass_bytes_epilogue,  &ort_pass_blocked_layout,
+    &ort_pass_blocked_affine, &ort_pass_blocked_strides, &ort_pass_blocked_chains,
+    &ort_pass_linear_layer,   &ort_pass_shared_rows,     &ort_pass_lstm_cells,
+    &ort_pass_chain_fusion,
     NULL,
 };
 
