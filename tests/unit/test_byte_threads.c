@@ -1,5 +1,6 @@
 /* test_byte_threads.c - products of bytes that are divided among threads by the entries of a batch,
- * directions of a net or chunks of rows give the bits of one thread, on every tier. */
+ * directions of a net, chunks of rows or rows of each thread give the bits of one, on every
+ * tier. */
 #include "rewrite.h"
 #include "test.h"
 
@@ -90,10 +91,23 @@ static void recurrent(test_state *test)
     check(test, "both", LSTM("19", "2", "bidirectional"), 3);
 }
 
+#define FEW(level) \
+    "x:131,192; #q.u8:96,6,16; #s:96,6; #z.u8:96,3; " \
+    "y = (ms.MatMulNBits x q s K=192 N=96 bits=4 block_size=32 accuracy_level=" level "); " \
+    "w = (ms.MatMulNBits x q s z K=192 N=96 bits=4 block_size=32 accuracy_level=" level "); y, w"
+
+/* Rows of each thread, of narrow weights. */
+static void few_bits(test_state *test)
+{
+    check(test, "weights of 4 bits", FEW("0"), 2);
+    check(test, "the same by codes", FEW("4"), 2);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, batches);
     RUN(test, recurrent);
+    RUN(test, few_bits);
     return test->failures != 0;
 }

@@ -29,6 +29,8 @@ enum { PARTS = 3, /* products that share their rows, at most */
        FAR_STEP = 512,        /* floats from one to the next, */
        NEAR_ROWS = 8,         /* where tiles have no more */
        TASK_WORK = 4 << 20,   /* multiply-adds of many rows */
+       THREAD_TASKS = 4,      /* of columns, that are enough to share evenly, */
+       THREAD_ROWS = 32,      /* else rows that a thread has for its own */
        ROW_PAIRS = 2,         /* of groups that kernels of one row take at a time */
        PAIRS_ROWS = 12,       /* of three bytes, that pay where bytes are multiplied by pairs */
        SHORT_RUN = 32, MANY_ROWS = 32, FEW_COLUMNS = 1024 }; /* for which floats may pay */
@@ -315,6 +317,7 @@ typedef struct nbits_job {
     const int32_t *group; /* [K] of g_idx, or NULL */
     float *y;
     ort_nbits w;
+    int64_t parts, columns, column_tasks; /* of rows; of a task, and how many */
 } nbits_job;
 
 static float *at(const ort_call *call, size_t offset)
@@ -366,25 +369,52 @@ static bool fix_rows(nbits_job *j, bool *there)
     return true;
 }
 
-static void task_product(void *arg, int64_t first, int64_t end, int thread)
+/* Some columns of a part of the rows: a row's numbers are the same whatever is beside it. */
+static void task_product(void *arg, size_t task, int thread)
 {
     const nbits_job *j = arg;
+    const int64_t part = (int64_t)task / j->column_tasks;
+    const int64_t column = (int64_t)task % j->column_tasks * j->columns;
+    const int64_t end = ort_min_i64(column + j->columns, j->s->n);
+    const int64_t row = j->w.rows * part / j->parts, runs = j->w.row_words / j->w.run_words;
+    ort_nbits w = j->w;
+    w.rows = j->w.rows * (part + 1) / j->parts - row;
+    w.fixed += row * w.fixed_row;
+    w.units += row * runs;
+    w.sums += row * runs;
+    w.y += row * w.y_row;
     if (j->p->rounds)
-        j->call->k->gemm.nbits_rounded(first, end, &j->w);
+        j->call->k->gemm.nbits_rounded(column, end, &w);
     else
-        j->call->k->gemm.nbits(first, end, &j->w);
+        j->call->k->gemm.nbits(column, end, &w);
 }
 
-/* Columns of a task: pairs of groups, as even as can be, of so many bytes of weights for few rows,
- * of so much work for many. */
-static int64_t columns_of_task(const nbits_job *j)
+/* Columns of a task, of so many rows: pairs of groups, as even as can be, of so many bytes of
+ * weights for few rows, of so much work for many. */
+static int64_t columns_of_task(const nbits_job *j, int64_t rows)
 {
     const int64_t pair = 2 * j->call->k->gemm.nbits_lanes, all = (j->s->n + pair - 1) / pair;
-    const int64_t bytes = 4 * j->w.row_words * pair, work = j->p->m * j->s->k * pair;
+    const int64_t bytes = 4 * j->w.row_words * pair, work = rows * j->s->k * pair;
     const int64_t least = j->p->m == 1 ? ROW_PAIRS : 1;
     const int64_t most = ort_max_i64(ort_min_i64(TASK_BYTES / bytes, TASK_WORK / work), least);
     const int64_t tasks = (all + most - 1) / most;
     return (all + tasks - 1) / tasks * pair;
+}
+
+/* Columns alone where there are enough of them. A few don't come out even, and narrow weights are
+ * one task: there each thread has its own rows, which it finds in its caches in the steps behind,
+ * and reads all weights. */
+static void cut_product(nbits_job *j)
+{
+    const int64_t width = ort_call_width(j->call), n = j->s->n;
+    j->parts = 1;
+    j->columns = columns_of_task(j, j->p->m);
+    j->column_tasks = (n + j->columns - 1) / j->columns;
+    if (width == 1 || j->column_tasks >= THREAD_TASKS * width)
+        return;
+    j->parts = ort_max_i64(ort_min_i64(width, j->p->m / THREAD_ROWS), 1);
+    j->columns = columns_of_task(j, (j->p->m + j->parts - 1) / j->parts);
+    j->column_tasks = (n + j->columns - 1) / j->columns;
 }
 
 /* ---- run, in floats */
@@ -537,7 +567,8 @@ static ort_status run_part(ort_call *call, const ort_nbits_state *s, const nbits
     }
     j.w.y = j.y;
     if (fix_rows(&j, there)) {
-        ort_call_range(call, s->n, columns_of_task(&j), task_product, &j);
+        cut_product(&j);
+        ort_call_parallel(call, (size_t)(j.parts * j.column_tasks), task_product, &j);
     } else if (p->tiles) {
         ort_nbits_product product = {.m = p->m, .k = s->k, .a = j.a, .w = &j.w,
                                      .space = at(call, p->split)};
