@@ -15,6 +15,7 @@
 #include "kernel/blocked.h"
 #include "net.h"
 #include "op/blocked/blocked_op.h"
+#include "op/blocked/winograd_place.h"
 #include "test.h"
 
 enum { CHANNELS = 48, WIDTH_MAX = 32 };
@@ -215,10 +216,37 @@ static void choice(test_state *test)
     CHECK(in_tiles(512, 7, false) == 0); /* 38 MB of weights for a small map */
 }
 
+/* ---- how many tasks */
+
+static void even_cuts(test_state *test)
+{
+    static const struct {
+        ort_winograd_cut cut;
+        int64_t tasks, threads, least, each, parts;
+    } rows[] = {
+        {{100, 100, 1}, 1, 2, 24, 50, 2}, /* a half for each thread */
+        {{100, 100, 1}, 1, 3, 24, 34, 3}, /* the last part is shorter */
+        {{16, 16, 1}, 1, 2, 6, 8, 2},
+        {{25, 13, 2}, 2, 3, 6, 9, 3},
+        {{50, 17, 3}, 3, 2, 6, 13, 4},    /* as many for each of them */
+        {{9, 9, 1}, 1, 4, 2, 3, 3},       /* three parts of three: no thread has two */
+        {{100, 100, 1}, 1, 1, 24, 100, 1}, /* one thread */
+        {{100, 100, 1}, 4, 2, 24, 100, 1}, /* there are enough */
+        {{40, 40, 1}, 1, 2, 24, 40, 1},    /* parts would be too small */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ort_winograd_cut cut = ort_winograd_even(rows[i].cut, rows[i].tasks, rows[i].threads,
+                                                 rows[i].least);
+        CHECK(cut.all == rows[i].cut.all && cut.each == rows[i].each &&
+              cut.parts == rows[i].parts && cut.each <= rows[i].cut.each);
+    }
+}
+
 int main(void)
 {
     test_state test = {0};
     RUN(&test, error_bound);
     RUN(&test, choice);
+    RUN(&test, even_cuts);
     return test.failures != 0;
 }

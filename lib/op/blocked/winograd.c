@@ -25,6 +25,7 @@ enum {
     FEW_TASKS = 4,           /* along the tiles, where each may read all the weights, so many: */
     FEW_BYTES = 256 << 10,
     TILES_LEAST = 12,        /* of a task: what the micro tiles of the product fill */
+    TILES_SHARED = 6,        /* the same where a thread would have no task */
     UNKNOWN_EXTENT = 32,
     NEAR_BYTES = 1 << 20,        /* weights that stay in the second-level cache, and what */
     INPUT_BYTES_NEAR = 256 << 10, /* they leave to the transformed input of a task */
@@ -185,7 +186,7 @@ typedef struct winograd_job {
     ort_call *call;
     const ort_blocked_state *s;
     const winograd_plan *p;
-    ort_winograd_cut outs; /* output vectors */
+    ort_winograd_cut tiles, outs; /* of an image, and output vectors */
     const float *x, *z;
     float *y;
     const ort_written *written;
@@ -193,9 +194,7 @@ typedef struct winograd_job {
 
 static ort_winograd_place place_of(const winograd_job *j, size_t task)
 {
-    const winograd_plan *p = j->p;
-    return ort_winograd_place_of(task, (ort_winograd_cut){p->all_tiles, p->tiles, p->tile_blocks},
-                                 j->outs);
+    return ort_winograd_place_of(task, j->tiles, j->outs);
 }
 
 /* The tiles from `tile` to the end of their row or of the task. */
@@ -308,6 +307,23 @@ static void task_winograd(void *arg, size_t task, int thread)
     }
 }
 
+/* Few tiles are cut for the threads, which read all the weights each; fewer still stay together,
+ * and each thread transforms all of them for outputs of its own. */
+static void share_out(winograd_job *j, int64_t threads)
+{
+    const int64_t images = j->p->out.n, panel = panel_vectors(j->s);
+    if (threads == 1) { /* each task along the outputs would transform its input again */
+        j->outs = (ort_winograd_cut){j->p->vectors, j->p->vectors, 1};
+        return;
+    }
+    j->tiles = ort_winograd_even(j->tiles, images * j->tiles.parts * j->outs.parts, threads,
+                                 TILES_SHARED);
+    while (images * j->tiles.parts * j->outs.parts < threads && j->outs.each > panel) {
+        j->outs.each = (j->outs.each / panel + 1) / 2 * panel;
+        j->outs.parts = (j->outs.all + j->outs.each - 1) / j->outs.each;
+    }
+}
+
 ort_status ort_winograd_run(ort_call *call, ort_error *err)
 {
     const winograd_plan *p = call->plan_state;
@@ -315,14 +331,13 @@ ort_status ort_winograd_run(ort_call *call, ort_error *err)
     winograd_job j = {.call = call,
                       .s = call->state,
                       .p = p,
+                      .tiles = {p->all_tiles, p->tiles, p->tile_blocks},
                       .outs = {p->vectors, p->task_vectors, p->vector_blocks},
                       .x = ort_call_in(call, 0)->data,
                       .z = z ? z->data : NULL,
                       .y = ort_call_out(call, 0)->data,
                       .written = ort_written_begin(call)};
-    if (ort_call_width(call) == 1) /* each task along the outputs would transform its input again */
-        j.outs = (ort_winograd_cut){p->vectors, p->vectors, 1};
-    ort_call_parallel(call, (size_t)(p->out.n * p->tile_blocks * j.outs.parts),
-                      task_winograd, &j);
+    share_out(&j, ort_call_width(call));
+    ort_call_parallel(call, (size_t)(p->out.n * j.tiles.parts * j.outs.parts), task_winograd, &j);
     return ORT_OK;
 }

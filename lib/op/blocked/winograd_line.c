@@ -220,6 +220,12 @@ static int64_t zero_pixels(const line_plan *p)
     return ort_max_i64(p->w.in[1], p->side ? p->w.dilation[0] : 1);
 }
 
+/* Of a task, so that micro tiles of the product are full. */
+static int64_t least_units(const line_plan *p)
+{
+    return p->flat ? (PIXELS_LEAST + p->w.in[1] - 1) / p->w.in[1] : 1;
+}
+
 ort_status ort_line_shape(ort_shaping *sh, const ort_blocked_dims *in, const ort_blocked_dims *out,
                           const ort_window *w, ort_error *err)
 {
@@ -238,8 +244,7 @@ ort_status ort_line_shape(ort_shaping *sh, const ort_blocked_dims *in, const ort
     p->flat = w->kernel[1] == 1 && w->stride[1] == 1 && w->begin[1] == 0 && w->in[1] == w->out[1];
     int64_t unit = POINTS * p->pieces * in->blocks * s->block * w->in[1] * (int64_t)sizeof(float);
     int64_t bytes = weight_bytes(s, s->line) > NEAR_BYTES ? INPUT_BYTES_FAR : INPUT_BYTES_NEAR;
-    int64_t least = p->flat ? (PIXELS_LEAST + w->in[1] - 1) / w->in[1] : 1;
-    p->units = ort_min_i64(ort_max_i64(bytes / unit, least), p->all);
+    p->units = ort_min_i64(ort_max_i64(bytes / unit, least_units(p)), p->all);
     p->unit_blocks = (p->all + p->units - 1) / p->units;
     p->units = (p->all + p->unit_blocks - 1) / p->unit_blocks;
     p->vectors = out->blocks * s->block / s->k->vector;
@@ -264,6 +269,7 @@ typedef struct line_job {
     ort_call *call;
     const ort_blocked_state *s;
     const line_plan *p;
+    ort_winograd_cut units, outs; /* tiles, and output vectors */
     const float *x, *z;
     float *y;
     const ort_written *written;
@@ -271,9 +277,7 @@ typedef struct line_job {
 
 static ort_winograd_place place_of(const line_job *j, size_t task)
 {
-    const line_plan *p = j->p;
-    return ort_winograd_place_of(task, (ort_winograd_cut){p->all, p->units, p->unit_blocks},
-                                 (ort_winograd_cut){p->vectors, p->task_vectors, p->vector_blocks});
+    return ort_winograd_place_of(task, j->units, j->outs);
 }
 
 /* The first output of a unit; that of the next one is p->w.dilation[0] * s->line or, side by side,
@@ -440,8 +444,11 @@ ort_status ort_line_run(ort_call *call, ort_error *err)
 {
     const line_plan *p = call->plan_state;
     const ort_tensor *z = ort_call_in(call, 3);
-    line_job j = {call, call->state, p, ort_call_in(call, 0)->data, z ? z->data : NULL,
-                  ort_call_out(call, 0)->data, ort_written_begin(call)};
-    ort_call_parallel(call, (size_t)(p->out.n * p->unit_blocks * p->vector_blocks), task_line, &j);
+    line_job j = {call, call->state, p, {p->all, p->units, p->unit_blocks},
+                  {p->vectors, p->task_vectors, p->vector_blocks}, ort_call_in(call, 0)->data,
+                  z ? z->data : NULL, ort_call_out(call, 0)->data, ort_written_begin(call)};
+    j.units = ort_winograd_even(j.units, p->out.n * p->unit_blocks * p->vector_blocks,
+                                ort_call_width(call), least_units(p));
+    ort_call_parallel(call, (size_t)(p->out.n * j.units.parts * j.outs.parts), task_line, &j);
     return ORT_OK;
 }

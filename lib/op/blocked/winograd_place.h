@@ -13,6 +13,20 @@ typedef struct ort_winograd_cut { /* `all` in `parts` of `each`; the last one ma
     int64_t all, each, parts;
 } ort_winograd_cut;
 
+/* As many parts for each of the threads that share a loop of so many tasks, where each part keeps
+ * `least`. None is longer than before, and where there are many it doesn't matter. */
+static inline ort_winograd_cut ort_winograd_even(ort_winograd_cut cut, int64_t tasks,
+                                                 int64_t threads, int64_t least)
+{
+    enum { MANY = 2 };
+    const int64_t parts = (cut.parts + threads - 1) / threads * threads;
+    if (threads < 2 || tasks >= MANY * threads || cut.all < parts * least)
+        return cut;
+    cut.each = (cut.all + parts - 1) / parts;
+    cut.parts = (cut.all + cut.each - 1) / cut.each;
+    return cut;
+}
+
 typedef struct ort_winograd_place {
     int64_t image, first, tiles, first_out, outs;
 } ort_winograd_place;
