@@ -18,7 +18,10 @@
 struct ort_arena_block {
     ort_arena_block *next; /* older block */
     size_t capacity, used; /* bytes after the header */
-    size_t touched;        /* bytes from the block's start in huge pages that are there; 0: none */
+    size_t touched;        /* bytes from the block's start whose pages are there; 0: each comes when
+                              it is used */
+    bool huge;             /* they are huge ones */
+    bool large;            /* it was made for such */
 };
 
 enum {
@@ -26,9 +29,7 @@ enum {
     LARGEST_BLOCK = 1 << 20,
     NATURAL_ALIGNMENT = 16,
     SLAB_CHUNK = 32 << 10,
-    HUGE_FROM = 1 << 20,   /* bytes in use: as much comes once more. Less gains less by a huge page
-                              than is lost where a host has taken one in sixteen back */
-    TOUCH_FROM = 64 << 10, /* bytes: what a call costs is a few pages' faults */
+    TOUCH_CHUNK = 64 << 10, /* bytes: what a call costs is a few pages' faults */
     FIRST_HUGE_BLOCK = 2 << 20,
     LARGEST_HUGE_BLOCK = 64 << 20,
 };
@@ -58,22 +59,40 @@ static ort_arena_block *add_huge_block(ort_arena *arena, size_t wanted)
     }
     bool huge = ort_huge_ask(memory, total) && ort_huge_touch(memory, total);
     ort_arena_block *block = memory;
-    *block = (ort_arena_block){.next = arena->head, .capacity = wanted,
-                               .touched = huge ? ORT_HUGE_PAGE : 0};
+    *block = (ort_arena_block){.next = arena->head, .capacity = wanted, .huge = huge, .large = true,
+                               .touched = huge ? ORT_HUGE_PAGE : sizeof *block};
     arena->head = block;
     return block;
 }
 
-/* Huge pages up to `end`, counted from the block's start: none of them is in use before. */
-static void touch_block(ort_arena_block *block, size_t end)
+/* In small pages: whole pieces of them, as far as the block goes. */
+static void touch_small(ort_arena_block *block, size_t end)
+{
+    const size_t total = sizeof *block + block->capacity;
+    const uintptr_t start = (uintptr_t)block;
+    size_t to = ort_round_up(start + end, TOUCH_CHUNK) - start;
+    to = to < total ? to : total;
+    ort_pages_touch((char *)block + block->touched, to - block->touched);
+    block->touched = to;
+}
+
+/* Pages up to `end`, counted from the block's start: none of them is in use before. left: small
+ * ones are left to the caller, who is told so; or NULL. */
+static void touch_block(ort_arena_block *block, size_t end, bool *left)
 {
     size_t total = sizeof *block + block->capacity;
-    while (block->touched > 0 && block->touched < end) {
+    while (block->huge && block->touched < end) {
         assert(sizeof *block + block->used <= block->touched && end <= total);
-        if (!ort_huge_touch((char *)block + block->touched, total - block->touched))
-            block->touched = 0;
-        else
-            block->touched += ORT_HUGE_PAGE;
+        block->huge = ort_huge_touch((char *)block + block->touched, total - block->touched);
+        block->touched += ORT_HUGE_PAGE;
+    }
+    if (!block->touched || block->touched >= end)
+        return;
+    if (left) {
+        *left = true;
+        block->touched = end;
+    } else {
+        touch_small(block, end);
     }
 }
 
@@ -96,7 +115,8 @@ static ort_arena_block *add_block(ort_arena *arena, size_t wanted)
     size_t capacity = FIRST_BLOCK;
     if (!arena->head)
         join_account(arena);
-    if (arena->huge_pages && (arena->used_bytes > HUGE_FROM || wanted > HUGE_FROM)) {
+    if (arena->huge_pages && ((arena->head && arena->head->large) || wanted > ORT_HUGE_FROM ||
+                              arena->used_bytes > ORT_HUGE_FROM)) {
         ort_arena_block *huge = add_huge_block(arena, wanted);
         if (huge)
             return huge;
@@ -118,9 +138,9 @@ static ort_arena_block *add_block(ort_arena *arena, size_t wanted)
         ort_account_refund(arena->account, total);
         return NULL;
     }
-    block->capacity = capacity;
-    block->used = block->touched = 0;
-    block->next = arena->head;
+    *block = (ort_arena_block){.next = arena->head, .capacity = capacity};
+    if (arena->huge_pages && total >= 2 * TOUCH_CHUNK)
+        block->touched = sizeof *block;
     arena->head = block;
     return block;
 }
@@ -133,7 +153,7 @@ static size_t aligned_offset(ort_arena_block *block, size_t alignment)
     return (size_t)(at - base);
 }
 
-void *ort_arena_alloc_aligned(ort_arena *arena, size_t bytes, size_t alignment, int zero)
+static void *take(ort_arena *arena, size_t bytes, size_t alignment, bool *left)
 {
     assert(alignment > 0 && alignment <= 4096 && (alignment & (alignment - 1)) == 0);
     if (bytes == 0)
@@ -149,13 +169,22 @@ void *ort_arena_alloc_aligned(ort_arena *arena, size_t bytes, size_t alignment, 
             return NULL;
         offset = aligned_offset(block, alignment);
     }
-    touch_block(block, sizeof *block + offset + bytes);
+    touch_block(block, sizeof *block + offset + bytes, left);
     arena->used_bytes += offset - block->used + bytes;
     block->used = offset + bytes;
-    void *p = payload(block) + offset;
-    if (arena->huge_pages && bytes >= TOUCH_FROM && !block->touched)
-        ort_pages_touch(p, bytes);
-    return zero ? memset(p, 0, bytes) : p;
+    return payload(block) + offset;
+}
+
+void *ort_arena_alloc_aligned(ort_arena *arena, size_t bytes, size_t alignment, int zero)
+{
+    void *p = take(arena, bytes, alignment, NULL);
+    return p && zero ? memset(p, 0, bytes ? bytes : 1) : p;
+}
+
+void *ort_arena_alloc_untouched(ort_arena *arena, size_t bytes, size_t alignment, bool *touch)
+{
+    *touch = false;
+    return take(arena, bytes, alignment, touch);
 }
 
 void *ort_arena_alloc(ort_arena *arena, size_t bytes)

@@ -13,7 +13,8 @@ typedef struct ort_arena {
     struct ort_account *account; /* charged for the blocks: of the budget that was current when the
                                     first was made (budget.h); NULL: none */
     bool huge_pages;       /* set by the owner of megabytes: beyond the first few, blocks are large
-                              and ask for huge pages. Memory that nobody touched costs nothing */
+                              and ask for huge pages; before, small pages come many at a time.
+                              Memory that nobody touched costs nothing */
 } ort_arena; /* all zero is a valid empty arena */
 
 /* `bytes` zeroed bytes aligned to 16, or NULL when memory is exhausted or the account's
@@ -21,6 +22,9 @@ typedef struct ort_arena {
 void *ort_arena_alloc(ort_arena *arena, size_t bytes);
 /* The same with an alignment (power of two, up to 4096); not zeroed when `zero` is 0. */
 void *ort_arena_alloc_aligned(ort_arena *arena, size_t bytes, size_t alignment, int zero);
+/* The same, not zeroed; *touch: its pages aren't there yet, as they are else where huge_pages is
+ * set. The caller has them made (ort_pages_touch, huge.h), by several threads where it has them. */
+void *ort_arena_alloc_untouched(ort_arena *arena, size_t bytes, size_t alignment, bool *touch);
 /* count * size with an overflow check (NULL on overflow). */
 void *ort_arena_array(ort_arena *arena, size_t count, size_t size);
 

@@ -14,7 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ORT_HUGE_PAGE = 2 << 20 };
+enum {
+    ORT_HUGE_PAGE = 2 << 20,
+    ORT_HUGE_FROM = 1 << 20, /* bytes of a model, or in use: less gains less by a huge page than is
+                                lost where a host has taken one in sixteen back */
+};
 
 /* Ask for huge pages of memory that begins at a multiple of ORT_HUGE_PAGE; false where that doesn't
  * pay. Its last, partial page is left out. */
@@ -27,8 +31,8 @@ bool ort_huge_touch(void *page, size_t rest);
 void ort_pages_touch(void *memory, size_t bytes);
 
 struct ort_arena;
-/* The arena begins in huge pages, where its owner knows that it will hold a megabyte or more: what
- * comes in small pages until then takes longer than a huge one. Else it does so later (arena.h). */
+/* The arena begins in huge pages, where its owner knows that it will hold ORT_HUGE_FROM or more.
+ * Else it does so later (arena.h). */
 void ort_huge_begin(struct ort_arena *arena);
 
 #endif

@@ -276,6 +276,7 @@ static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort
                      .math_strict = o->env->options.math_strict,
                      .math_fast = o->env->options.math_fast,
                      .packs = &packs->services,
+                     .pool = o->env->pool,
                      .arena = o->arena};
     if (!ort_op_prepares(step->op))
         return align_inputs(o, p, step, err);
@@ -292,6 +293,8 @@ static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort
     ort_status settled = settle(o, p, step, list, packs->absorbed, aligned ? NULL : err);
     if (!aligned && !prep.packs->reads)
         forget_absorbed(p, step, packs->absorbed);
+    if (!aligned && !settled && status == ORT_OK && !p->keep_all && !p->watches && !p->partition)
+        ort_step_packs_spare(packs);
     ort_arena_release(&scratch);
     if (aligned || settled)
         return aligned ? aligned : settled;
@@ -502,8 +505,8 @@ ort_status ort_program_new(const ort_program_options *options, const ort_graph *
     ORT_TRY_GOTO(status, find_captures(p, err), fail);
     ORT_EACH_NODE(graph, node)
     {
-        ORT_TRY_GOTO(status, ort_budget_check(err), fail);
         ORT_TRY_GOTO(status, build_step(options, p, node, err), fail);
+        ORT_TRY_GOTO(status, ort_budget_check(err), fail); /* or it is packed in part */
     }
     assert(p->step_count == live);
     forget_packed(p);

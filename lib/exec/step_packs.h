@@ -14,10 +14,17 @@
 
 struct ort_packing;
 
-/* The blocks that may serve again, of all steps of a session. */
+typedef struct ort_spare_room {
+    char *at; /* aligned to 64 */
+    size_t bytes;
+} ort_spare_room;
+
+/* The blocks that may serve again, of all steps of a session; and memory that may: of constants
+ * that passes made and steps packed, each a scaled copy of a weight, say. */
 typedef struct ort_shared_packs {
     ort_hashmap blocks;
     ort_arena keys;
+    ORT_VEC(ort_spare_room) rooms;
 } ort_shared_packs; /* all zero is valid and empty */
 
 void ort_shared_packs_release(ort_shared_packs *shared);
@@ -37,5 +44,7 @@ typedef struct ort_step_packs {
 /* packs is filled in place, as its services point into it. */
 void ort_step_packs_begin(ort_step_packs *packs, const ort_program_options *options,
                           const ort_program *program, const ort_step *step);
+/* The step is prepared: constants that it alone read, and packed, are memory for other blocks. */
+void ort_step_packs_spare(const ort_step_packs *packs);
 
 #endif

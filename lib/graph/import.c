@@ -126,15 +126,11 @@ static ort_status read_source(ort_model *model, const ort_source *source, ort_er
     return ORT_OK;
 }
 
-/* So much becomes one or two huge pages of messages, nodes and packed weights. What fills a part of
- * one gains less by it than is lost where a host has taken it back (huge.h). */
-enum { LARGE_FILE = 1 << 20 };
-
 static ort_status import(ort_model *model, const ort_source *source, ort_error *err)
 {
     ort_message message;
     ort_loading_allow_file(source->count);
-    if (source->count >= LARGE_FILE)
+    if (source->count >= ORT_HUGE_FROM)
         ort_huge_begin(&model->arena);
     ORT_TRY(read_source(model, source, err));
     ORT_TRY(ort_message_unpack(ORT_WIRE_MODEL, source->bytes, source->count, false, &model->arena,

@@ -9,12 +9,58 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/huge.h"
 #include "op/op.h"
 
 void *ort_prep_state(ort_prep *p, size_t bytes)
 {
     p->state = ort_arena_alloc(p->arena, bytes);
     return p->state;
+}
+
+/* ---- blocks of packed constants */
+
+enum {
+    SHARED_BYTES = 2 << 20, /* of a block: to start a thread takes as long as a quarter of them */
+    PAGES_BYTES = 256 << 10,
+};
+
+int ort_prep_threads(const ort_prep *p)
+{
+    return p->pool ? ort_pool_threads(p->pool) : 1;
+}
+
+void ort_prep_fill(const ort_prep *p, size_t bytes, size_t tasks, ort_task_fn *fn, void *arg)
+{
+    ort_pool_run(bytes < SHARED_BYTES ? NULL : p->pool, tasks, fn, arg);
+}
+
+typedef struct pages_job {
+    char *at;
+    size_t bytes;
+} pages_job;
+
+static void task_pages(void *arg, size_t task, int thread)
+{
+    const pages_job *j = arg;
+    const size_t first = task * PAGES_BYTES, left = j->bytes - first;
+    ort_pages_touch(j->at + first, left < PAGES_BYTES ? left : PAGES_BYTES);
+}
+
+/* The system takes longer for the pages of a block than packing does: pages that are there are
+ * taken again. */
+static void *new_block(ort_prep *p, size_t bytes, bool zero)
+{
+    bool touch;
+    void *room = p->packs && p->packs->room ? p->packs->room(p->packs->arg, bytes) : NULL;
+    if (room)
+        return room;
+    if (zero || bytes < SHARED_BYTES || ort_prep_threads(p) < 2)
+        return ort_arena_alloc_aligned(p->arena, bytes, 64, zero);
+    pages_job job = {ort_arena_alloc_untouched(p->arena, bytes, 64, &touch), bytes};
+    if (job.at && touch)
+        ort_prep_fill(p, bytes, (bytes + PAGES_BYTES - 1) / PAGES_BYTES, task_pages, &job);
+    return job.at;
 }
 
 void *ort_prep_pack(ort_prep *p, const char *kind, unsigned of, size_t bytes, bool *fill)
@@ -24,7 +70,7 @@ void *ort_prep_pack(ort_prep *p, const char *kind, unsigned of, size_t bytes, bo
     *fill = !found && !ort_prep_is_packed(p);
     if (!*fill)
         return (void *)(uintptr_t)found;
-    void *packed = ort_arena_alloc_aligned(p->arena, bytes, 64, packs && packs->clean);
+    void *packed = new_block(p, bytes, packs && packs->clean);
     return packed && (!packs || packs->made(packs->arg, kind, of, packed, bytes)) ? packed : NULL;
 }
 

@@ -131,6 +131,8 @@ typedef struct ort_pack_services {
     /* Told of every packed constant that was made here. */
     bool (*made)(void *arg, const char *kind, unsigned of, const void *packed, size_t bytes);
     void (*absorbed)(void *arg, int input);
+    /* Memory of constants that nobody reads any more, for a packed one; NULL: none that large. */
+    void *(*room)(void *arg, size_t bytes);
     bool reads; /* packed constants come from a file: there is nothing to make them of */
     bool clean; /* they begin as zeros, so that gaps between panels have the same bytes each time */
     void *arg;
@@ -165,6 +167,7 @@ typedef struct ort_prep {
     const ort_kernels *k;
     bool math_strict, math_fast;
     ort_arena *arena;           /* the session's: states and packed weights */
+    ort_pool *pool;             /* of threads that pack large weights; NULL: the caller does */
     const ort_pack_services *packs; /* NULL: no file takes part */
     void *state;                /* result; bound attributes are there when prepare begins. NULL
                                  * when the operator needs none */
@@ -187,6 +190,11 @@ void *ort_prep_state(ort_prep *p, size_t bytes);
  * made of, as bits: nodes of one operator with the same attributes, types and such inputs share it;
  * 0: not shared. NULL: out of memory, or a file that doesn't fit. */
 void *ort_prep_pack(ort_prep *p, const char *kind, unsigned of, size_t bytes, bool *fill);
+/* fn(arg, task, thread) for each task that fills a part of a block of so many bytes: by the pool's
+ * threads where it is large. When the session's budget is over, parts are left out. */
+void ort_prep_fill(const ort_prep *p, size_t bytes, size_t tasks, ort_task_fn *fn, void *arg);
+/* Threads that may take part: numbers of threads are below. */
+int ort_prep_threads(const ort_prep *p);
 /* The inputs that are constants, as bits. */
 unsigned ort_prep_constants(const ort_prep *p);
 /* Does a file give this node's packed constants? */

@@ -67,6 +67,33 @@ static void arena_huge_pages(test_state *test)
     ort_arena_release(&arena);
 }
 
+/* Pages that are left to the caller: all are his, and what the arena hands out next isn't. */
+static void arena_untouched(test_state *test)
+{
+    enum { COUNT = 6, BYTES = 700 << 10 };
+    ort_arena arena = {.huge_pages = true}, plain = {0};
+    unsigned char *p[COUNT];
+    bool touch, any = false;
+    for (int i = 0; i < COUNT; i++) {
+        p[i] = ort_arena_alloc_untouched(&arena, BYTES, 64, &touch);
+        any |= touch;
+        CHECK(p[i] && (uintptr_t)p[i] % 64 == 0);
+        if (p[i] && touch)
+            ort_pages_touch(p[i], BYTES);
+        if (p[i])
+            memset(p[i], i + 1, BYTES);
+        unsigned char *small = ort_arena_alloc(&arena, 3000);
+        CHECK(small && small[0] == 0 && small[2999] == 0);
+    }
+    CHECK(any);
+    for (int i = 0; i < COUNT; i++)
+        CHECK(p[i] && p[i][0] == i + 1 && p[i][BYTES - 1] == i + 1);
+    CHECK(ort_arena_alloc_untouched(&arena, SIZE_MAX - 8, 64, &touch) == NULL);
+    CHECK(ort_arena_alloc_untouched(&plain, BYTES, 64, &touch) && !touch);
+    ort_arena_release(&arena);
+    ort_arena_release(&plain);
+}
+
 /* What is there stays, also at the ends, where pages are others' too. */
 static void touched_pages(test_state *test)
 {
@@ -696,6 +723,7 @@ int main(void)
     RUN(&test, arena_slab);
     RUN(&test, arena_alignment);
     RUN(&test, arena_huge_pages);
+    RUN(&test, arena_untouched);
     RUN(&test, touched_pages);
     RUN(&test, arena_begun_huge);
     RUN(&test, vec_growth);

@@ -9,23 +9,39 @@
 
 enum { SUM_TERMS = 1024 }; /* of one call */
 
-/* The filter of one group, w its first map, into [stretch of channels][panel][tap][channel][panel
- * width]. */
-static void pack_panels(const ort_blocked_state *s, int64_t group_maps, int64_t sum_channels,
-                        const char *w, float *out)
+typedef struct panels_job { /* w: the first map of the first group; vectors, panels: of a group */
+    const ort_blocked_state *s;
+    const char *w;
+    float *out;
+    int64_t vectors, panels;
+} panels_job;
+
+/* Maps of a panel of one group in [stretch of channels][panel][tap][channel][panel width]. */
+static void task_panel(void *arg, size_t task, int thread)
 {
-    int64_t taps = s->kernel[0] * s->kernel[1], lanes = s->k->vector, count;
-    int64_t vectors = (group_maps + s->block - 1) / s->block * s->block / lanes;
-    for (int64_t from = 0; from < s->channels; from += count) {
-        count = ort_min_i64(sum_channels, s->channels - from);
-        for (int64_t v = 0; v < vectors; v += 2) {
-            int64_t first = v * lanes, width = ort_min_i64(2, vectors - v) * lanes;
-            int64_t real = ort_max_i64(0, ort_min_i64(width, group_maps - first));
-            const char *at = w + ((first * s->channels + from) * taps) * (int64_t)sizeof(float);
-            s->k->pack_panel(at, s->channels * taps, real, width, count, taps, out);
-            out += taps * count * width;
-        }
+    const panels_job *j = arg;
+    const ort_blocked_state *s = j->s;
+    const int64_t group = (int64_t)task / j->panels, v = (int64_t)task % j->panels * 2, size = 4;
+    const int64_t taps = s->kernel[0] * s->kernel[1], lanes = s->k->vector;
+    const int64_t group_maps = s->maps / s->group, first = v * lanes;
+    const int64_t width = ort_min_i64(2, j->vectors - v) * lanes;
+    const int64_t real = ort_max_i64(0, ort_min_i64(width, group_maps - first));
+    const char *w = j->w + (group * group_maps + first) * s->channels * taps * size;
+    float *out = j->out + group * s->group_floats;
+    for (int64_t from = 0, count; from < s->channels; from += count) {
+        count = ort_min_i64(s->sum_channels, s->channels - from);
+        s->k->pack_panel(w + from * taps * size, s->channels * taps, real, width, count, taps,
+                         out + (from * j->vectors * lanes + count * first) * taps);
     }
+}
+
+static void pack_panels(const ort_prep *p, const ort_blocked_state *s, const char *w, float *out)
+{
+    const int64_t padded = (int64_t)ort_round_up((size_t)(s->maps / s->group), (size_t)s->block);
+    const int64_t vectors = padded / s->k->vector, panels = (vectors + 1) / 2;
+    panels_job job = {s, w, out, vectors, panels};
+    ort_prep_fill(p, (size_t)(s->group * s->group_floats) * sizeof *out,
+                  (size_t)(s->group * panels), task_panel, &job);
 }
 
 /* Channels summed in one call: whole blocks, alike. */
@@ -75,9 +91,9 @@ static void pack_depthwise(const ort_blocked_state *s, const char *w, float *out
                    w + (size_t)(m * taps + t) * sizeof(float), sizeof(float));
 }
 
-static void fill_weights(const ort_blocked_state *s, const ort_tensor *w, float *out)
+static void fill_weights(const ort_prep *p, const ort_blocked_state *s, const ort_tensor *w,
+                         float *out)
 {
-    int64_t taps = s->kernel[0] * s->kernel[1], group_maps = s->maps / s->group;
     if (s->depthwise)
         pack_depthwise(s, w->data, out);
     else if (s->few)
@@ -85,11 +101,7 @@ static void fill_weights(const ort_blocked_state *s, const ort_tensor *w, float 
     else if (s->plain)
         pack_plain(s, w->data, out);
     else
-        for (int64_t g = 0; g < s->group; g++)
-            pack_panels(s, group_maps, s->sum_channels,
-                        (const char *)w->data +
-                            (size_t)(g * group_maps * s->channels * taps) * sizeof(float),
-                        out + g * s->group_floats);
+        pack_panels(p, s, w->data, out);
 }
 
 ort_status ort_blocked_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err)
@@ -107,7 +119,7 @@ ort_status ort_blocked_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor 
     size_t floats = s->depthwise ? ort_round_up((size_t)s->maps, (size_t)s->block) * (size_t)taps
                                  : (size_t)(s->group * s->group_floats);
     bool fill;
-    float *out = ort_prep_pack(p, "filter", 1u << 1, floats * sizeof *out + 1, &fill);
+    float *out = ort_prep_pack(p, "filter", 1u << 1, floats * sizeof *out + !floats, &fill);
     if (!out)
         return ort_error_memory(err, floats * sizeof *out);
     s->w = out;
@@ -117,7 +129,7 @@ ort_status ort_blocked_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor 
     ort_tensor straight = *w;
     if (!s->inner)
         ORT_TRY(ort_nchwc_weights(s, w, &straight, err));
-    fill_weights(s, &straight, out);
+    fill_weights(p, s, &straight, out);
     if (!s->inner)
         free(straight.data);
     return ORT_OK;

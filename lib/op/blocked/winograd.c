@@ -108,33 +108,46 @@ bool ort_winograd_pays(const ort_prep *p, const ort_blocked_state *s)
                      (double)(tiles_along(extent[0]) * tiles_along(extent[1])));
 }
 
+typedef struct filter_job { /* straight: a panel for each thread, which stays in its cache */
+    const ort_blocked_state *s;
+    const char *w;
+    float *out, *straight;
+    int64_t vectors;
+} filter_job;
+
+static void task_filter(void *arg, size_t task, int thread)
+{
+    const filter_job *j = arg;
+    const ort_blocked_state *s = j->s;
+    const int64_t lanes = s->k->vector, v = (int64_t)task * 2, first = v * lanes;
+    const int64_t width = ort_min_i64(2, j->vectors - v) * lanes;
+    const int64_t real = ort_max_i64(0, ort_min_i64(width, s->maps - first));
+    float *straight = j->straight + thread * ort_min_i64(2, j->vectors) * lanes * s->channels * 9;
+    s->k->pack_panel(j->w + first * s->channels * 9 * (int64_t)sizeof(float), s->channels * 9, real,
+                     width, s->channels, 9, straight);
+    s->k->winograd_filter(straight, s->channels, width, j->out + POSITIONS * first * s->channels);
+}
+
 ort_status ort_winograd_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err)
 {
     size_t padded = ort_round_up((size_t)s->maps, (size_t)s->block);
-    size_t filter = padded * (size_t)s->channels;
+    size_t total = padded * (size_t)s->channels * POSITIONS * sizeof(float);
     bool fill;
-    float *out = ort_prep_pack(p, "winograd", 1u << 1, filter * POSITIONS * sizeof *out, &fill);
+    float *out = ort_prep_pack(p, "winograd", 1u << 1, total, &fill);
     int64_t lanes = s->k->vector, vectors = (int64_t)padded / lanes;
     if (!out)
-        return ort_error_memory(err, filter * POSITIONS * sizeof *out);
+        return ort_error_memory(err, total);
     s->w = out;
     ort_prep_absorb(p, 1);
     if (!fill)
         return ORT_OK;
-    int64_t panel = ort_min_i64(2, vectors) * lanes * s->channels;
-    float *straight = malloc((size_t)panel * 9 * sizeof *straight); /* stays in the cache */
-    if (!straight)
-        return ort_error_memory(err, (size_t)panel * 9 * sizeof *straight);
-    for (int64_t v = 0; v < vectors; v += 2) {
-        int64_t first = v * lanes, width = ort_min_i64(2, vectors - v) * lanes;
-        const char *from = (const char *)w->data +
-                           first * s->channels * 9 * (int64_t)sizeof(float);
-        int64_t real = ort_max_i64(0, ort_min_i64(width, s->maps - first));
-        s->k->pack_panel(from, s->channels * 9, real, width, s->channels, 9, straight);
-        s->k->winograd_filter(straight, s->channels, width,
-                              out + POSITIONS * first * s->channels);
-    }
-    free(straight);
+    size_t bytes = (size_t)(ort_min_i64(2, vectors) * lanes * s->channels) * 9 * sizeof *out *
+                   (size_t)ort_prep_threads(p);
+    filter_job job = {s, w->data, out, malloc(bytes), vectors};
+    if (!job.straight)
+        return ort_error_memory(err, bytes);
+    ort_prep_fill(p, total, (size_t)(vectors + 1) / 2, task_filter, &job);
+    free(job.straight);
     return ORT_OK;
 }
 

@@ -162,11 +162,38 @@ double ort_line_share(const ort_blocked_state *s)
     return (double)(POINTS * pieces_of(taps, s->line)) / (double)(s->line * taps);
 }
 
+typedef struct filter_job {
+    const ort_blocked_state *s;
+    const char *w;
+    float *out, *straight; /* straight: `room` for each thread */
+    int64_t padded, pieces, most, taps, columns, room; /* most: floats of a panel's tap */
+} filter_job;
+
 /* [panel][point][piece][column][channel][panel width] */
+static void task_filter(void *arg, size_t task, int thread)
+{
+    const filter_job *j = arg;
+    const ort_blocked_state *s = j->s;
+    const int64_t lanes = s->k->vector, longest = 7 - s->line, first = (int64_t)task * 2 * lanes;
+    const int64_t width = ort_min_i64(2 * lanes, j->padded - first);
+    const int64_t terms = s->channels * j->columns, count = terms * width;
+    const int64_t real = ort_max_i64(0, ort_min_i64(width, s->maps - first));
+    float *out = j->out + first * terms * j->pieces * POINTS;
+    float *straight = j->straight + thread * j->room, *u = straight + j->most * j->taps;
+    s->k->pack_panel(j->w + first * terms * j->taps * (int64_t)sizeof(float), terms * j->taps, real,
+                     width, s->channels, j->taps * j->columns, straight);
+    for (int64_t i = 0; i < j->pieces; i++) {
+        s->k->line_filter(straight + i * longest * count, count,
+                          ort_min_i64(longest, j->taps - i * longest), s->line, u);
+        for (int64_t k = 0; k < POINTS; k++)
+            memcpy(out + (k * j->pieces + i) * count, u + k * count, (size_t)count * sizeof *u);
+    }
+}
+
 ort_status ort_line_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err)
 {
     const int axis = line_axis(s);
-    const int64_t taps = s->kernel[axis], columns = s->kernel[1 - axis], longest = 7 - s->line;
+    const int64_t taps = s->kernel[axis], columns = s->kernel[1 - axis];
     const int64_t pieces = pieces_of(taps, s->line), lanes = s->k->vector;
     size_t padded = ort_round_up((size_t)s->maps, (size_t)s->block);
     size_t floats = padded * (size_t)(s->channels * columns * pieces * POINTS);
@@ -178,27 +205,15 @@ ort_status ort_line_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w,
     ort_prep_absorb(p, 1);
     if (!fill)
         return ORT_OK;
-    int64_t most = 2 * lanes * s->channels * columns;
-    float *straight = malloc((size_t)(most * (taps + POINTS)) * sizeof *straight);
-    if (!straight)
-        return ort_error_memory(err, (size_t)(most * (taps + POINTS)) * sizeof *straight);
-    for (int64_t v = 0; v < (int64_t)padded / lanes; v += 2) {
-        int64_t first = v * lanes, width = ort_min_i64(2 * lanes, (int64_t)padded - first);
-        int64_t count = columns * s->channels * width, real = ort_min_i64(width, s->maps - first);
-        const char *from = (const char *)w->data +
-                           first * s->channels * taps * columns * (int64_t)sizeof(float);
-        float *u = straight + most * taps;
-        s->k->pack_panel(from, s->channels * taps * columns, ort_max_i64(0, real), width,
-                         s->channels, taps * columns, straight);
-        for (int64_t i = 0; i < pieces; i++) {
-            s->k->line_filter(straight + i * longest * count, count,
-                              ort_min_i64(longest, taps - i * longest), s->line, u);
-            for (int64_t j = 0; j < POINTS; j++)
-                memcpy(out + (j * pieces + i) * count, u + j * count, (size_t)count * sizeof *u);
-        }
-        out += POINTS * pieces * count;
-    }
-    free(straight);
+    filter_job job = {.s = s, .w = w->data, .out = out, .padded = (int64_t)padded,
+                      .pieces = pieces, .most = 2 * lanes * s->channels * columns, .taps = taps,
+                      .columns = columns};
+    job.room = job.most * (taps + POINTS);
+    size_t bytes = (size_t)(job.room * ort_prep_threads(p)) * sizeof *out, unit = 2 * (size_t)lanes;
+    if (!(job.straight = malloc(bytes)))
+        return ort_error_memory(err, bytes);
+    ort_prep_fill(p, floats * sizeof *out, (padded + unit - 1) / unit, task_filter, &job);
+    free(job.straight);
     return ORT_OK;
 }
 

@@ -21,6 +21,42 @@ typedef struct constant_b { /* how a constant B is packed */
     ort_dtype form;
 } constant_b;
 
+enum { PART_ROWS = 64, PART_PANELS = 4 };
+
+typedef struct pack_job {
+    const ort_kernels *k;
+    const constant_b *c;
+    const float *from;
+    float *packed;
+} pack_job;
+
+/* Some rows, where they lie in one piece each, or some panels. */
+static void task_pack(void *arg, size_t task, int thread)
+{
+    const pack_job *j = arg;
+    const constant_b *c = j->c;
+    const int64_t nr = j->k->gemm.nr;
+    if (c->column == 1) {
+        const int64_t first = (int64_t)task * PART_ROWS;
+        j->k->gemm.pack_f32(ort_min_i64(PART_ROWS, c->k - first), c->n, j->from + first * c->row,
+                            c->row, 1, c->k, j->packed + first * nr);
+    } else {
+        const int64_t first = (int64_t)task * PART_PANELS * nr;
+        ort_matrix_pack_f32(j->k, c->k, ort_min_i64(PART_PANELS * nr, c->n - first),
+                            j->from + first * c->column, c->row, c->column,
+                            j->packed + first * c->k);
+    }
+}
+
+static void pack_floats(const ort_prep *p, const constant_b *c, const float *from, float *packed,
+                        size_t bytes)
+{
+    pack_job job = {p->k, c, from, packed};
+    const int64_t all = c->column == 1 ? c->k : c->n;
+    const int64_t part = c->column == 1 ? PART_ROWS : PART_PANELS * p->k->gemm.nr;
+    ort_prep_fill(p, bytes, (size_t)((all + part - 1) / part), task_pack, &job);
+}
+
 static void pack_matrices(const ort_prep *p, const constant_b *c, const void *from, char *packed,
                           size_t bytes)
 {
@@ -30,8 +66,7 @@ static void pack_matrices(const ort_prep *p, const constant_b *c, const void *fr
             ort_matrix_pack_f64(p->k, c->k, c->n, (const double *)from + first, c->row, c->column,
                                 (double *)(void *)packed);
         else if (c->form == ORT_DTYPE_FLOAT)
-            ort_matrix_pack_f32(p->k, c->k, c->n, (const float *)from + first, c->row, c->column,
-                                (float *)(void *)packed);
+            pack_floats(p, c, (const float *)from + first, (float *)(void *)packed, bytes);
         else
             ort_matrix_pack_16(p->k, c->k, c->n, (const uint16_t *)from + first, c->row, c->column,
                                (uint16_t *)(void *)packed);
