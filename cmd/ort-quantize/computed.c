@@ -32,6 +32,15 @@ bool step_is_integer(json_object *step)
     return codes > 0;
 }
 
+/* Nodes of files that were quantized elsewhere may have no names. */
+const char *step_name(json_object *step)
+{
+    json_object *outputs = member(step, "outputs");
+    const char *name = text_of(step, "name");
+    return name[0] != '\0' || length_of(outputs) == 0
+               ? name : text_of(json_object_array_get_idx(outputs, 0), "name");
+}
+
 bool step_is_pair(json_object *step)
 {
     const char *op = text_of(step, "op_type");

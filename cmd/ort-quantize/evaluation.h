@@ -95,6 +95,8 @@ typedef struct computed {
 computed computed_sum(const evaluation *e);
 bool step_multiplies(json_object *step);
 bool step_is_integer(json_object *step);
+/* Its node's, or that of its first output where that has none. */
+const char *step_name(json_object *step);
 bool step_is_pair(json_object *step); /* QuantizeLinear, DequantizeLinear */
 /* Why a product's step is none of integers, by what it reads and gives in the file. */
 const char *step_why_float(const evaluation *e, json_object *step, char *text, size_t room);

@@ -147,7 +147,7 @@ static void add_computed(json_object *report, const evaluation *e)
         if (!step_multiplies(step))
             continue;
         json_object *row = add_row(rows);
-        add_text(row, "name", text_of(step, "name"));
+        add_text(row, "name", step_name(step));
         add_text(row, "op_type", text_of(step, "op_type"));
         add_text(row, "made_of", text_of(step, "fused_from"));
         json_object_object_add(row, "integer", json_object_new_boolean(step_is_integer(step)));
@@ -162,7 +162,7 @@ static void add_computed(json_object *report, const evaluation *e)
         if (!step_is_pair(step))
             continue;
         json_object *row = add_row(rows);
-        add_text(row, "name", text_of(step, "name"));
+        add_text(row, "name", step_name(step));
         add_text(row, "op_type", text_of(step, "op_type"));
         add_number(row, "self_ms", number_of(step, "self_ms"));
     }

@@ -150,7 +150,7 @@ static void print_float_products(const evaluation *e, FILE *out)
             left++;
             continue;
         }
-        screen_printf(out, "  float: %s (%s): %s\n", text_of(step, "name"),
+        screen_printf(out, "  float: %s (%s): %s\n", step_name(step),
                       text_of(step, "op_type"), step_why_float(e, step, why, sizeof why));
     }
     if (left > 0)
@@ -166,7 +166,7 @@ static void print_pairs(const evaluation *e, FILE *out)
         if (!step_is_pair(step))
             continue;
         if (++shown <= PAIRS_SHOWN)
-            screen_printf(out, "%s%s", shown == 1 ? "  Q/DQ: " : ", ", text_of(step, "name"));
+            screen_printf(out, "%s%s", shown == 1 ? "  Q/DQ: " : ", ", step_name(step));
         else
             left++;
     }

@@ -400,6 +400,11 @@ int samples_fail(const samples *s, const char *path, ort_error *err)
     misfit_explain(s->session, s->inputs, err);
     leave_out(err->message, "ort-tensor ");
     leave_out(err->message, said); /* a run begins with it, too */
+    if (s->random && err->status == ORT_ERROR_RUN) {
+        const size_t used = strlen(err->message);
+        snprintf(err->message + used, sizeof err->message - used,
+                 "; made-up values don't suit every model: -i gives samples");
+    }
     int status = tool_fail_in(place, err);
     free(place);
     free(said);

@@ -1,10 +1,10 @@
 /* random_inputs.c - made-up inputs for a session, the same on every machine for a seed.
  *
  * Sizes come from made_up_sizes.c, values from the rule of ort-formats(5): what indexes (traced to
- * Gather, OneHot and their kin) stays in bounds, masks are ones, positions count up, what the graph
- * compares with a constant takes that constant, the rest is normal. Strings need a sample. Sums of
- * twelve uniform draws stand for the normal distribution: no library function, so the same bits
- * everywhere.
+ * Gather, OneHot and their kin) stays in bounds, masks are ones, positions count up, sequences are
+ * as long as they can be, what the graph compares with a constant takes that constant, the rest is
+ * normal. Strings need a sample. Sums of twelve uniform draws stand for the normal distribution: no
+ * library function, so the same bits everywhere.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -135,6 +135,17 @@ static bool is_mask(const ort_node *node, int slot)
             ort_node_int(node, "to", 0) == ORT_DTYPE_BOOL);
 }
 
+/* How many steps a recurrence has, where this input says how many of them each sequence takes; 0:
+ * it is another input. Of an open number of steps the first alone is sure to be there. */
+static int64_t steps_of(const ort_graph *graph, const ort_node *node, int slot)
+{
+    if (slot != 4 || !ort_edit_is_any(node, "LSTM|GRU|RNN"))
+        return 0;
+    const ort_type *x = ort_fact_tensor(graph, node->inputs[0]);
+    const bool known = x && x->rank == 3 && ort_dim_known(x->dim[0]);
+    return known && x->dim[0].size > 0 ? x->dim[0].size : 1;
+}
+
 static void follow(const ort_graph *graph, ort_id id, int depth, trace *t);
 
 static void look_at(const ort_graph *graph, const ort_node *node, int slot, int depth, trace *t)
@@ -154,9 +165,10 @@ static void look_at(const ort_graph *graph, const ort_node *node, int slot, int 
         found_index(t, size);
         return;
     }
-    if (is_mask(node, slot) && t->role == ROLE_FREE) {
+    const int64_t steps = steps_of(graph, node, slot);
+    if ((steps > 0 || is_mask(node, slot)) && t->role == ROLE_FREE) {
         t->role = ROLE_COMPARED;
-        t->constant = 1;
+        t->constant = steps > 0 ? (double)steps : 1;
         return;
     }
     if (slot < 2 && node->input_count == 2 && one_of(node, comparers)) {

@@ -175,6 +175,43 @@ open('diamonds.onnx', 'wb').write(model(sums + [node('MatMul', ['x', 'w40'], ['o
     has "stays float: its result has 16 bits" "quantize the float model that this one was made of"
 }
 
+@test "how many steps sequences have can be made up, and what can't says what to do" {
+    python3 -c "
+import sys
+sys.path.insert(0, '$ROOT/tests/tools')
+from fixtures import *
+weights = [initializer('w', [1, 64, 24], [(k * 7 % 31 - 15) / 64 for k in range(64 * 24)]),
+           initializer('r', [1, 64, 16], [(k * 5 % 29 - 14) / 64 for k in range(64 * 16)])]
+lstm = node('LSTM', ['x', 'w', 'r', '', 'lengths'], ['y', '', ''], attributes={'hidden_size': 16})
+for name, steps in (('open', 'steps'), ('fixed', 7)):
+    open(name + '.onnx', 'wb').write(model([lstm], [value_info('x', [steps, 2, 24]), value_info('lengths', [2], 6)],
+                                           [value_info('y', [steps, 1, 2, 16])], weights))
+picky = [node('Reshape', ['x', 'shape'], ['y'])]
+open('picky.onnx', 'wb').write(model(picky, [value_info('x', [2, 6]), value_info('shape', [2], 7)],
+                                     [value_info('y', ['a', 'b'])]))"
+    for verb in dynamic "static --random 1" "calibrate --random 1"; do
+        # shellcheck disable=SC2086
+        works ort-quantize $verb fixed.onnx -q -o q.onnx --force
+        # shellcheck disable=SC2086
+        works ort-quantize $verb open.onnx -q -o q.onnx --force
+    done
+    run -4 --separate-stderr ort-quantize static picky.onnx --random 1 -o none.onnx
+    [[ $stderr == *"made-up values don't suit every model: -i gives samples"* ]]
+    [ ! -e none.onnx ]
+}
+
+@test "nodes on codes that have no names are called by what they compute in reports, too" {
+    works ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 -o q.onnx
+    [ -x "$ROOT/build/venv/bin/python" ] || skip "no package onnx"
+    "$ROOT/build/venv/bin/python" -c "
+import onnx
+m = onnx.load('q.onnx')
+for n in m.graph.node: n.name = ''
+onnx.save(m, 'nameless_codes.onnx')"
+    works ort-quantize evaluate "$MODELS_DIR/digits.onnx" nameless_codes.onnx --random 1
+    [[ $output == *"Q/DQ: image_q, hr_q"* || $output == *"Q/DQ: hr_q, image_q"* ]] # by time
+}
+
 @test "no remedy is offered for codes that were there before" {
     python3 -c "
 import sys
