@@ -461,13 +461,14 @@ typedef struct ort_dynamic_options {
     const char *(*stays)(void *arg, const char *path, const char *op_type);
     void *arg;
     const char *folder; /* where results too large for memory are kept meanwhile; NULL: memory */
-    const char *choice; /* what `stays` is made of, for the stamp; NULL: that there is one */
+    const char *choice; /* what lists or `stays` say, for the stamp; NULL: that there are some */
     ort_share_fn *on_share; /* or NULL */
     void *share_arg;
+    const char *const *include, *const *exclude; /* as of ort_quantize_options */
 } ort_dynamic_options;
 #define ORT_DYNAMIC_OPTIONS_INIT \
     {sizeof(ort_dynamic_options), ORT_DTYPE_UINT8, false, false, false, false, false, false, \
-     false, false, NULL, NULL, NULL, NULL, NULL, NULL}
+     false, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 ORT_INIT_(ort_dynamic_options, ORT_DYNAMIC_OPTIONS_INIT)
 
 /* The model is borrowed for the call; the result, which the caller frees, shares the weights that
@@ -534,8 +535,7 @@ typedef struct ort_weights_options {
     ort_weights_form form;
     int accuracy_level;  /* of MatMulNBits, 0 to 4; 4 allows 8 bits for what is multiplied */
     bool tables;         /* also tables of Gather that no product reads */
-    const char *const *include, *const *exclude; /* patterns of node names, or operators, that end
-                                                  * with NULL; or NULL */
+    const char *const *include, *const *exclude; /* as of ort_quantize_options */
     const char *folder;  /* where results too large for memory are kept meanwhile; NULL: memory */
     double damping;      /* GPTQ: added to the diagonal of the moments, in means of it */
     bool ordered;        /* GPTQ: rows by falling moments, not as they lie */

@@ -6,67 +6,6 @@
 
 #include "chosen.h"
 
-/* Does the name fit the pattern, where * stands for any text and ? for one character? */
-static bool fits(const char *pattern, const char *name)
-{
-    const char *star = NULL, *resume = NULL;
-    while (*name) {
-        if (*pattern == '*') {
-            star = pattern++;
-            resume = name;
-        } else if (*pattern == '?' || *pattern == *name) {
-            pattern++;
-            name++;
-        } else if (star) {
-            pattern = star + 1;
-            name = ++resume;
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '*')
-        pattern++;
-    return *pattern == '\0';
-}
-
-typedef struct choice {
-    const string_list *include, *exclude;
-    bool *met; /* by pattern: include, then exclude */
-} choice;
-
-static bool is_among(const choice *c, const string_list *list, const char *path,
-                     const char *op_type)
-{
-    bool any = false;
-    for (size_t i = 0; i < list->count; i++)
-        if (fits(list->items[i], path) || fits(list->items[i], op_type)) {
-            c->met[i + (list == c->exclude ? c->include->count : 0)] = true;
-            any = true;
-        }
-    return any;
-}
-
-static const char *stays(void *arg, const char *path, const char *op_type)
-{
-    const choice *c = arg;
-    bool included = c->include->count == 0 || is_among(c, c->include, path, op_type);
-    bool excluded = is_among(c, c->exclude, path, op_type);
-    return excluded ? "left out by --exclude" : included ? NULL : "left out by --include";
-}
-
-/* A pattern that no node met is a mistake. */
-static int check_choice(const choice *c)
-{
-    for (size_t i = 0; i < c->include->count + c->exclude->count; i++)
-        if (!c->met[i]) {
-            bool in = i < c->include->count;
-            return tool_usage("%s %s: no node that could become integer has this name or operator; "
-                              "-v lists them", in ? "--include" : "--exclude",
-                              in ? c->include->items[i] : c->exclude->items[i - c->include->count]);
-        }
-    return 0;
-}
-
 static void tell(const ort_quantize_notes *notes, FILE *out)
 {
     for (size_t i = 0; i < ort_quantize_notes_count(notes); i++) {
@@ -92,7 +31,7 @@ static void warn_of_none(const quantizing *q, const ort_quantize_notes *notes)
     tool_warn("%s: nothing in it was quantized; -v says why each node stays", q->path);
 }
 
-static void dynamic_options(quantizing *q, choice *c, ort_dynamic_options *options)
+static void dynamic_options(quantizing *q, const chosen *c, ort_dynamic_options *options)
 {
     const quantize_options *o = &q->options;
     ort_dynamic_options_init(options);
@@ -110,13 +49,11 @@ static void dynamic_options(quantizing *q, choice *c, ort_dynamic_options *optio
     options->choice = q->choice;
     options->on_share = progress_stage;
     options->share_arg = &q->progress;
-    if (c->include->count + c->exclude->count > 0) {
-        options->stays = stays;
-        options->arg = c;
-    }
+    options->include = c->include.items;
+    options->exclude = c->exclude.items;
 }
 
-static int make(quantizing *q, choice *c, ort_quantize_notes *notes)
+static int make(quantizing *q, const chosen *c, ort_quantize_notes *notes)
 {
     ort_dynamic_options options;
     ort_error err = {0};
@@ -129,17 +66,15 @@ static int make(quantizing *q, choice *c, ort_quantize_notes *notes)
         return tool_fail_in(q->path, &err);
     if (q->options.settings.verbose)
         tell(notes, stderr);
-    int status = check_choice(c);
-    if (status == 0 && c->include->count + c->exclude->count == 0)
+    if (c->exclude.count == 0)
         warn_of_none(q, notes);
-    return status;
+    return 0;
 }
 
 int verb_dynamic(quantizing *q)
 {
     const quantize_options *o = &q->options;
     chosen names = {0};
-    choice c = {&names.include, &names.exclude, NULL};
     ort_quantize_notes *notes = NULL;
     ort_error err = {0};
     const bool bytes = !o->weight_type || !strcmp(o->weight_type, "int8") ||
@@ -151,11 +86,8 @@ int verb_dynamic(quantizing *q)
         status = load_original(q, LOAD_AS_STORED);
     if (status == 0 && ort_quantize_notes_new(&notes, &err) != ORT_OK)
         status = tool_fail(&err);
-    c.met = tool_alloc((names.include.count + names.exclude.count + 1) * sizeof *c.met);
-    memset(c.met, 0, (names.include.count + names.exclude.count + 1) * sizeof *c.met);
     if (status == 0)
-        status = make(q, &c, notes);
-    free(c.met);
+        status = make(q, &names, notes);
     chosen_release(&names);
     ort_quantize_notes_free(notes);
     return status == 0 ? closing_save(q) : status;

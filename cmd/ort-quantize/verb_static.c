@@ -106,20 +106,17 @@ static bool is_among(const char *type, const char *const *list)
     return type != NULL && *list != NULL;
 }
 
-/* Valid ONNX that few runtimes have: onnxruntime 1.31 refuses files in which such codes go through
- * anything but plain convolutions and products; and products of 8 bits by weights of 2 bits or of
- * float8, which its optimizer takes for those of integers. */
+/* Valid ONNX that not every runtime has: OpenVINO 2026.4 reads no tensors of 2 bits, nor of the
+ * float8 without infinities and negative zero, and has no Q and DQ to 4 bits for some operators. */
 static void warn_of_rare(const quantize_options *o)
 {
-    static const char *const rare[] = {"int4", "uint4", "int2", "uint2", "float8e4m3fn",
-                                       "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", NULL};
-    static const char *const wide[] = {"int16", "uint16", NULL};
+    static const char *const rare[] = {"int4", "uint4", "int2", "uint2", "float8e4m3fnuz",
+                                       "float8e5m2fnuz", NULL};
     if (is_among(o->activation_type, rare))
-        tool_warn("--activation-type %s: other runtimes refuse many files of such codes; 8 or "
-                  "16 bits run everywhere", o->activation_type);
-    else if (is_among(o->weight_type, rare + 2) && !is_among(o->activation_type, wide))
-        tool_warn("--weight-type %s: onnxruntime's optimizer refuses products of such weights by 8 "
-                  "bits; --activation-type int16 runs there, and so do weights of 4 or 8 bits",
+        tool_warn("--activation-type %s: OpenVINO has no such codes for what is computed; 8 or 16 "
+                  "bits run there", o->activation_type);
+    else if (is_among(o->weight_type, rare + 2))
+        tool_warn("--weight-type %s: OpenVINO has no such codes; 4, 8 or 16 bits run there",
                   o->weight_type);
 }
 
@@ -163,9 +160,7 @@ static void tell(const quantizing *q, const ort_quantizer *quantizer)
             screen_printf(stderr, "%s '%s' stays float: %s\n", info.op_type, info.name, info.why);
     }
     const quantize_options *o = &q->options;
-    const bool asked = o->exclude.count || o->include.count || o->exclude_from || o->include_from ||
-                       o->overrides ||
-                       o->automatic;
+    const bool asked = o->exclude.count || o->exclude_from || o->overrides || o->automatic;
     if (coded && !o->settings.json && !o->settings.quiet && !takes_stdout(o))
         printf("left as they are: %zu nodes that were quantized before\n", coded);
     if (taken == 0 && !asked)

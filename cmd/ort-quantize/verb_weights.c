@@ -1,6 +1,5 @@
 /* verb_weights.c - ort-quantize weights: matrices and tables in 2, 4 or 8 bits by blocks.
  */
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,57 +50,12 @@ static ort_status observe_one(void *arg, ort_value *const *inputs, size_t count,
     return ort_weights_observe(arg, inputs, count, err);
 }
 
-/* Nodes that read weights, by name and by operator. */
-static void list_nodes(const ort_weights *w, string_list *names)
-{
-    ort_weights_node node = {.size = sizeof node};
-    for (size_t i = 0; i < ort_weights_node_count(w); i++)
-        if (ort_weights_node_at(w, i, &node, NULL) == ORT_OK) {
-            string_list_add(names, node.name);
-            string_list_add(names, node.op_type);
-        }
-}
-
-static bool is_met(const string_list *names, const char *pattern)
-{
-    for (size_t i = 0; i < names->count; i++)
-        if (!fnmatch(pattern, names->items[i], 0))
-            return true;
-    return false;
-}
-
-/* A pattern that no node meets is a mistake. */
-static int check_patterns(const string_list *names, const char *option,
-                          const string_list *patterns)
-{
-    char meant[300];
-    for (size_t i = 0; i < patterns->count; i++)
-        if (!is_met(names, patterns->items[i]))
-            return tool_usage("%s %s: no node that reads weights has this name or operator%s",
-                              option, patterns->items[i],
-                              ort_did_you_mean(patterns->items[i],
-                                               (const char *const *)names->items, names->count,
-                                               meant, sizeof meant));
-    return 0;
-}
-
-static int check_choice(const ort_weights *w, const chosen *c)
-{
-    string_list names = {0};
-    list_nodes(w, &names);
-    int status = check_patterns(&names, "--include", &c->include);
-    if (status == 0)
-        status = check_patterns(&names, "--exclude", &c->exclude);
-    string_list_release(&names);
-    return status;
-}
-
 /* With -v each node that reads matrices or tables and stays as it is; without, how many have codes
  * already. */
 static void tell(const quantizing *q, const ort_weights *w)
 {
     const quantize_options *o = &q->options;
-    const bool asked = o->include.count || o->exclude.count || o->include_from || o->exclude_from;
+    const bool asked = o->exclude.count || o->exclude_from;
     size_t coded = 0, taken = 0;
     for (size_t i = 0; i < ort_weights_node_count(w); i++) {
         ort_weights_node node = {.size = sizeof node};
@@ -120,30 +74,22 @@ static void tell(const quantizing *q, const ort_weights *w)
         tool_warn("%s: nothing in it was quantized; -v says why each node stays", q->path);
 }
 
-/* Four codes are a byte; where a row isn't a whole number of them, onnxruntime 1.31 fuses
- * DequantizeLinear and MatMul into an operator that reads other codes. OpenVINO asks for whole
- * blocks. */
+/* OpenVINO asks for whole blocks. */
 static void warn_of_shapes(const quantizing *q, int64_t block)
 {
     ort_types *types = NULL;
     ort_error err = {0};
-    const char *ragged = NULL, *cut = NULL;
-    if (!is(q->options.form, "qdq") ||
+    const char *cut = NULL;
+    if (!q->options.settings.verbose || block == 0 || !is(q->options.form, "qdq") ||
         ort_model_types(q->made, ORT_TYPES_INITIALIZERS, &types, &err) != ORT_OK)
         return;
     for (size_t i = 0; i < ort_types_count(types); i++) {
         const ort_type_info *t = ort_types_info(types, i);
-        const bool two = t->dtype == ORT_DTYPE_INT2 || t->dtype == ORT_DTYPE_UINT2;
-        if (t->rank == 2 && two && t->dims[1] % 4 != 0)
-            ragged = ort_types_name(types, i);
-        if (t->rank == 2 && ort_dtype_bits(t->dtype) <= 8 && block > 0 &&
-            t->dims[0] % block != 0 && t->dims[1] % block != 0)
+        if (t->rank == 2 && ort_dtype_bits(t->dtype) <= 8 && t->dims[0] % block != 0 &&
+            t->dims[1] % block != 0)
             cut = ort_types_name(types, i);
     }
-    if (ragged)
-        tool_warn("%s: '%s' has rows of 2-bit codes that are no whole bytes: onnxruntime's "
-                  "optimizer misreads such; --form nbits runs right there", q->path, ragged);
-    if (cut && q->options.settings.verbose)
+    if (cut)
         tool_warn("%s: '%s' has no whole number of blocks, which OpenVINO asks for", q->path, cut);
     ort_types_free(types);
 }
@@ -197,9 +143,7 @@ static int quantize(quantizing *q, const chosen *c)
     weights_options(q, c, &options);
     if (ort_weights_new(q->env, q->original, &options, &w, &err) != ORT_OK)
         return tool_fail_in(q->path, &err);
-    int status = check_choice(w, c);
-    if (status == 0 && takes_samples(&q->options))
-        status = see_samples(q, w);
+    int status = takes_samples(&q->options) ? see_samples(q, w) : 0;
     status = status == 0 ? apply(q, w) : status;
     if (status == 0) {
         tell(q, w);

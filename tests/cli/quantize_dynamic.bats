@@ -29,14 +29,14 @@ net() {
     ort-quantize dynamic "$(net)" --small -v -o q.onnx 2>told.txt
     grep -q 'stays float: convolutions lose less' told.txt
     ort-quantize dynamic "$(net)" --small --convolutions --exclude 'C?nv' -v -o q.onnx 2>told.txt
-    grep -q 'left out by --exclude' told.txt
+    grep -q 'stays float: it is excluded' told.txt
     ! grep -q 'becomes ConvInteger' told.txt || false
     ort-quantize dynamic "$(net)" --small --convolutions --include Conv -v -o q.onnx 2>told.txt
-    grep -q 'left out by --include' told.txt
+    grep -q "stays float: it isn't among what is included" told.txt
 }
 
 @test "what is refused" {
-    fails 2 "no node that could become integer" \
+    fails 2 "exclude: no node or operator of the model is called 'nothing'" \
         ort-quantize dynamic "$(net)" --exclude nothing -o q.onnx
     fails 2 "observer" ort-quantize dynamic "$(net)" --observer mse -o q.onnx
     fails 2 "convolutions" ort-quantize static "$(net)" --random 1 --convolutions -o q.onnx

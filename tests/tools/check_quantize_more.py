@@ -125,11 +125,7 @@ def check_net(args, name, build, folder, report):
         status, said = run_tool(args.bin / "ort-quantize", command[0], path, *command[1:], "-o", made)
         if status == 3 and "nothing" in said or status == 2 and "no " in said:
             continue  # this net has nothing for the verb
-        misread = "misreads" in said  # by onnxruntime's optimizer, of which the tool warns
-        why = f"ort-quantize: {said}" if status else agrees(args.bin, made, n.feeds(0), levels, folder,
-                                                            optimized=not misread)
-        if misread:
-            report.rare.add("optimized: 2-bit codes behind DequantizeLinear whose rows are no whole bytes")
+        why = f"ort-quantize: {said}" if status else agrees(args.bin, made, n.feeds(0), levels, folder)
         rare = made.exists() and older_than_type(made)
         if why and why.startswith("onnxruntime:") and rare:
             report.rare.add(rare)

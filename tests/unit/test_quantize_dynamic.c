@@ -267,6 +267,26 @@ static void exclusion(test_state *test)
     release(&m);
 }
 
+static void lists(test_state *test)
+{
+    made m;
+    ort_dynamic_options options = ORT_DYNAMIC_OPTIONS_INIT;
+    options.exclude = (const char *const[]){"b", NULL};
+    CHECK(make(&m, build_products, &options, 35));
+    CHECK_TEXT(note_of(&m, "b"), "it is excluded");
+    CHECK(count_in(m.model->graph, "Gemm") == 1);
+    release(&m);
+    options.exclude = NULL;
+    options.include = (const char *const[]){"G?mm", NULL};
+    CHECK(make(&m, build_products, &options, 35));
+    CHECK_TEXT(note_of(&m, "b"), "MatMulInteger");
+    CHECK_TEXT(note_of(&m, "a"), "it isn't among what is included");
+    release(&m);
+    options.include = (const char *const[]){"Gemm", "nobody", NULL};
+    CHECK(!make(&m, build_products, &options, 35));
+    release(&m);
+}
+
 static void threads(test_state *test)
 {
     made m[2];
@@ -667,6 +687,7 @@ int main(void)
     RUN(&test, products);
     RUN(&test, forms);
     RUN(&test, exclusion);
+    RUN(&test, lists);
     RUN(&test, progress);
     RUN(&test, threads);
     RUN(&test, tied);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "op/spacer.h"
 #include "pass/facts/constants.h"
 #include "pass/facts/facts.h"
 #include "pass/facts/perm.h"
@@ -256,6 +257,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ORT_PASS_EACH_NODE(c->graph, node)
     {
         int slot = idle_slot(c->graph, node);
+        if (slot >= 0 && c->portable && ort_spacer_is(c->graph, node))
+            continue;
         if (slot < 0) {
             note_missing(c, node);
             continue;

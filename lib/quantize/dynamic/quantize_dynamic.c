@@ -11,6 +11,7 @@
 #include "base/findings.h"
 #include "base/strbuf.h"
 #include "graph/strip.h"
+#include "op/spacer.h"
 #include "opset/opset.h"
 #include "quantize/dynamic/dynamic_parts.h"
 #include "quantize/folded.h"
@@ -35,7 +36,7 @@ static bool is_coded(const ort_graph *graph, const ort_node *node)
 {
     for (int i = 0; i < node->input_count; i++)
         if (node->inputs[i] != ORT_ID_NONE &&
-            ort_edit_is_any(ort_edit_producer(graph, node->inputs[i]),
+            ort_edit_is_any(ort_spacer_producer(graph, node->inputs[i]),
                             "DequantizeLinear|ms.DequantizeLinear"))
             return true;
     return false;
@@ -65,9 +66,11 @@ static ort_status read_node(ort_dynamic *d, ort_graph *graph, ort_node *node, or
     if (!ort_quantize_notes_add(d->notes, graph, node, why, &u.note))
         return ort_error_memory(err, sizeof u);
     const ort_dynamic_options *o = d->options;
-    if (!why && o->stays) {
+    if (!why) {
         const ort_quantize_note *note = ort_quantize_notes_get(d->notes, u.note);
-        why = o->stays(o->arg, note->node, note->op_type);
+        why = ort_node_unwanted(graph, node, o->include, o->exclude);
+        if (!why && o->stays)
+            why = o->stays(o->arg, note->node, note->op_type);
         if (why && !ort_quantize_notes_stays(d->notes, u.note, why))
             return ort_error_memory(err, sizeof u);
     }
@@ -167,7 +170,8 @@ static ort_status stamp(ort_dynamic *d, ort_error *err)
                  {o->reduce_range, "--reduce-range"}, {o->computed, "--computed-products"},
                  {o->small, "--small"}, {o->float_tables, "--float-tables"},
                  {o->convs, "--convolutions"},
-                 {o->stays != NULL, o->choice ? o->choice : "nodes left out"}};
+                 {o->stays || o->include || o->exclude,
+                  o->choice ? o->choice : "nodes left out"}};
     ort_strbuf text = {0};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (words[i].on)
@@ -201,6 +205,8 @@ static ort_status quantize(ort_dynamic *d, const ort_model *model, const ort_reg
                            const ort_log *log, ort_error *err)
 {
     ORT_TRY(name_nodes(d->model, err));
+    ORT_TRY(ort_nodes_check_lists(d->model->graph, d->options->include, d->options->exclude,
+                                  err));
     ORT_TRY(ort_quantize_fold_weights(d->model, registry, log, err));
     ORT_TRY(raise_opset(d, registry, err));
     ORT_TRY(ort_graph_infer(d->model->graph, registry, NULL, err));

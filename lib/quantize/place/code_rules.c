@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "quantize/code_types.h"
+#include "quantize/node_names.h"
 #include "quantize/seen/range.h"
 
 #define SCHEMA "ort-overrides/1"
@@ -256,59 +257,10 @@ bool ort_code_rules_observe(const ort_code_rules *rules)
     return false;
 }
 
-/* ---- names */
-
-static bool matches(const char *pattern, const char *name, size_t length)
-{
-    const char *star = NULL, *end = name + length, *from = name;
-    while (name < end) {
-        if (*pattern == '*') {
-            star = pattern++;
-            from = name;
-        } else if (*pattern && (*pattern == '?' || *pattern == *name)) {
-            pattern++;
-            name++;
-        } else if (star) {
-            pattern = star + 1;
-            name = ++from;
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '*')
-        pattern++;
-    return !*pattern;
-}
-
-bool ort_name_matches(const char *pattern, const char *name)
-{
-    return matches(pattern, name, strlen(name));
-}
-
-/* An origin joins names by "+". */
-static bool is_from(const ort_node *node, const char *pattern)
-{
-    const char *part = node->origin;
-    while (part && *part) {
-        size_t length = strcspn(part, "+");
-        if (matches(pattern, part, length))
-            return true;
-        part += length + (part[length] == '+');
-    }
-    return false;
-}
-
-bool ort_node_is_named(const ort_node *node, const char *pattern)
-{
-    return (node->name[0] && ort_name_matches(pattern, node->name)) ||
-           ort_name_matches(pattern, node->op_type) || is_from(node, pattern);
-}
-
 bool ort_code_rule_meets(const ort_code_rule *rule, const ort_node *node)
 {
     if (rule->of == ORT_RULE_NODE)
-        return (node->name[0] && ort_name_matches(rule->pattern, node->name)) ||
-               is_from(node, rule->pattern);
+        return ort_node_is_called(node, rule->pattern);
     return rule->of == ORT_RULE_OPERATOR && ort_name_matches(rule->pattern, node->op_type);
 }
 

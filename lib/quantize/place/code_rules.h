@@ -56,10 +56,6 @@ typedef struct ort_code_rules {
 ort_status ort_code_rules_parse(const char *text, ort_code_rules *rules, ort_error *err);
 void ort_code_rules_release(ort_code_rules *rules);
 
-/* '*' any text, '?' any letter. */
-bool ort_name_matches(const char *pattern, const char *name);
-/* By the node's name, one that its origin joins, or its operator. */
-bool ort_node_is_named(const ort_node *node, const char *pattern);
 bool ort_code_rule_meets(const ort_code_rule *rule, const ort_node *node);
 /* Does one name an observer that needs more than the least and the largest number? */
 bool ort_code_rules_observe(const ort_code_rules *rules);

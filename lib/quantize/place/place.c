@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "op/edit.h"
+#include "op/spacer.h"
 #include "quantize/folded.h"
 #include "quantize/place/place_join.h"
 #include "quantize/place/place_tables.h"
@@ -386,7 +386,7 @@ ort_id ort_place_root(const ort_placement *place, ort_id id)
 /* Is the value rounded to codes? Not what a folded node takes on, nor what was codes before. */
 static bool becomes_codes(const placing *p, ort_id id)
 {
-    const ort_node *from = ort_edit_producer(p->graph, id);
+    const ort_node *from = ort_spacer_producer(p->graph, id);
     if (from && ort_edit_is(from, ONNX, "DequantizeLinear"))
         return false;
     const ort_node *reader = ort_edit_only_reader(p->graph, id);

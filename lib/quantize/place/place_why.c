@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "graph/uses.h"
-#include "op/edit.h"
+#include "op/spacer.h"
 
 /* ---- codes already */
 
@@ -16,10 +16,18 @@ static bool is_linear(const ort_node *node, const char *op_type)
 
 static bool is_dequantized(const ort_graph *graph, ort_id id)
 {
-    const ort_node *before = ort_edit_producer(graph, id);
+    const ort_node *before = ort_spacer_producer(graph, id);
     if (ort_edit_is(before, ONNX, "Transpose"))
-        before = ort_edit_producer(graph, before->inputs[0]);
+        before = ort_spacer_producer(graph, before->inputs[0]);
     return is_linear(before, "DequantizeLinear");
+}
+
+static bool is_quantized(const ort_graph *graph, ort_id id)
+{
+    const ort_node *reader = ort_edit_only_reader(graph, id);
+    if (reader && ort_spacer_is(graph, reader))
+        reader = ort_edit_only_reader(graph, reader->outputs[0]);
+    return is_linear(reader, "QuantizeLinear");
 }
 
 const char *ort_place_already(const ort_graph *graph, const ort_node *node)
@@ -27,12 +35,9 @@ const char *ort_place_already(const ort_graph *graph, const ort_node *node)
     for (int i = 0; i < node->input_count; i++)
         if (node->inputs[i] != ORT_ID_NONE && is_dequantized(graph, node->inputs[i]))
             return "it reads dequantized codes: it was quantized before, and stays as it is";
-    for (int o = 0; o < node->output_count; o++) {
-        ort_node *reader = node->outputs[o] == ORT_ID_NONE
-                               ? NULL : ort_edit_only_reader(graph, node->outputs[o]);
-        if (is_linear(reader, "QuantizeLinear"))
+    for (int o = 0; o < node->output_count; o++)
+        if (node->outputs[o] != ORT_ID_NONE && is_quantized(graph, node->outputs[o]))
             return "a QuantizeLinear reads it: it was quantized before, and stays as it is";
-    }
     return NULL;
 }
 

@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/findings.h"
-#include "base/nearest.h"
 #include "graph/follow.h"
 #include "op/op.h"
 #include "opset/opset.h"
@@ -42,59 +41,6 @@ static ort_status copy_list(ort_design *d, const char *const *from, const char *
     return *to ? ORT_OK : ort_error_memory(err, count * sizeof **to);
 }
 
-static void try_names(const ort_graph *graph, ort_nearest *n)
-{
-    ort_node *node;
-    ORT_EACH_NODE(graph, node)
-    {
-        ort_nearest_try(n, node->name);
-        ort_nearest_try(n, node->op_type);
-        for (int b = 0; b < node->body_count; b++)
-            try_names(node->bodies[b], n);
-    }
-}
-
-static ort_status unknown_pattern(const ort_graph *graph, const char *pattern, const char *list,
-                                  ort_error *err)
-{
-    char near[300];
-    ort_nearest n;
-    ort_nearest_begin(&n, pattern);
-    try_names(graph, &n);
-    return ort_error_set(err, ORT_ERROR_USAGE, "%s: no node or operator of the model is called "
-                         "'%.200s'%s", list, pattern, ort_nearest_text(&n, near, sizeof near));
-}
-
-static bool is_met(const ort_graph *graph, const char *pattern)
-{
-    bool met = false;
-    ort_node *node;
-    ORT_EACH_NODE(graph, node)
-    {
-        met = met || ort_node_is_named(node, pattern);
-        for (int b = 0; b < node->body_count && !met; b++)
-            met = is_met(node->bodies[b], pattern);
-    }
-    return met;
-}
-
-static ort_status check_patterns(const ort_graph *graph, const char *const *patterns,
-                                 const char *list, ort_error *err)
-{
-    for (; patterns && *patterns; patterns++)
-        if (!is_met(graph, *patterns))
-            return unknown_pattern(graph, *patterns, list, err);
-    return ORT_OK;
-}
-
-static bool is_listed(const ort_node *node, const char *const *patterns)
-{
-    for (; patterns && *patterns; patterns++)
-        if (ort_node_is_named(node, *patterns))
-            return true;
-    return false;
-}
-
 static bool is_ruled(const ort_design *d, const ort_node *node)
 {
     for (size_t i = 0; i < d->rules.list.count; i++)
@@ -112,7 +58,8 @@ static bool list_named(const ort_design *d, const ort_graph *graph, name_list *n
     ORT_EACH_NODE(graph, node)
     {
         if (ok && node->name[0] &&
-            (is_listed(node, d->exclude) || is_listed(node, d->include) || is_ruled(d, node)))
+            (ort_node_is_listed(graph, node, d->exclude) ||
+             ort_node_is_listed(graph, node, d->include) || is_ruled(d, node)))
             ok = ort_vec_push(names, node->name);
         for (int b = 0; b < node->body_count && ok; b++)
             ok = list_named(d, node->bodies[b], names);
@@ -190,11 +137,8 @@ static const char *stays_float(void *arg, const ort_node *node)
     const ort_design *d = s->design;
     if (s->site->stays[node->id])
         return s->site->stays[node->id];
-    if (is_listed(node, d->exclude))
-        return "it is excluded";
-    if (d->include && !is_listed(node, d->include))
-        return "it isn't among what is included";
-    return ort_code_plan_float(&s->site->plan, node);
+    const char *unwanted = ort_node_unwanted(s->site->graph, node, d->include, d->exclude);
+    return unwanted ? unwanted : ort_code_plan_float(&s->site->plan, node);
 }
 
 ort_status ort_design_place(ort_design *d, ort_error *err)
@@ -322,8 +266,7 @@ ort_status ort_design_make(ort_design *d, ort_model *model, const ort_registry *
     ORT_TRY(ort_quantize_name_nodes(model, err));
     if (!options->keep_fused && ort_place_fused(model->graph, text, sizeof text))
         return ort_error_set(err, ORT_ERROR_MODEL, "%s", text);
-    ORT_TRY(check_patterns(model->graph, d->exclude, "exclude", err));
-    ORT_TRY(check_patterns(model->graph, d->include, "include", err));
+    ORT_TRY(ort_nodes_check_lists(model->graph, d->include, d->exclude, err));
     ORT_TRY(follow_names(d, err));
     ORT_TRY(options->without_passes ? ort_model_inline_functions(model, err)
                                     : run_passes(d, NULL, registry, log, err));

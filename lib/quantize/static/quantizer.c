@@ -15,6 +15,7 @@
 #include "exec/session.h"
 #include "op/edit.h"
 #include "op/op.h"
+#include "op/spacer.h"
 #include "pass/numbers/narrow.h"
 #include "quantize/static/design.h"
 #include "quantize/seen/model_mark.h"
@@ -435,6 +436,9 @@ static ort_status write_sites(ort_quantizer *q, ort_model *copy, ort_error *err)
     ORT_TRY(refine(q, copy, err));
     for (size_t i = q->design.sites.count; i-- > 0;)
         ORT_TRY(write_halves(q, &sites[i], copy, NULL, err));
+    for (size_t i = q->design.sites.count; i-- > 0;)
+        ORT_TRY(ort_spacers_add(ort_design_graph(&q->design, &sites[i], copy),
+                                sites[i].graph->nodes.count, err));
     return q->options.qoperator ? ort_qoperator_fold(copy, q->registry, &q->log, err) : ORT_OK;
 }
 

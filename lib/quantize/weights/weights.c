@@ -102,6 +102,8 @@ ort_status ort_low_bits_make(ort_env *env, const ort_model *model,
     w->shares = (ort_shares){options->on_share, options->share_arg};
     ort_status status = take(w, model, err);
     if (status == ORT_OK)
+        status = ort_nodes_check_lists(w->model->graph, options->include, options->exclude, err);
+    if (status == ORT_OK)
         status = ort_quantize_fold_weights(w->model, env->registry, &env->log, err);
     if (status == ORT_OK)
         status = raise_opset(w, err);

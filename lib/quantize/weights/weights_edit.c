@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "graph/strip.h"
-#include "op/edit.h"
+#include "op/spacer.h"
 #include "quantize/weights/weights.h"
 
 static ort_status rows_of(ort_weight *w, ort_id *id, ort_error *err)
@@ -106,6 +106,14 @@ static ort_status multiply(const ort_weights *ws, const ort_weight *w, ort_node 
     return ort_edit_replace(w->graph, node, NULL, &spec, err);
 }
 
+/* Four codes are a byte; where a row isn't a whole number of them, onnxruntime 1.31 would take
+ * DequantizeLinear and MatMul for an operator that reads other codes. */
+static bool is_ragged(const ort_weight *w)
+{
+    const ort_type *codes = ort_fact_type(w->graph, w->codes);
+    return ort_dtype_bits(codes->dtype) == 2 && codes->dim[codes->rank - 1].size % 4 != 0;
+}
+
 /* One DequantizeLinear a weight; a Transpose behind it stays, a Gemm that turns goes on turning. */
 static ort_status dequantize(ort_weight *w, ort_error *err)
 {
@@ -124,7 +132,8 @@ static ort_status dequantize(ort_weight *w, ort_error *err)
                           .name = w->graph->values.data[w->value]->name, /* unique */
                           .inputs = inputs, .input_count = w->zeros == ORT_ID_NONE ? 2 : 3,
                           .outputs = &w->value, .output_count = 1, .set = set, .set_count = 2};
-    return ort_edit_add_node(w->graph, &spec, &node, err);
+    ORT_TRY(ort_edit_add_node(w->graph, &spec, &node, err));
+    return is_ragged(w) ? ort_spacer_of(w->graph, &w->value, err) : ORT_OK;
 }
 
 static ort_status read_dequantized(ort_weight *w, ort_weight_reader *r, ort_error *err)

@@ -4,35 +4,17 @@
  * Gather takes rows of a table. A table whose rows are the columns of a product (tied embeddings)
  * is stored once for both.
  */
-#include <fnmatch.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "op/edit.h"
+#include "op/spacer.h"
+#include "quantize/node_names.h"
 #include "quantize/results.h"
 #include "quantize/weights/weights.h"
 
 static const char *const stays_computed = "its weights are computed";
 static const char *const stays_coded = "its weights are quantized already";
-
-/* ---- whom the caller names */
-
-static bool is_named(const char *const *patterns, const ort_node *node)
-{
-    for (; *patterns; patterns++)
-        if (!fnmatch(*patterns, node->op_type, 0) || !fnmatch(*patterns, node->name, 0))
-            return true;
-    return false;
-}
-
-static const char *unwanted(const ort_weights *w, const ort_node *node)
-{
-    const ort_weights_options *o = &w->options;
-    if (o->include && !is_named(o->include, node))
-        return "it isn't among those that are included";
-    return o->exclude && is_named(o->exclude, node) ? "it is excluded" : NULL;
-}
 
 /* Of a matrix with K rows. OpenVINO takes no DequantizeLinear whose blocks are longer than that. */
 static int64_t block_of(const ort_weights *w, int64_t k)
@@ -66,12 +48,12 @@ static bool is_coded(const ort_node *node)
 
 static const char *look_up(const ort_graph *graph, ort_id id, found *f)
 {
-    const ort_node *from = ort_edit_producer(graph, id);
+    const ort_node *from = ort_spacer_producer(graph, id);
     *f = (found){.id = id};
     if (is_turn(from)) {
         f->turned = true;
         f->id = from->inputs[0];
-        from = ort_edit_producer(graph, f->id);
+        from = ort_spacer_producer(graph, f->id);
     }
     if (is_coded(from))
         return stays_coded;
@@ -190,7 +172,7 @@ static ort_status add_reader(ort_weights *w, ort_graph *graph, ort_node *node, o
     r.name = ort_arena_strdup(&w->arena, node->name);
     if (!r.name)
         return ort_error_memory(err, strlen(node->name));
-    const char *unasked = unwanted(w, node);
+    const char *unasked = ort_node_unwanted(graph, node, w->options.include, w->options.exclude);
     r.why = unasked ? unasked : r.why;
     if (!r.why) {
         r.weight = find_weight(w, graph, &f);
