@@ -53,6 +53,7 @@ typedef struct ort_blocked_conv {
     int64_t first_vector, vectors; /* output vectors; first_vector is even */
     const float *ahead;  /* weights to fetch meanwhile, ahead_step floats further with each */
     int64_t ahead_step;  /* vector or pair of vectors of weights used; 0: none */
+    bool finite;         /* all weights are: a number of x that is zero adds nothing */
 } ort_blocked_conv;
 
 /* A convolution that reads plain rows (few input channels), padded so that every tap of every pixel

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/odd_floats.h"
 
 enum {
     TOGETHER = 64,           /* channels: a strip has a multiple of them */
@@ -142,30 +143,11 @@ ort_status ort_lines_each(const ort_model *model, const ort_tensor *t, const ort
     return ort_strips_each(model, t, c, take_strip, &l, err);
 }
 
-/* The top bit is set where the exponent is that of no finite number. Files align no weights. */
-static uint32_t mark_of(const char *from)
-{
-    const uint32_t exponent = 0x7f800000u, one = 0x00800000u;
-    uint32_t bits;
-    memcpy(&bits, from, sizeof bits);
-    return (bits & exponent) + one;
-}
-
-/* Bound by memory: a loop of a constant length becomes vectors. */
 static ort_status look_for_odd(void *arg, const ort_strip *s, ort_error *err)
 {
-    enum { PIECE = 64 };
     bool *odd = arg;
-    const int64_t n = s->of.outer * s->of.count * s->of.inner;
-    uint32_t marks = 0;
-    int64_t i = 0;
     (void)err;
-    for (; i + PIECE <= n; i += PIECE)
-        for (int64_t k = 0; k < PIECE; k++)
-            marks |= mark_of(s->data + (size_t)(i + k) * sizeof(float));
-    for (; i < n; i++)
-        marks |= mark_of(s->data + (size_t)i * sizeof(float));
-    *odd = *odd || marks >> 31;
+    *odd = *odd || ort_odd_marks(s->data, s->of.outer * s->of.count * s->of.inner, 0) >> 31;
     return ORT_OK;
 }
 

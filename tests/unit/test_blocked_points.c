@@ -1,5 +1,6 @@
 /* test_blocked_points.c - convolutions of single pixels have kernels of their own, and windows are
- * put side by side for them: both give the bits that the loop of any window gives.
+ * put side by side for them: both give the bits that the loop of any window gives. So do those that
+ * leave out channels that are zero, where all weights are finite.
  */
 #include <math.h>
 
@@ -102,6 +103,133 @@ static void kernels(test_state *test)
     }
 }
 
+/* ---- zeros */
+
+enum { SPARSE_PIXELS = 100 };
+
+/* Where zeros are among the numbers. */
+typedef enum sparsity { EVERYWHERE, BY_CHANNEL, BY_TURNS, AT_FIRST, TINY, SPARSITIES } sparsity;
+
+static bool is_zero(sparsity which, int64_t c, int64_t pixel)
+{
+    switch (which) {
+    case EVERYWHERE: return true;
+    case BY_CHANNEL: return (c * 7 + pixel / 11) % 3 > 0;
+    case BY_TURNS: return (c + pixel) % 2 > 0;
+    case AT_FIRST: return pixel < 50 && c % 2 > 0;
+    default: return c % 3 > 0;
+    }
+}
+
+/* Zeros of either sign; behind the last channel stand numbers that nobody may read. Products of
+ * tiny numbers are zeros of either sign. */
+static void fill_sparse(const ort_blocked_kernels *k, float *x, int64_t channels, sparsity which)
+{
+    const int64_t block = k->block;
+    for (int64_t c = 0; c < (channels + block - 1) / block * block; c++)
+        for (int64_t i = 0; i < SPARSE_PIXELS; i++) {
+            float v = number_at((uint32_t)(c * 100 + i)) * (which == TINY ? 1e-30f : 1);
+            if (is_zero(which, c, i))
+                v = (c + i) % 3 ? 0.0f : -0.0f;
+            x[(c / block * SPARSE_PIXELS + i) * block + c % block] = c < channels ? v : NAN;
+        }
+}
+
+static bool zeros_agree(const ort_blocked_kernels *k, int64_t count, int64_t channels,
+                        int64_t vectors, int form, sparsity which)
+{
+    static float x[CHANNELS * SPARSE_PIXELS], w[CHANNELS * MAPS], bias[MAPS], ones[MAPS];
+    static float z[MAPS * SPARSE_PIXELS];
+    static float listed[MAPS * SPARSE_PIXELS], windows[MAPS * SPARSE_PIXELS];
+    const int64_t block = k->block, outputs = MAPS * SPARSE_PIXELS;
+    fill_sparse(k, x, channels, which);
+    fill(w, CHANNELS * MAPS, 5000);
+    for (int64_t i = 0; i < CHANNELS * MAPS && which == TINY; i++)
+        w[i] *= 1e-30f;
+    fill(bias, MAPS, 10000);
+    fill(z, outputs, 20000);
+    fill(listed, outputs, 30000);
+    fill(windows, outputs, 30000);
+    for (int i = 0; i < MAPS; i++)
+        ones[i] = 1;
+    ort_blocked_conv c = {
+        .window = {.x = x, .width = SPARSE_PIXELS, .rows = 1, .columns = 1, .stride = 1,
+                   .dilation = 1, .start = SPARSE_PIXELS - count},
+        .out = {.y = listed, .y_block = SPARSE_PIXELS * block, .count = count, .lo = -INFINITY,
+                .hi = INFINITY},
+        .x_block = SPARSE_PIXELS * block, .channels = channels, .w = w, .w_rows = 1,
+        .vectors = vectors, .ahead = w, .ahead_step = form % 3 * 16, .finite = true};
+    c.out.bias = form & WITH_BIAS ? bias : NULL;
+    c.out.z = form & WITH_Z ? z : NULL;
+    c.out.accumulate = form & ACCUMULATED;
+    if (form & CLAMPED) {
+        c.out.lo = -0.5f;
+        c.out.hi = 0.75f;
+    }
+    k->conv(&c);
+    c.out.y = windows;
+    c.out.slope = ones;
+    c.finite = false;
+    k->conv(&c);
+    return same_bits(listed, windows, outputs);
+}
+
+/* Beside the loop of any window. */
+static void zeros(test_state *test)
+{
+    for (int i = 2; i < KERNELS; i++) { /* the scalar tier leaves nothing out */
+        const ort_blocked_kernels *k = kernels_at(i);
+        if (!k)
+            continue;
+        const int64_t least = ort_max_i64(k->block / k->vector, 1);
+        int64_t wrong = 0;
+        for (int64_t count = 1; count <= SPARSE_PIXELS; count += count < 15 ? 1 : 21)
+            for (int64_t channels = k->block - 1; channels < CHANNELS; channels += 16)
+                for (int64_t vectors = least; vectors <= ort_min_i64(4, MAPS / k->vector);
+                     vectors += least)
+                    for (int form = 0; form < FORMS * SPARSITIES; form++)
+                        wrong += !zeros_agree(k, count, channels + form % 2, vectors, form % FORMS,
+                                              (sparsity)(form / FORMS));
+        if (wrong)
+            printf("# kernels %d: %lld\n", i, (long long)wrong);
+        CHECK(wrong == 0);
+    }
+}
+
+/* A weight that isn't finite makes NaN of a zero: nothing is left out. */
+static void odd_weights(test_state *test)
+{
+    static float x[CHANNELS * PIXELS], w[CHANNELS * MAPS], y[MAPS * PIXELS];
+    for (int i = 0; i < KERNELS; i++) {
+        const ort_blocked_kernels *k = kernels_at(i);
+        if (!k)
+            continue;
+        fill(w, CHANNELS * MAPS, 5000);
+        memset(y, 0, sizeof y);
+        w[17] = INFINITY;
+        ort_blocked_conv c = {
+            .window = {.x = x, .width = PIXELS, .rows = 1, .columns = 1, .stride = 1,
+                       .dilation = 1},
+            .out = {.y = y, .y_block = PIXELS * k->block, .count = PIXELS, .lo = -INFINITY,
+                    .hi = INFINITY},
+            .x_block = PIXELS * k->block, .channels = CHANNELS, .w = w, .w_rows = 1,
+            .vectors = 2 * ort_max_i64(k->block / k->vector, 1),
+            .finite = ort_blocked_finite(w, CHANNELS * MAPS)};
+        k->conv(&c);
+        int64_t nans = 0;
+        for (int64_t n = 0; n < MAPS * PIXELS; n++)
+            nans += isnan(y[n]);
+        CHECK(nans == PIXELS);
+    }
+    w[17] = 1e30f;
+    CHECK(ort_blocked_finite(w, CHANNELS * MAPS));
+    w[17] = 2e38f; /* what a transform makes of it may not be */
+    CHECK(!ort_blocked_finite(w, CHANNELS * MAPS));
+    w[17] = 0;
+    w[CHANNELS * MAPS - 1] = NAN;
+    CHECK(!ort_blocked_finite(w, CHANNELS * MAPS));
+}
+
 /* ---- windows */
 
 static const ort_window windows_of[] = {
@@ -180,6 +308,8 @@ int main(void)
 {
     test_state test = {0};
     RUN(&test, kernels);
+    RUN(&test, zeros);
+    RUN(&test, odd_weights);
     RUN(&test, patches);
     return test.failures != 0;
 }

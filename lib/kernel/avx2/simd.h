@@ -118,6 +118,18 @@ static inline vm vm_not(vm a)
     return _mm256_xor_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(-1)));
 }
 static inline int vm_any(vm a) { return _mm256_movemask_ps(a) != 0; }
+/* The numbers from `first` on of the lanes that are set, to `to`, which has room for all; how many.
+ */
+static inline int64_t vm_list(vm a, int64_t first, uint16_t *to)
+{
+    const unsigned set = (unsigned)_mm256_movemask_ps(a);
+    int64_t n = 0;
+    for (unsigned i = 0; i < VF_LANES; i++) {
+        to[n] = (uint16_t)(first + i);
+        n += set >> i & 1;
+    }
+    return n;
+}
 static inline vf vf_select(vm m, vf yes, vf no) { return _mm256_blendv_ps(no, yes, m); }
 /* m ? a & b : a */
 static inline vf vf_and_where(vm m, vf a, vf b)

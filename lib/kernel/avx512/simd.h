@@ -74,6 +74,16 @@ static inline vm vm_and(vm a, vm b) { return (vm)(a & b); }
 static inline vm vm_or(vm a, vm b) { return (vm)(a | b); }
 static inline vm vm_not(vm a) { return (vm)~a; }
 static inline int vm_any(vm a) { return a != 0; }
+/* The numbers from `first` on of the lanes that are set, to `to`, which has room for all; how many.
+ */
+static inline int64_t vm_list(vm a, int64_t first, uint16_t *to)
+{
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i all = _mm512_add_epi32(lanes, _mm512_set1_epi32((int)first));
+    _mm256_storeu_si256((__m256i *)(void *)to,
+                        _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(a, all)));
+    return __builtin_popcount(a);
+}
 static inline vf vf_select(vm m, vf yes, vf no) { return _mm512_mask_blend_ps(m, no, yes); }
 /* m ? a & b : a */
 static inline vf vf_and_where(vm m, vf a, vf b) { return _mm512_mask_and_ps(a, m, a, b); }

@@ -452,6 +452,7 @@ static void pointwise_rows(const band *t, int i, int64_t row, int64_t rows)
                                  .channels = c->channels,
                                  .w = c->w,
                                  .w_rows = 1,
+                                 .finite = c->finite,
                                  .vectors = blocks * c->block / c->k->vector};
         ort_blocked_conv_product(c, &conv);
         ort_blocked_activate(t->call, c, &conv.out, blocks);

@@ -513,7 +513,8 @@ static void task_product(void *arg, size_t task, int thread)
                                 s->block;
     float *patch = p->patched ? ort_call_scratch(j->call, thread) : NULL;
     ort_blocked_conv c = {
-        .x_block = p->in.plane * s->block, .w_rows = j->w->kernel[0], .vectors = at.vectors};
+        .x_block = p->in.plane * s->block, .w_rows = j->w->kernel[0], .vectors = at.vectors,
+        .finite = s->finite};
     for (int64_t channel = 0; channel < s->channels; channel += c.channels) {
         c.channels = ort_min_i64(s->sum_channels, s->channels - channel);
         c.w = weights_of(j, &at, channel);

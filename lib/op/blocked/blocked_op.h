@@ -33,6 +33,7 @@ typedef struct ort_blocked_state {
     bool affine;            /* then y * scale + shift */
     float scale, shift;
     const float *w, *line_w;
+    bool finite;          /* w and line_w are */
     const float *bias;    /* for whole blocks; or NULL */
     ort_floats slopes;    /* of PRelu, per output; none: another activation */
     const float *slope;   /* the same for whole blocks; or NULL */
@@ -120,7 +121,9 @@ extern const ort_bind ort_blocked_conv_bind[], ort_blocked_pool_bind[];
 /* Their rows in a session. BlockedConv and BlockedMaxPool, the first, are the stages of chains. */
 extern const ort_op ort_ops_blocked_conv[], ort_ops_blocked_pool[];
 ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err);
-/* blocked_pack.c: the filter, of a state that says how it is computed; the bias of whole blocks. */
+/* blocked_pack.c: are weights finite, and what transforms make of them? */
+bool ort_blocked_finite(const float *w, int64_t count);
+/* The filter, of a state that says how it is computed; the bias of whole blocks. */
 ort_status ort_blocked_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err);
 ort_status ort_blocked_pack_bias(ort_prep *p, ort_blocked_state *s, ort_error *err);
 /* The product of blocked input, by whichever kernel w is packed for. */

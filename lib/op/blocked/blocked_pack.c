@@ -1,19 +1,28 @@
 /* blocked_pack.c - filters and biases of convolutions in the blocked layout, in the order in which
  * their kernels read them (kernel/blocked.h).
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/odd_floats.h"
 #include "op/blocked/blocked_op.h"
 
 enum { SUM_TERMS = 1024 }; /* of one call */
+
+bool ort_blocked_finite(const float *w, int64_t count)
+{
+    enum { SPARE = 4 }; /* transforms make them larger */
+    return ort_odd_marks((const char *)w, count, SPARE) >> 31 == 0;
+}
 
 typedef struct panels_job { /* w: the first map of the first group; vectors, panels: of a group */
     const ort_blocked_state *s;
     const char *w;
     float *out;
     int64_t vectors, panels;
+    atomic_bool *odd;             /* some weight isn't finite */
 } panels_job;
 
 /* Maps of a panel of one group in [stretch of channels][panel][tap][channel][panel width]. */
@@ -30,18 +39,24 @@ static void task_panel(void *arg, size_t task, int thread)
     float *out = j->out + group * s->group_floats;
     for (int64_t from = 0, count; from < s->channels; from += count) {
         count = ort_min_i64(s->sum_channels, s->channels - from);
+        float *panel = out + (from * j->vectors * lanes + count * first) * taps;
         s->k->pack_panel(w + from * taps * size, s->channels * taps, real, width, count, taps,
-                         out + (from * j->vectors * lanes + count * first) * taps);
+                         panel);
+        if (!ort_blocked_finite(panel, taps * count * width)) /* it is near */
+            *j->odd = true;
     }
 }
 
-static void pack_panels(const ort_prep *p, const ort_blocked_state *s, const char *w, float *out)
+/* False: some weight isn't finite. */
+static bool pack_panels(const ort_prep *p, const ort_blocked_state *s, const char *w, float *out)
 {
     const int64_t padded = (int64_t)ort_round_up((size_t)(s->maps / s->group), (size_t)s->block);
     const int64_t vectors = padded / s->k->vector, panels = (vectors + 1) / 2;
-    panels_job job = {s, w, out, vectors, panels};
+    atomic_bool odd = false;
+    panels_job job = {s, w, out, vectors, panels, &odd};
     ort_prep_fill(p, (size_t)(s->group * s->group_floats) * sizeof *out,
                   (size_t)(s->group * panels), task_panel, &job);
+    return !odd;
 }
 
 /* Channels summed in one call: whole blocks, alike. */
@@ -91,7 +106,8 @@ static void pack_depthwise(const ort_blocked_state *s, const char *w, float *out
                    w + (size_t)(m * taps + t) * sizeof(float), sizeof(float));
 }
 
-static void fill_weights(const ort_prep *p, const ort_blocked_state *s, const ort_tensor *w,
+/* False: some aren't finite, which nobody asks of other forms than panels. */
+static bool fill_weights(const ort_prep *p, const ort_blocked_state *s, const ort_tensor *w,
                          float *out)
 {
     if (s->depthwise)
@@ -101,7 +117,8 @@ static void fill_weights(const ort_prep *p, const ort_blocked_state *s, const or
     else if (s->plain)
         pack_plain(s, w->data, out);
     else
-        pack_panels(p, s, w->data, out);
+        return pack_panels(p, s, w->data, out);
+    return true;
 }
 
 ort_status ort_blocked_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err)
@@ -119,17 +136,19 @@ ort_status ort_blocked_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor 
     size_t floats = s->depthwise ? ort_round_up((size_t)s->maps, (size_t)s->block) * (size_t)taps
                                  : (size_t)(s->group * s->group_floats);
     bool fill;
-    float *out = ort_prep_pack(p, "filter", 1u << 1, floats * sizeof *out + !floats, &fill);
+    float *out = ort_prep_pack(p, "filter", 1u << 1, (floats + 1) * sizeof *out, &fill);
     if (!out)
         return ort_error_memory(err, floats * sizeof *out);
     s->w = out;
+    s->finite = !fill && out[floats] > 0;
     ort_prep_absorb(p, 1);
     if (!fill)
         return ORT_OK;
     ort_tensor straight = *w;
     if (!s->inner)
         ORT_TRY(ort_nchwc_weights(s, w, &straight, err));
-    fill_weights(p, s, &straight, out);
+    s->finite = fill_weights(p, s, &straight, out);
+    out[floats] = s->finite;
     if (!s->inner)
         free(straight.data);
     return ORT_OK;
@@ -151,6 +170,8 @@ ort_status ort_blocked_pack_bias(ort_prep *p, ort_blocked_state *s, ort_error *e
     if (fill) {
         memset(bias, 0, padded);
         memcpy(bias, b->data, (size_t)s->maps * sizeof *bias);
+        for (int64_t i = 0; i < s->maps; i++)
+            bias[i] += 0.0f; /* of zeros positive ones, as kernels have for no bias */
     }
     ort_prep_absorb(p, 2);
     s->bias = bias;

@@ -10,6 +10,7 @@
  * in the second-level cache while the weights stream past it.
  */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -113,6 +114,7 @@ typedef struct filter_job { /* straight: a panel for each thread, which stays in
     const char *w;
     float *out, *straight;
     int64_t vectors;
+    atomic_bool *odd; /* some weight isn't finite */
 } filter_job;
 
 static void task_filter(void *arg, size_t task, int thread)
@@ -125,6 +127,8 @@ static void task_filter(void *arg, size_t task, int thread)
     float *straight = j->straight + thread * ort_min_i64(2, j->vectors) * lanes * s->channels * 9;
     s->k->pack_panel(j->w + first * s->channels * 9 * (int64_t)sizeof(float), s->channels * 9, real,
                      width, s->channels, 9, straight);
+    if (!ort_blocked_finite(straight, s->channels * 9 * width))
+        *j->odd = true;
     s->k->winograd_filter(straight, s->channels, width, j->out + POSITIONS * first * s->channels);
 }
 
@@ -133,20 +137,23 @@ ort_status ort_winograd_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor
     size_t padded = ort_round_up((size_t)s->maps, (size_t)s->block);
     size_t total = padded * (size_t)s->channels * POSITIONS * sizeof(float);
     bool fill;
-    float *out = ort_prep_pack(p, "winograd", 1u << 1, total, &fill);
+    float *out = ort_prep_pack(p, "winograd", 1u << 1, total + sizeof *out, &fill);
     int64_t lanes = s->k->vector, vectors = (int64_t)padded / lanes;
     if (!out)
         return ort_error_memory(err, total);
     s->w = out;
+    s->finite = fill || out[total / sizeof *out] > 0;
     ort_prep_absorb(p, 1);
     if (!fill)
         return ORT_OK;
     size_t bytes = (size_t)(ort_min_i64(2, vectors) * lanes * s->channels) * 9 * sizeof *out *
                    (size_t)ort_prep_threads(p);
-    filter_job job = {s, w->data, out, malloc(bytes), vectors};
+    atomic_bool odd = false;
+    filter_job job = {s, w->data, out, malloc(bytes), vectors, &odd};
     if (!job.straight)
         return ort_error_memory(err, bytes);
     ort_prep_fill(p, total, (size_t)(vectors + 1) / 2, task_filter, &job);
+    out[total / sizeof *out] = s->finite = !odd;
     free(job.straight);
     return ORT_OK;
 }
@@ -254,7 +261,8 @@ static void multiply(const winograd_job *j, const ort_winograd_place *at, int64_
                           .channels = s->channels,
                           .w_rows = 1,
                           .ahead_step = (2 * lanes + visits - 1) / visits,
-                          .vectors = vectors};
+                          .vectors = vectors,
+                          .finite = s->finite};
     for (int64_t i = 0; i < POSITIONS; i++) {
         c.window.x = v + i * j->p->v_step;
         c.out.y = m + i * j->p->m_step;

@@ -13,6 +13,7 @@
  */
 #pragma GCC optimize("Os") /* the time goes into its kernels */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,6 +168,7 @@ typedef struct filter_job {
     const char *w;
     float *out, *straight; /* straight: `room` for each thread */
     int64_t padded, pieces, most, taps, columns, room; /* most: floats of a panel's tap */
+    atomic_bool *odd;      /* some weight isn't finite */
 } filter_job;
 
 /* [panel][point][piece][column][channel][panel width] */
@@ -182,6 +184,8 @@ static void task_filter(void *arg, size_t task, int thread)
     float *straight = j->straight + thread * j->room, *u = straight + j->most * j->taps;
     s->k->pack_panel(j->w + first * terms * j->taps * (int64_t)sizeof(float), terms * j->taps, real,
                      width, s->channels, j->taps * j->columns, straight);
+    if (!ort_blocked_finite(straight, j->taps * count))
+        *j->odd = true;
     for (int64_t i = 0; i < j->pieces; i++) {
         s->k->line_filter(straight + i * longest * count, count,
                           ort_min_i64(longest, j->taps - i * longest), s->line, u);
@@ -198,21 +202,24 @@ ort_status ort_line_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w,
     size_t padded = ort_round_up((size_t)s->maps, (size_t)s->block);
     size_t floats = padded * (size_t)(s->channels * columns * pieces * POINTS);
     bool fill;
-    float *out = ort_prep_pack(p, "line", 1u << 1, floats * sizeof *out, &fill);
+    float *out = ort_prep_pack(p, "line", 1u << 1, (floats + 1) * sizeof *out, &fill);
     if (!out)
         return ort_error_memory(err, floats * sizeof *out);
     s->line_w = out;
+    s->finite = fill || out[floats] > 0;
     ort_prep_absorb(p, 1);
     if (!fill)
         return ORT_OK;
+    atomic_bool odd = false;
     filter_job job = {.s = s, .w = w->data, .out = out, .padded = (int64_t)padded,
                       .pieces = pieces, .most = 2 * lanes * s->channels * columns, .taps = taps,
-                      .columns = columns};
+                      .columns = columns, .odd = &odd};
     job.room = job.most * (taps + POINTS);
     size_t bytes = (size_t)(job.room * ort_prep_threads(p)) * sizeof *out, unit = 2 * (size_t)lanes;
     if (!(job.straight = malloc(bytes)))
         return ort_error_memory(err, bytes);
     ort_prep_fill(p, floats * sizeof *out, (padded + unit - 1) / unit, task_filter, &job);
+    out[floats] = s->finite = !odd;
     free(job.straight);
     return ORT_OK;
 }
@@ -383,6 +390,7 @@ static void multiply(const line_job *j, const ort_winograd_place *at, int64_t ve
                                                p->pieces * POINTS,
                           .w_rows = 1,
                           .vectors = vectors,
+                          .finite = s->finite,
                           .ahead_step = rows == 1 ? (2 * lanes + visits - 1) / visits : 0};
     for (int64_t k = 0; k < POINTS; k++)
         for (int64_t i = 0; i < p->pieces; i++, c.w += filter) {
