@@ -195,8 +195,10 @@ $(OBJ)/lib/kernel/amx/%.o: ISA_FLAGS = $(ISA_vnni) # tiles are named to the asse
 # Sanitizers take minutes for the unrolled kernels at -O3; ThreadSanitizer at any level, so it sees what calls them and not
 # the loops themselves, which share nothing. PLAIN_KERNELS=1 leaves them out for what isn't about them.
 $(OBJ)/lib/kernel/%.o: CFLAGS_ALL += $(if $(PLAIN_KERNELS)$(findstring -fsanitize=thread,$(CFLAGS)),-fno-sanitize=all)
-# Kernels, operators that compute and passes call nobody who could throw or unwind through them; debuggers read .debug_frame.
-CALLS_NOBODY = kernel pass op/blocked op/math op/ml op/moves op/net op/quant op/sequence op/shared op/text
+# Kernels, operators that compute, passes and what writes graphs and reports call nobody who could throw or unwind through
+# them; debuggers read .debug_frame.
+CALLS_NOBODY = kernel pass op/blocked op/check op/math op/ml op/moves op/net op/quant op/sequence op/shared op/text \
+	emit gradient opset provider/cpu report
 $(CALLS_NOBODY:%=$(OBJ)/lib/%/%.o): CFLAGS_ALL += -fno-asynchronous-unwind-tables
 $(OBJ)/lib/kernel/%.o: OPT_FLAGS = $(if $(findstring -fsanitize,$(CFLAGS)),,-O3) -fno-trapping-math
 # These bodies unroll themselves: -O3 makes the portable tier's of floats a fifth larger and no faster, those of bytes nearly
@@ -211,7 +213,8 @@ $(OBJ)/lib/kernel/avx2/gemm_%.o $(OBJ)/lib/kernel/avx2/bytes_%.o $(OBJ)/lib/kern
 $(OBJ)/lib/kernel/avx2/blocked16_%.o: OPT_FLAGS = $(if $(findstring -fsanitize,$(CFLAGS)),,-O2) -fno-trapping-math
 
 # What runs once for a model, or in reports, is small instead: -O2 inlines it for nothing in every tool.
-$(OBJ)/lib/gradient/%.o $(OBJ)/lib/opset/%.o $(OBJ)/lib/emit/%.o: \
+SMALL = emit gradient op/check opset quantize/place report verify
+$(SMALL:%=$(OBJ)/lib/%/%.o): \
 	OPT_FLAGS = $(if $(findstring -O2,$(CFLAGS)),-Os)
 
 $(OBJ)/%.o: %.c | build/gen/onnx.pb-c.h

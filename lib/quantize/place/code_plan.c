@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "quantize/code_types.h"
+#include "quantize/node_names.h"
 
 /* ---- options */
 
