@@ -1,5 +1,6 @@
 /* test_code_rules.c - overrides: what is read, and what is refused with its place. */
 #include "net.h"
+#include "quantize/node_names.h"
 #include "quantize/place/code_rules.h"
 #include "test.h"
 
