@@ -403,6 +403,12 @@ static kept_nodes copy_of(const kept_nodes *kept)
     return copy;
 }
 
+/* Nothing is gained on a model that gives the float one's outputs exactly. */
+static bool gains(const race *r, const nearness_to_float *before, double least)
+{
+    return r->last.sqnr_db - before->sqnr_db >= least;
+}
+
 /* What is kept becomes this, where that is so much nearer to float, of a file that is no longer by
  * more than a hundredth of the float one's. r->last and r->bytes are of what is kept, and stay so.
  */
@@ -414,7 +420,7 @@ static int try_kept(race *r, const ort_quantize_options *options, const ort_rang
     size_t floats = 0;
     int status = run_kept(r, options, ranges, kept);
     tell(r, name);
-    if (status == 0 && r->last.sqnr_db >= before.sqnr_db + least_gain &&
+    if (status == 0 && gains(r, &before, least_gain) &&
         ort_model_written_bytes(r->q->original, &floats, NULL) == ORT_OK &&
         r->bytes <= bytes + floats / FLOATS_PART) {
         const kept_nodes fewer = c->kept;
@@ -427,34 +433,33 @@ static int try_kept(race *r, const ort_quantize_options *options, const ort_rang
     return status;
 }
 
+typedef int add_kept_fn(race *r, ort_quantizer *quantizer, kept_nodes *kept);
+
 /* Small tables make little of a file, and a row of bytes has what it looks up to eight bits. */
-static int try_tables(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
-                      choice *c)
+static int add_tables(race *r, ort_quantizer *quantizer, kept_nodes *kept)
 {
-    ort_quantizer *quantizer = NULL;
-    kept_nodes kept = copy_of(&c->kept);
-    int status = open_quantizer(r->q, options, ranges, &quantizer);
-    if (status == 0)
-        guard_tables(quantizer, &kept);
-    ort_quantizer_free(quantizer);
-    if (status == 0 && kept.count > c->kept.count)
-        status = try_kept(r, options, ranges, &kept, table_db, "tables in float16", c);
-    free(kept.index);
-    return status;
+    (void)r;
+    guard_tables(quantizer, kept);
+    return 0;
 }
 
 /* However near the model is, products that hold little and harm most. */
-static int try_harmful(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
-                       choice *c)
+static int add_harmful(race *r, ort_quantizer *quantizer, kept_nodes *kept)
+{
+    return guard_choose(&r->t, quantizer, false, kept);
+}
+
+static int try_also(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                    add_kept_fn *add, double least_gain, const char *name, choice *c)
 {
     ort_quantizer *quantizer = NULL;
     kept_nodes kept = copy_of(&c->kept);
     int status = open_quantizer(r->q, options, ranges, &quantizer);
     if (status == 0)
-        status = guard_choose(&r->t, quantizer, false, &kept);
+        status = add(r, quantizer, &kept);
     ort_quantizer_free(quantizer);
     if (status == 0 && kept.count > c->kept.count)
-        status = try_kept(r, options, ranges, &kept, harmful_db, "harmful nodes in float", c);
+        status = try_kept(r, options, ranges, &kept, least_gain, name, c);
     free(kept.index);
     return status;
 }
@@ -464,10 +469,11 @@ static int try_more(race *r, const ort_quantize_options *options, const ort_rang
 {
     int status = run_kept(r, options, ranges, &c->kept);
     if (status == 0)
-        status = try_tables(r, options, ranges, c);
+        status = try_also(r, options, ranges, add_tables, table_db, "tables in float16", c);
     advance(r, 1);
     if (status == 0 && r->best.sqnr_db >= near_db)
-        status = try_harmful(r, options, ranges, c);
+        status = try_also(r, options, ranges, add_harmful, harmful_db, "harmful nodes in float",
+                          c);
     return status;
 }
 
@@ -488,7 +494,7 @@ static int try_group(race *r, const ort_quantize_options *options, const ort_ran
         status = run_kept(r, options, ranges, &kept);
         tell(r, group->name);
     }
-    if (status == 0 && r->last.sqnr_db >= before.sqnr_db + guard_least_gain(group)) {
+    if (status == 0 && gains(r, &before, guard_least_gain(group))) {
         const kept_nodes fewer = c->kept;
         c->kept = kept;
         kept = fewer;
