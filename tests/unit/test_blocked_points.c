@@ -48,12 +48,33 @@ static bool same_bits(const float *a, const float *b, int64_t count)
 
 enum { WITH_BIAS = 1, WITH_Z = 2, ACCUMULATED = 4, CLAMPED = 8, FORMS = 16 };
 
-/* A leak of 1 changes nothing, and nobody has a kernel of its own for it. */
+/* Is what a kernel of single pixels puts into c's y what the loop of any window puts into
+ * `windows`? A leak of 1 changes nothing, and nobody has a kernel of its own for it. */
+static bool agrees(const ort_blocked_kernels *k, ort_blocked_conv *c, int form, const float *bias,
+                   const float *z, float *windows, int64_t outputs)
+{
+    static float ones[MAPS];
+    float *y = c->out.y;
+    for (int i = 0; i < MAPS; i++)
+        ones[i] = 1;
+    c->out.lo = form & CLAMPED ? -0.5f : -INFINITY;
+    c->out.hi = form & CLAMPED ? 0.75f : INFINITY;
+    c->out.bias = form & WITH_BIAS ? bias : NULL;
+    c->out.z = form & WITH_Z ? z : NULL;
+    c->out.accumulate = form & ACCUMULATED;
+    k->conv(c);
+    c->out.y = windows;
+    c->out.slope = ones;
+    c->finite = false;
+    k->conv(c);
+    return same_bits(y, windows, outputs);
+}
+
 static bool points_agree(const ort_blocked_kernels *k, int64_t count, int64_t channels,
                          int64_t vectors, int form)
 {
     static float x[CHANNELS * PIXELS], w[CHANNELS * MAPS], bias[MAPS], z[MAPS * PIXELS];
-    static float points[MAPS * PIXELS], windows[MAPS * PIXELS], ones[MAPS];
+    static float points[MAPS * PIXELS], windows[MAPS * PIXELS];
     const int64_t block = k->block, outputs = MAPS * PIXELS;
     fill(x, CHANNELS * PIXELS, 0);
     fill(w, CHANNELS * MAPS, 5000);
@@ -61,26 +82,12 @@ static bool points_agree(const ort_blocked_kernels *k, int64_t count, int64_t ch
     fill(z, outputs, 20000);
     fill(points, outputs, 30000);
     fill(windows, outputs, 30000);
-    for (int i = 0; i < MAPS; i++)
-        ones[i] = 1;
     ort_blocked_conv c = {
         .window = {.x = x, .width = PIXELS, .rows = 1, .columns = 1, .stride = 1, .dilation = 1},
-        .out = {.y = points, .y_block = PIXELS * block, .count = count, .lo = -INFINITY,
-                .hi = INFINITY},
+        .out = {.y = points, .y_block = PIXELS * block, .count = count},
         .x_block = PIXELS * block, .channels = channels, .w = w, .w_rows = 1, .vectors = vectors};
     c.window.start = PIXELS - count;
-    c.out.bias = form & WITH_BIAS ? bias : NULL;
-    c.out.z = form & WITH_Z ? z : NULL;
-    c.out.accumulate = form & ACCUMULATED;
-    if (form & CLAMPED) {
-        c.out.lo = -0.5f;
-        c.out.hi = 0.75f;
-    }
-    k->conv(&c);
-    c.out.y = windows;
-    c.out.slope = ones;
-    k->conv(&c);
-    return same_bits(points, windows, outputs);
+    return agrees(k, &c, form, bias, z, windows, outputs);
 }
 
 static void kernels(test_state *test)
@@ -138,7 +145,7 @@ static void fill_sparse(const ort_blocked_kernels *k, float *x, int64_t channels
 static bool zeros_agree(const ort_blocked_kernels *k, int64_t count, int64_t channels,
                         int64_t vectors, int form, sparsity which)
 {
-    static float x[CHANNELS * SPARSE_PIXELS], w[CHANNELS * MAPS], bias[MAPS], ones[MAPS];
+    static float x[CHANNELS * SPARSE_PIXELS], w[CHANNELS * MAPS], bias[MAPS];
     static float z[MAPS * SPARSE_PIXELS];
     static float listed[MAPS * SPARSE_PIXELS], windows[MAPS * SPARSE_PIXELS];
     const int64_t block = k->block, outputs = MAPS * SPARSE_PIXELS;
@@ -150,28 +157,13 @@ static bool zeros_agree(const ort_blocked_kernels *k, int64_t count, int64_t cha
     fill(z, outputs, 20000);
     fill(listed, outputs, 30000);
     fill(windows, outputs, 30000);
-    for (int i = 0; i < MAPS; i++)
-        ones[i] = 1;
     ort_blocked_conv c = {
         .window = {.x = x, .width = SPARSE_PIXELS, .rows = 1, .columns = 1, .stride = 1,
                    .dilation = 1, .start = SPARSE_PIXELS - count},
-        .out = {.y = listed, .y_block = SPARSE_PIXELS * block, .count = count, .lo = -INFINITY,
-                .hi = INFINITY},
+        .out = {.y = listed, .y_block = SPARSE_PIXELS * block, .count = count},
         .x_block = SPARSE_PIXELS * block, .channels = channels, .w = w, .w_rows = 1,
         .vectors = vectors, .ahead = w, .ahead_step = form % 3 * 16, .finite = true};
-    c.out.bias = form & WITH_BIAS ? bias : NULL;
-    c.out.z = form & WITH_Z ? z : NULL;
-    c.out.accumulate = form & ACCUMULATED;
-    if (form & CLAMPED) {
-        c.out.lo = -0.5f;
-        c.out.hi = 0.75f;
-    }
-    k->conv(&c);
-    c.out.y = windows;
-    c.out.slope = ones;
-    c.finite = false;
-    k->conv(&c);
-    return same_bits(listed, windows, outputs);
+    return agrees(k, &c, form, bias, z, windows, outputs);
 }
 
 /* Beside the loop of any window. */
