@@ -66,8 +66,9 @@ MANDIR  ?= $(DATADIR)/man
 MODELS  ?= ../shared/models
 PROTOC_C ?= protoc-c
 
+# What isn't declared C takes for a function of int, of which a bool has but one byte.
 WARN     = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter \
-           -Wno-missing-field-initializers
+           -Wno-missing-field-initializers -Werror=implicit-function-declaration
 # Column loops ask gcc for its vectorizer by a pragma; clang has it on at -O2.
 ifneq ($(findstring clang,$(shell $(CC) --version)),)
 WARN    += -Wno-unknown-pragmas
