@@ -76,7 +76,7 @@ staged() { # staged ARGUMENT...: make install into $PWD/stage
     done
     shared=$(nm -D --defined-only "$ROOT/build/lib/libort.so" | sed -n 's/.* [TDBRV] //p' | sort -u)
     [ "$(sed 's/@@ORT_0\.1$//' <<<"$shared")" = "$names" ]
-    ! grep -v '@@ORT_0\.1$' <<<"$shared"
+    ! grep -v '@@ORT_0\.1$' <<<"$shared" || false
     [ "$(readlink "$ROOT/build/lib/libort.so.0")" = libort.so ]
 }
 
