@@ -264,6 +264,17 @@ def lint_idioms(files):
             check(not found, f"{name}:{place}: {found and found[0].strip()}: {advice}")
 
 
+NEGATED = re.compile(r"^ +! (?:[^\n]*\\\n)*[^|\n]*(?:\|[^|\n]+)*\n(?!\})", re.M)
+
+
+def lint_negations(files):
+    """A shell takes a command that ! negates for one that can't fail, so that it fails a test as its last line alone."""
+    for name, text in files.items():
+        found = NEGATED.search(text)
+        place = text.count("\n", 0, found.start()) + 1 if found else 0
+        check(not found, f"{name}:{place}: {found and found[0].strip()}: fails no test: add || false")
+
+
 def lint_asserts(counts):
     """Rooms on which all others stand check what they rely on."""
     bare = asserts.find_bare(counts)
@@ -288,6 +299,9 @@ def lint_rules(table):
         check(says_no(lint_idioms, {"x.c": code}), f"lint_idioms lets {code} pass")
     for code in ("if (status != ORT_OK && !strcmp(a, b))", "f(status); return status;", "a < b ? b->status : x;"):
         check(not says_no(lint_idioms, {"x.c": code}), f"lint_idioms refuses {code}")
+    for line, passes in (("    ! cmp a b\n    c\n}\n", False), ("    ! a | grep b \\\n        c\n    d\n", False),
+                         ("    ! cmp a b || false\n    c\n}\n", True), ("    c\n    ! a | grep b\n}\n", True)):
+        check(says_no(lint_negations, {"x.bats": line}) != passes, f"lint_negations is wrong about {line}")
     lone = {"lib/a/x.h": "int ort_x(int a,\n          int b);", "lib/a/x.c": "int ort_x(int a, int b) {} ort_x",
             "lib/b/y.c": "ort_xy(1);"}
     check(says_no(lint_shared, lone), "lint_shared lets a function pass that its own file alone uses")
@@ -512,6 +526,7 @@ lint_rules(ROOMS)
 lint_passes()
 lint_shared(CODE)
 lint_idioms(CODE)
+lint_negations({str(path.relative_to(ROOT)): path.read_text() for path in sources("tests/cli", ".bats")})
 lint_formats()
 lint_tiers()
 lint_hostile()
