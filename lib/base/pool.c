@@ -21,6 +21,11 @@
  * more, so in a run that is shared all steps are that leave rows with their threads, even those of
  * a microsecond; and runs of less than a millisecond are tried both ways (spell.h).
  *
+ * A worker's start, its first steps on cold caches and its end cost a third of a millisecond, more
+ * than it ever saves a process of few short loops. So the first loops are the caller's, task by
+ * task, until what sharing them would have saved is worth as much; the tasks of that loop which are
+ * left then are shared with the workers that it starts. At worst that costs twice what was best.
+ *
  * Threads that share processors with others lose time: ready, and not running. The caller and every
  * worker compare their processor time with the clock now and then, and count how late a worker was
  * to wake up. contention.h makes of that how many threads may take part: those beyond sleep without
@@ -63,6 +68,7 @@ enum {
     SHARED_NS = 1000,    /* a loop that takes one thread less isn't shared */
     ALONE_NS = 10000,    /* nor is a worker woken for it, nor in a run of less work */
     WAKE_NS = 300000,    /* nor in one, or a stream of runs, of less */
+    START_NS = 300000,   /* that sharing would have saved: workers are started for it */
     STREAM_NS = 20000,   /* nor for a stream of runs of less: what is shared comes back too late */
     TRIED_NS = 1000000,  /* runs of less are tried both ways (spell.h) */
     WATCH_NS = 1000000,  /* between two looks at the time that a thread has lost */
@@ -120,6 +126,7 @@ struct ort_pool {
     /* Of callers. */
     _Alignas(CACHE_LINE) atomic_bool busy; /* somebody's loop is running */
     ort_contention contention; /* under `busy` */
+    uint64_t missed;           /* nanoseconds for want of started workers; under `busy` */
     _Atomic uint64_t ended;    /* when the last shared loop did */
     _Atomic uint64_t left;     /* when the last run did */
     _Atomic uint64_t stream_ns; /* work to share of runs that have followed each other at once */
@@ -529,7 +536,7 @@ static void enter_demand(ort_pool *pool, int spin_us, ort_pool_demand *demand, u
     demand->entered = now;
     demand->spin_ns = longest_gap(demand, most);
     demand->tried = demand->last_ns > 0 && demand->last_ns < TRIED_NS &&
-                    may_wake(pool, demand) &&
+                    may_wake(pool, demand) && pool->started > 0 &&
                     atomic_load_explicit(&pool->width, memory_order_relaxed) > 1;
     if (!demand->tried)
         demand->spell.alone = false;
@@ -766,10 +773,34 @@ int ort_pool_width(ort_pool *pool, const void *key)
                : width;
 }
 
-static uint64_t share(ort_pool *pool, size_t count, shared_loop *l)
+/* What sharing a loop saves that takes one thread so long, beyond what handing it on costs. */
+static uint64_t saved_by_sharing(ort_pool *pool, uint64_t took)
 {
-    if (pool->started < pool->threads - 1)
-        start_workers(pool);
+    uint64_t width = (uint64_t)atomic_load_explicit(&pool->width, memory_order_relaxed);
+    uint64_t saved = took - took / width;
+    return saved > ALONE_NS ? saved - ALONE_NS : 0;
+}
+
+/* Take a loop's tasks before workers are started, as long as it isn't worth starting them for what
+ * was missed and is, were the other tasks as long; returns how many were taken. */
+static size_t run_unhelped(ort_pool *pool, size_t count, shared_loop *l)
+{
+    ort_budget *budget = ort_budget_current();
+    uint64_t whole = 0;
+    size_t done = 0;
+    for (l->end = l->start; done < count && pool->missed + whole < START_NS; done++) {
+        if (!ort_budget_over(budget))
+            l->fn(l->arg, done, 0);
+        l->end = ort_clock_ns();
+        double each = (double)(l->end - l->start) / (double)(done + 1);
+        whole = saved_by_sharing(pool, (uint64_t)(each * (double)count));
+    }
+    pool->missed += whole;
+    return done;
+}
+
+static uint64_t share_parts(ort_pool *pool, size_t count, shared_loop *l)
+{
     if (count < UINT32_MAX) {
         l->count = (uint32_t)count;
         return run_shared(pool, l);
@@ -785,6 +816,23 @@ static uint64_t share(ort_pool *pool, size_t count, shared_loop *l)
         (void)run_shared(pool, l);
     }
     return 0;
+}
+
+static uint64_t share(ort_pool *pool, size_t count, shared_loop *l)
+{
+    if (pool->started == pool->threads - 1)
+        return share_parts(pool, count, l);
+    size_t done = run_unhelped(pool, count, l);
+    uint64_t took = l->end - l->start, more;
+    if (done == count)
+        return took;
+    start_workers(pool);
+    shifted rest = {l->fn, l->arg, done};
+    l->fn = run_shifted;
+    l->arg = &rest;
+    l->start = ort_clock_ns();
+    more = share_parts(pool, count - done, l);
+    return more ? took + more : 0;
 }
 
 /* Share a loop, when no other caller's runs; what one thread would need for it, or 0. */

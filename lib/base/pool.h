@@ -23,8 +23,9 @@ typedef struct ort_pool ort_pool;
 /* task: number of the task; thread: 0..ort_pool_threads()-1, stable in one task, for scratch. */
 typedef void ort_task_fn(void *arg, size_t task, int thread);
 
-/* `threads` in total, the caller of a loop included (so threads-1 workers are started, lazily at
- * the first loop). pin: bind workers to processors. NULL when memory is exhausted. */
+/* `threads` in total, the caller of a loop included: threads-1 workers are started, as soon as
+ * sharing would have saved what that costs (a third of a millisecond). pin: bind workers to
+ * processors. NULL when memory is exhausted. */
 ort_pool *ort_pool_new(int threads, bool pin);
 /* The same with workers that the program makes, all of them at once. NULL as well where it makes
  * fewer. `makers` is read while the pool lives; NULL: as ort_pool_new. */

@@ -12,6 +12,7 @@
 #include "exec/session.h"
 #include "graph/graph.h"
 #include "op/op.h"
+#include "workers.h"
 
 #define NET_STATIC static __attribute__((unused))
 
@@ -50,6 +51,7 @@ NET_STATIC bool net_on(net *n, const char *isa, int threads)
     ort_env_options_init(&options);
     options.isa = isa;
     options.threads = threads;
+    options.own_threads = &workers_at_once;
     return net_init(n, &options);
 }
 

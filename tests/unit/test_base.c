@@ -1,4 +1,5 @@
 /* test_base.c - the base room: errors, arena, strings, hash map, JSON, pool, number conversions. */
+#include <dirent.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,6 +22,7 @@
 #include "base/vec.h"
 #include "base/watch.h"
 #include "test.h"
+#include "workers.h"
 
 static void error_messages(test_state *test)
 {
@@ -311,7 +313,7 @@ static void hit(void *arg, size_t task, int thread)
 static void pool_runs_every_task_once(test_state *test)
 {
     for (int threads = 1; threads <= 16; threads *= 2) { /* beyond 8 they share ranges */
-        ort_pool *pool = ort_pool_new(threads, false);
+        ort_pool *pool = ort_pool_new_of(threads, false, &workers_at_once);
         CHECK(pool && ort_pool_threads(pool) == threads);
         for (int round = 0; round < 200; round++) {
             pool_job job = {.pool = pool};
@@ -328,7 +330,7 @@ static void pool_runs_every_task_once(test_state *test)
 static void pool_remembers_loops(test_state *test)
 {
     static const char keys[3];
-    ort_pool *pool = ort_pool_new(3, false);
+    ort_pool *pool = ort_pool_new_of(3, false, &workers_at_once);
     ort_pool_demand outer = {0}, demand = {0};
     ort_pool_enter(pool, 20, &outer);
     for (int run = 0; run < 100; run++) {
@@ -446,6 +448,85 @@ static void pool_leaves_short_loops_whole(test_state *test)
     ort_pool_free(pool);
 }
 
+enum { LONG_TASK_NS = 1000000, MOST_WAIT_NS = 2000000000 };
+
+typedef struct late_job {
+    _Atomic uint32_t runs[TASKS], others; /* others: tasks that a worker ran */
+    size_t first_shared;                  /* it and those behind it wait for a worker */
+} late_job;
+
+/* A millisecond, or until a worker has come. */
+static void last_until_helped(void *arg, size_t task, int thread)
+{
+    late_job *job = arg;
+    uint64_t most = task < job->first_shared ? LONG_TASK_NS : MOST_WAIT_NS;
+    atomic_fetch_add(&job->runs[task], 1);
+    atomic_fetch_add(&job->others, thread != 0);
+    for (uint64_t end = ort_clock_ns() + most; ort_clock_ns() < end;)
+        if (task >= job->first_shared && atomic_load(&job->others) > 0)
+            break;
+}
+
+static int count_own_threads(void)
+{
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (const struct dirent *d; tasks && (d = readdir(tasks));)
+        count += d->d_name[0] != '.';
+    if (tasks)
+        closedir(tasks);
+    return count;
+}
+
+static void spend_two_us(void *arg, size_t task, int thread)
+{
+    pass_time(2000);
+}
+
+static void spend_fifty_us(void *arg, size_t task, int thread)
+{
+    pass_time(50000);
+}
+
+/* Whether so many loops of two tasks start workers. */
+static bool do_loops_start(int loops, ort_task_fn *fn)
+{
+    ort_pool *pool = ort_pool_new(2, false);
+    int alone = count_own_threads();
+    for (int i = 0; i < loops; i++)
+        ort_pool_run(pool, 2, fn, NULL);
+    bool started = count_own_threads() > alone;
+    ort_pool_free(pool);
+    return started;
+}
+
+/* Short loops never start a worker, however many there are: handing them on costs more than it
+ * saves. (One that the system interrupts isn't short.) Longer ones do, of which each saves too
+ * little. */
+static void pool_starts_workers_for_what_they_save(test_state *test)
+{
+    bool started = true;
+    for (int i = 0; i < 20 && started; i++)
+        started = do_loops_start(400, spend_two_us);
+    CHECK(!started);
+    CHECK(do_loops_start(100, spend_fifty_us));
+}
+
+/* A long one does when its first task has told, and the workers take part in the others. */
+static void pool_starts_workers_within_a_loop(test_state *test)
+{
+    ort_pool *pool = ort_pool_new(3, false);
+    int alone = count_own_threads();
+    late_job job = {.first_shared = 1};
+    CHECK(pool && alone > 0);
+    ort_pool_run(pool, 8, last_until_helped, &job);
+    CHECK(count_own_threads() == alone + 2);
+    CHECK(atomic_load(&job.others) > 0);
+    for (int i = 0; i < 8; i++)
+        CHECK(atomic_load(&job.runs[i]) == 1);
+    ort_pool_free(pool);
+}
+
 static void *run_rounds(void *arg)
 {
     ort_pool *pool = arg;
@@ -461,7 +542,7 @@ static void *run_rounds(void *arg)
 
 static void pool_shared_by_callers(test_state *test)
 {
-    ort_pool *pool = ort_pool_new(3, false);
+    ort_pool *pool = ort_pool_new_of(3, false, &workers_at_once);
     pthread_t callers[3];
     void *bad = NULL, *one;
     ort_pool_enter(pool, 20, NULL);
@@ -583,7 +664,7 @@ static void watch_counts_waits_for_a_processor(test_state *test)
 
 static void pool_keeps_floating_point_mode(test_state *test)
 {
-    ort_pool *pool = ort_pool_new(4, false);
+    ort_pool *pool = ort_pool_new_of(4, false, &workers_at_once);
     for (int flush = 0; flush < 2; flush++) {
         pool_job job = {.pool = pool};
         unsigned before = ort_cpu_set_flush(flush);
@@ -737,6 +818,8 @@ int main(void)
     RUN(&test, pool_knows_the_gaps_of_a_run);
     RUN(&test, pool_leaves_short_runs_whole);
     RUN(&test, pool_leaves_short_loops_whole);
+    RUN(&test, pool_starts_workers_for_what_they_save);
+    RUN(&test, pool_starts_workers_within_a_loop);
     RUN(&test, pool_shared_by_callers);
     RUN(&test, workers_keep_apart_from_the_caller);
     RUN(&test, watch_counts_waits_for_a_processor);

@@ -3,6 +3,7 @@
  */
 #include "rewrite.h"
 #include "test.h"
+#include "workers.h"
 
 typedef struct coded_case {
     const char *what, *text, *op; /* op: what becomes of the recurrences */
@@ -98,6 +99,7 @@ static ort_session *open_at(net *n, const coded_case *c, const char *isa, int th
     ort_session_options_init(&own);
     options.isa = isa;
     options.threads = threads;
+    options.own_threads = &workers_at_once;
     own.level = level;
     if (!net_init(n, &options))
         return NULL;

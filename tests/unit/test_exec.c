@@ -7,6 +7,7 @@
 #include "exec/plan.h"
 #include "net.h"
 #include "test.h"
+#include "workers.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
@@ -106,6 +107,7 @@ static int run_branches(int threads, ort_value *const in[2], ort_value *out[2], 
     ort_env_options options;
     ort_env_options_init(&options);
     options.threads = threads;
+    options.own_threads = &workers_at_once;
     if (!net_init(&n, &options))
         return -1;
     build_branches(&n);

@@ -16,6 +16,7 @@
 #include "kernel/strassen.h"
 #include "op/shared/matrix.h"
 #include "test.h"
+#include "workers.h"
 
 typedef struct sizes {
     int64_t m, n, k;
@@ -285,7 +286,7 @@ static void one_kind(test_state *test, const sizes *s, const kind *of, ort_pool 
 
 static void bounds(test_state *test)
 {
-    ort_pool *pool = ort_pool_new(3, false);
+    ort_pool *pool = ort_pool_new_of(3, false, &workers_at_once);
     CHECK(pool);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         for (size_t j = 0; j < sizeof kinds / sizeof *kinds && !test->failed; j++)
@@ -361,7 +362,7 @@ static void epilogues(test_state *test)
     static const sizes s = {97, 201, 458};
     static const kind of = {plain, plain, true};
     problem p;
-    ort_pool *pool = ort_pool_new(3, false);
+    ort_pool *pool = ort_pool_new_of(3, false, &workers_at_once);
     CHECK(pool && make(&p, &s, &of));
     float *more = malloc((size_t)(s.m * (s.n + 3)) * sizeof *more);
     CHECK(more);

@@ -10,6 +10,7 @@
 #include "net.h"
 #include "op/shared/matrix.h"
 #include "test.h"
+#include "workers.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
@@ -188,6 +189,7 @@ static ort_value *run(ort_dtype dtype, ort_dtype form, int threads, int64_t rows
     ort_env_options options;
     ort_env_options_init(&options);
     options.threads = threads;
+    options.own_threads = &workers_at_once;
     options.math_strict = dtype == ORT_DTYPE_FLOAT; /* direct sums, as those of 16 bits are */
     ort_value *x = input(dtype, rows), *y = NULL;
     ort_session *session = NULL;

@@ -6,6 +6,7 @@
 #include "base/pool.h"
 #include "op/shared/integer.h"
 #include "test.h"
+#include "workers.h"
 
 enum { THREADS = 3, GUARD = 64, MARK = 0x5a };
 
@@ -199,7 +200,7 @@ static bool on_every_tier(ort_pool *pool, const sizes *s, const matrix *a, const
  * comes about. */
 static void every_mix(test_state *test)
 {
-    ort_pool *pool = ort_pool_new(THREADS, false);
+    ort_pool *pool = ort_pool_new_of(THREADS, false, &workers_at_once);
     int turn = 0;
     CHECK(pool);
     for (size_t i = 0; pool && i < sizeof all / sizeof *all; i++)
@@ -221,7 +222,7 @@ static void every_mix(test_state *test)
 /* Weights that mostly allow products by fours, of which every tier that has them makes some. */
 static void by_fours(test_state *test)
 {
-    ort_pool *pool = ort_pool_new(THREADS, false);
+    ort_pool *pool = ort_pool_new_of(THREADS, false, &workers_at_once);
     bool some = false;
     CHECK(pool);
     seen_fours = 0;

@@ -3,6 +3,7 @@
  * only looks like one stays. */
 #include "rewrite.h"
 #include "test.h"
+#include "workers.h"
 
 #define SPLIT "i, f, g, o = (Split x axis=1); "
 #define SLICE(name, from, to)                                                                      \
@@ -71,6 +72,7 @@ static ort_session *open_at(net *n, const struct cell_case *c, const char *isa, 
     ort_session_options_init(&own);
     options.isa = isa;
     options.threads = threads;
+    options.own_threads = &workers_at_once;
     own.level = level;
     if (!net_init(n, &options))
         return NULL;

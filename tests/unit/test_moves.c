@@ -9,6 +9,7 @@
 #include "op/math/fft.h"
 #include "op/shared/move.h"
 #include "test.h"
+#include "workers.h"
 
 static uint64_t seed;
 
@@ -331,6 +332,7 @@ static void scatters(test_state *test)
             ort_value *out = NULL;
             ort_env_options_init(&options);
             options.threads = threads;
+            options.own_threads = &workers_at_once;
             CHECK(ort_env_new(&options, &env, NULL) == ORT_OK);
             CHECK(ort_op_run(env, "", each ? "ScatterElements" : "ScatterND", 18, &attribute, 1,
                              in, 3, &out, 1, NULL) == ORT_OK);

@@ -6,6 +6,7 @@
 #include "exec/plan.h"
 #include "expr.h"
 #include "test.h"
+#include "workers.h"
 
 typedef struct join_case {
     const char *text; /* expr.h; y is the output */
@@ -35,6 +36,7 @@ static bool build(net *n, const join_case *c, int threads)
     ort_env_options options;
     ort_env_options_init(&options);
     options.threads = threads;
+    options.own_threads = &workers_at_once;
     if (!net_init(n, &options))
         return false;
     expr e = {.n = n};

@@ -10,6 +10,7 @@
 #include "base/pool.h"
 #include "op/shared/matrix.h"
 #include "test.h"
+#include "workers.h"
 
 typedef struct sizes {
     int64_t m, n, k;
@@ -157,7 +158,7 @@ static void one_tier(test_state *test, const ort_kernels *k, ort_pool *pool)
 
 static void every_tier(test_state *test)
 {
-    ort_pool *pool = ort_pool_new(3, false);
+    ort_pool *pool = ort_pool_new_of(3, false, &workers_at_once);
     CHECK(pool);
     for (int i = 0; pool && ort_kernel_tier_at(i); i++)
         if (ort_kernel_tier_at(i)->has())
@@ -243,7 +244,7 @@ static void rows_alike(test_state *test)
 static void few_and_many(test_state *test)
 {
     for (int threads = 3; threads <= 7; threads += 4) {
-        ort_pool *pool = ort_pool_new(threads, false);
+        ort_pool *pool = ort_pool_new_of(threads, false, &workers_at_once);
         CHECK(pool);
         for (int i = 0; pool && ort_kernel_tier_at(i); i++)
             if (ort_kernel_tier_at(i)->has())

@@ -11,6 +11,7 @@
 #include "base/mt19937.h"
 #include "net.h"
 #include "test.h"
+#include "workers.h"
 
 #define DRAWS 1000000
 
@@ -84,6 +85,7 @@ static ort_value *draw(const char *op_type, ort_dtype dtype, ort_value *const *i
     net n;
     ort_env_options_init(&options);
     options.threads = threads;
+    options.own_threads = &workers_at_once;
     if (!net_init(&n, &options))
         return NULL;
     for (int i = 0; i < input_count; i++) {

@@ -8,6 +8,7 @@
 #include "levels.h"
 #include "quantize/seen/ranges.h"
 #include "test.h"
+#include "workers.h"
 
 static uint64_t state = 88172645463325252u;
 
@@ -96,7 +97,7 @@ static ort_ranges *read_back(const char *text, ort_error *err)
  * threads counted. */
 static void halves(test_state *test)
 {
-    ort_pool *pool = ort_pool_new(3, false);
+    ort_pool *pool = ort_pool_new_of(3, false, &workers_at_once);
     for (ort_kept kept = ORT_KEPT_ENDS; kept <= ORT_KEPT_AVERAGES; kept++) {
         ort_error err = {0};
         ort_ranges *whole = empty(kept), *a = empty(kept), *b = empty(kept), *merged = NULL;

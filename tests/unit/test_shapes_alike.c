@@ -5,6 +5,7 @@
 
 #include "net.h"
 #include "test.h"
+#include "workers.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
@@ -63,6 +64,7 @@ static ort_value *result_of(const twin *t, int which, const char *isa, int threa
     ort_env_options_init(&options);
     options.isa = isa;
     options.threads = threads;
+    options.own_threads = &workers_at_once;
     if (!net_init(&n, &options))
         return NULL;
     build(&n, t, which);
@@ -176,6 +178,7 @@ static ort_value *transposed(const char *isa, int threads, int extra)
     ort_env_options_init(&options);
     options.isa = isa;
     options.threads = threads;
+    options.own_threads = &workers_at_once;
     if (!net_init(&n, &options))
         return NULL;
     net_input(&n, "x", ORT_DTYPE_FLOAT, 4, DIMS(2, 3, 4, 7));

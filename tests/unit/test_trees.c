@@ -7,6 +7,7 @@
 
 #include "ort.h"
 #include "test.h"
+#include "workers.h"
 
 enum { FEATURES = 19, TREES = 9, NODES_MAX = TREES * 400, ROWS_MAX = 131 };
 
@@ -164,6 +165,7 @@ static bool agrees_with(const char *isa, int threads, const kind *k)
     ort_env_options_init(&options);
     options.isa = isa;
     options.threads = threads;
+    options.own_threads = &workers_at_once;
     if (ort_env_new(&options, &env, NULL))
         return true; /* a tier that this machine lacks */
     f.nodes = f.leaves = 0;
