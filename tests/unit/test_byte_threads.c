@@ -1,6 +1,6 @@
 /* test_byte_threads.c - products of bytes that are divided among threads by the entries of a batch,
- * directions of a net, chunks of rows or rows of each thread give the bits of one, on every
- * tier. */
+ * directions of a net, chunks of rows, rows of each thread, tiles or outputs give the bits of one,
+ * on every tier. */
 #include "rewrite.h"
 #include "test.h"
 
@@ -103,11 +103,26 @@ static void few_bits(test_state *test)
     check(test, "the same by codes", FEW("4"), 2);
 }
 
+#define CONV(c, m, side, more)                                                                     \
+    "x.u8:1," c "," side "," side "; #w.i8:" m "," c ",3,3; #zx.u8=3; #zw.i8=0; #zy.u8=120; "      \
+    "#sx=0.02; #sw=0.03; #sy=0.9; "                                                                \
+    "y = (QLinearConv x sx zx w sw zw sy zy pads=1,1,1,1" more "); y"
+
+/* Tiles too few for a task of each thread, tiles and outputs that are cut, two tasks of rows. */
+static void convolutions(test_state *test)
+{
+    check(test, "four tiles", CONV("64", "64", "8", ""), 1);
+    check(test, "16 tiles", CONV("32", "48", "16", ""), 1);
+    check(test, "30 tiles", CONV("48", "80", "22", ""), 1);
+    check(test, "rows", CONV("16", "32", "32", " strides=2,2"), 1);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, batches);
     RUN(test, recurrent);
     RUN(test, few_bits);
+    RUN(test, convolutions);
     return test->failures != 0;
 }

@@ -242,11 +242,32 @@ static void even_cuts(test_state *test)
     }
 }
 
+/* Tiles where there are enough for each thread, else output panels; one thread has all of these. */
+static void spread(test_state *test)
+{
+    static const struct {
+        int64_t tiles, outs, each_out, threads, panel, parts, of_outs;
+    } rows[] = {
+        {16, 2, 2, 2, 1, 2, 1}, {4, 4, 4, 2, 1, 1, 2},  {4, 4, 4, 3, 1, 1, 4},
+        {4, 12, 12, 2, 4, 1, 2}, {4, 8, 2, 1, 1, 1, 1}, {4, 3, 3, 2, 2, 1, 2},
+        {4, 1, 1, 2, 1, 1, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const int64_t all = rows[i].outs, each = rows[i].each_out;
+        ort_winograd_cut tiles = {rows[i].tiles, rows[i].tiles, 1}, outs = {all, each, all / each};
+        ort_winograd_spread(&tiles, &outs, 1, rows[i].threads, 8, rows[i].panel);
+        CHECK(tiles.parts == rows[i].parts && outs.parts == rows[i].of_outs &&
+              (outs.each % rows[i].panel == 0 || outs.parts == 1) &&
+              outs.each * outs.parts >= all && outs.each * (outs.parts - 1) < all);
+    }
+}
+
 int main(void)
 {
     test_state test = {0};
     RUN(&test, error_bound);
     RUN(&test, choice);
     RUN(&test, even_cuts);
+    RUN(&test, spread);
     return test.failures != 0;
 }

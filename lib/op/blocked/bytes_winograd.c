@@ -25,6 +25,7 @@ enum {
     TILES_WANTED = 24,           /* of a task, whose sums of a panel stay in the nearest caches */
     INPUT_BYTES = 384 << 10,     /* transformed, of a task */
     TILES_LEAST = 12,
+    TILES_SHARED = 8,            /* the same where a thread would have no task */
     FEW_TASKS = 4,
     WEIGHT_BYTES_MAX = 12 << 20,
     STREAM_BYTES = 12,           /* per cycle, from the last-level cache */
@@ -156,16 +157,14 @@ typedef struct winograd_job {
     ort_call *call;
     const ort_bytes_winograd *s;
     const winograd_plan *p;
-    ort_winograd_cut outs; /* panels */
+    ort_winograd_cut tiles, outs; /* of an image, and panels */
     const uint8_t *x;
     uint8_t *y;
 } winograd_job;
 
 static ort_winograd_place place_of(const winograd_job *j, size_t task)
 {
-    const winograd_plan *p = j->p;
-    return ort_winograd_place_of(task, (ort_winograd_cut){p->all_tiles, p->tiles, p->tile_blocks},
-                                 j->outs);
+    return ort_winograd_place_of(task, j->tiles, j->outs);
 }
 
 /* The tiles from `tile` to the end of their row or of the task. */
@@ -242,9 +241,9 @@ static void task_winograd(void *arg, size_t task, int thread)
 void ort_bytes_winograd_run(ort_call *call, const ort_bytes_winograd *s)
 {
     const winograd_plan *p = call->plan_state;
-    winograd_job j = {call, s, p, {p->panels, p->task_panels, p->panel_blocks},
-                      ort_call_in(call, 0)->data, ort_call_out(call, 0)->data};
-    if (ort_call_width(call) == 1) /* each task along the outputs would transform its input again */
-        j.outs = (ort_winograd_cut){p->panels, p->panels, 1};
-    ort_call_parallel(call, (size_t)(p->out.n * p->tile_blocks * j.outs.parts), task_winograd, &j);
+    winograd_job j = {call, s, p, {p->all_tiles, p->tiles, p->tile_blocks},
+                      {p->panels, p->task_panels, p->panel_blocks}, ort_call_in(call, 0)->data,
+                      ort_call_out(call, 0)->data};
+    ort_winograd_spread(&j.tiles, &j.outs, p->out.n, ort_call_width(call), TILES_SHARED, 1);
+    ort_call_parallel(call, (size_t)(p->out.n * j.tiles.parts * j.outs.parts), task_winograd, &j);
 }

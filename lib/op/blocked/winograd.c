@@ -328,23 +328,6 @@ static void task_winograd(void *arg, size_t task, int thread)
     }
 }
 
-/* Few tiles are cut for the threads, which read all the weights each; fewer still stay together,
- * and each thread transforms all of them for outputs of its own. */
-static void share_out(winograd_job *j, int64_t threads)
-{
-    const int64_t images = j->p->out.n, panel = panel_vectors(j->s);
-    if (threads == 1) { /* each task along the outputs would transform its input again */
-        j->outs = (ort_winograd_cut){j->p->vectors, j->p->vectors, 1};
-        return;
-    }
-    j->tiles = ort_winograd_even(j->tiles, images * j->tiles.parts * j->outs.parts, threads,
-                                 TILES_SHARED);
-    while (images * j->tiles.parts * j->outs.parts < threads && j->outs.each > panel) {
-        j->outs.each = (j->outs.each / panel + 1) / 2 * panel;
-        j->outs.parts = (j->outs.all + j->outs.each - 1) / j->outs.each;
-    }
-}
-
 ort_status ort_winograd_run(ort_call *call, ort_error *err)
 {
     const winograd_plan *p = call->plan_state;
@@ -358,7 +341,8 @@ ort_status ort_winograd_run(ort_call *call, ort_error *err)
                       .z = z ? z->data : NULL,
                       .y = ort_call_out(call, 0)->data,
                       .written = ort_written_begin(call)};
-    share_out(&j, ort_call_width(call));
+    ort_winograd_spread(&j.tiles, &j.outs, p->out.n, ort_call_width(call), TILES_SHARED,
+                        panel_vectors(j.s));
     ort_call_parallel(call, (size_t)(p->out.n * j.tiles.parts * j.outs.parts), task_winograd, &j);
     return ORT_OK;
 }

@@ -27,6 +27,24 @@ static inline ort_winograd_cut ort_winograd_even(ort_winograd_cut cut, int64_t t
     return cut;
 }
 
+/* Few tiles of so many images are cut for the threads, which read all the weights each; where that
+ * leaves less than `least` tiles to each they stay together, and each thread transforms all of them
+ * for outputs of its own, by whole panels. */
+static inline void ort_winograd_spread(ort_winograd_cut *tiles, ort_winograd_cut *outs,
+                                       int64_t images, int64_t threads, int64_t least,
+                                       int64_t panel)
+{
+    if (threads == 1) { /* each task along the outputs would transform its input again */
+        *outs = (ort_winograd_cut){outs->all, outs->all, 1};
+        return;
+    }
+    *tiles = ort_winograd_even(*tiles, images * tiles->parts * outs->parts, threads, least);
+    while (images * tiles->parts * outs->parts < threads && outs->each > panel) {
+        outs->each = (outs->each / panel + 1) / 2 * panel;
+        outs->parts = (outs->all + outs->each - 1) / outs->each;
+    }
+}
+
 typedef struct ort_winograd_place {
     int64_t image, first, tiles, first_out, outs;
 } ort_winograd_place;
