@@ -8,6 +8,7 @@ enum {
     COPY_BYTES = 128 << 10,   /* of one task */
     BAND_BYTES = 96 << 10,    /* of a depthwise task */
     TASK_PRODUCTS = 1000000,  /* some microseconds: worth handing to another thread */
+    TASK_LEAST = 250000,      /* of a pair of tasks, for a thread that waits for work */
     TASKS_WANTED = 16,
     PIECE_PIXELS = 56,        /* of a plane that is one row, */
     PIECE_MOST = 224,         /* and where a pixel's words are few, whose steps are found for each
@@ -19,6 +20,14 @@ static int64_t products(const bytes_plan *p, const bytes_state *s)
 {
     int64_t maps = s->depthwise ? s->maps : s->group * p->cut.vectors * s->k->vector;
     return p->out.n * maps * p->out.plane * s->channels * taps_of(s);
+}
+
+/* Few products are two tasks where each takes a microsecond: whether threads that are awake share
+ * so short a loop is for the pool to find out. */
+static int64_t tasks_wanted(int64_t products)
+{
+    const int64_t pair = ort_min_i64(products / TASK_LEAST, 2);
+    return ort_min_i64(ort_max_i64(products / TASK_PRODUCTS, pair), TASKS_WANTED);
 }
 
 /* Output rows that lie `comb` apart, at most. */
@@ -65,7 +74,7 @@ static void plan_product(bytes_plan *p, const bytes_state *s)
     p->cut.task_vectors = ort_max_i64(ort_min_i64(p->cut.vectors, p->cut.task_vectors), least);
     plan_copied_rows(p, blocks);
     ort_blocked_cut_tasks(&p->cut, comb_rows(p), p->out.n * s->group * p->comb,
-                          ort_min_i64(products(p, s) / TASK_PRODUCTS, TASKS_WANTED),
+                          tasks_wanted(products(p, s)),
                           p->in.plane * s->channels > p->cut.vectors * vector_bytes / 4, 1, least);
     p->x_block = p->copies ? rows_under(w, p->cut.rows) * p->x_row : p->in.plane * p->pixel;
 }
