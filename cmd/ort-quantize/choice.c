@@ -464,12 +464,70 @@ static int try_also(race *r, const ort_quantize_options *options, const ort_rang
     return status;
 }
 
+static void drop(kept_nodes *kept, size_t node)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < kept->count; i++)
+        if (kept->index[i] != node)
+            kept->index[left++] = kept->index[i];
+    kept->count = left;
+}
+
+/* Without each of these nodes in turn, unless the model is further from float then than before. */
+static int drop_all(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                    const kept_nodes *nodes, const nearness_to_float *before, kept_nodes *kept)
+{
+    int status = 0;
+    for (size_t i = 0; i < nodes->count && status == 0; i++) {
+        kept_nodes fewer = copy_of(kept);
+        drop(&fewer, nodes->index[i]);
+        if (fewer.count < kept->count)
+            status = run_kept(r, options, ranges, &fewer);
+        if (fewer.count < kept->count)
+            tell(r, "a recurrent layer on codes again, tables in float16");
+        if (status == 0 && fewer.count < kept->count && gains(r, before, 0))
+            drop(kept, nodes->index[i]);
+        free(fewer.index);
+    }
+    return status;
+}
+
+/* Tables in float16 may bring more than codes in some of the recurrent layers cost that are kept:
+ * as near a model, of a smaller file. */
+static int try_codes_again(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
+                           choice *c)
+{
+    const nearness_to_float before = r->last;
+    const size_t bytes = r->bytes;
+    ort_quantizer *quantizer = NULL;
+    kept_nodes kept = copy_of(&c->kept), recurrent = {0};
+    int status = open_quantizer(r->q, options, ranges, &quantizer);
+    if (status == 0) {
+        guard_tables(quantizer, &kept);
+        guard_recurrent(quantizer, &recurrent);
+    }
+    ort_quantizer_free(quantizer);
+    const size_t all = kept.count;
+    if (all > c->kept.count)
+        status = drop_all(r, options, ranges, &recurrent, &before, &kept);
+    r->last = before;
+    r->bytes = bytes;
+    if (status == 0 && kept.count < all)
+        status = try_kept(r, options, ranges, &kept, 0,
+                          "tables in float16, fewer recurrent layers in float", c);
+    free(kept.index);
+    free(recurrent.index);
+    return status;
+}
+
 static int try_more(race *r, const ort_quantize_options *options, const ort_ranges *ranges,
                     choice *c)
 {
     int status = run_kept(r, options, ranges, &c->kept);
     if (status == 0)
         status = try_also(r, options, ranges, add_tables, table_db, "tables in float16", c);
+    if (status == 0)
+        status = try_codes_again(r, options, ranges, c);
     advance(r, 1);
     if (status == 0 && r->best.sqnr_db >= near_db)
         status = try_also(r, options, ranges, add_harmful, harmful_db, "harmful nodes in float",

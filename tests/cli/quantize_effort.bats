@@ -287,7 +287,7 @@ assert before < 25 and after > before + 5, (before, after)" <<<"$output"
     [[ $output != *"filters of single channels in float"* && $output != *"kept "* ]]
 }
 
-# write_table FILE ROWS: an LSTM that reads rows of a table.
+# write_table FILE ROWS [LSTM]: an LSTM that reads rows of a table, and one more behind it.
 write_table() {
     PYTHONPATH=$ROOT/tests/tools python3 - "$@" <<'PY'
 import random, sys
@@ -295,12 +295,17 @@ from fixtures import initializer, model, node, value_info
 draw, rows, width, hidden, steps = random.Random(5), int(sys.argv[2]), 64, 128, 24
 def weight(name, dims, size):
     return initializer(name, dims, [draw.gauss(0, size) for _ in range(dims[0] * dims[1] * (dims + [1])[2])])
-open(sys.argv[1], "wb").write(model(
-    [node("Gather", ["table", "x"], ["rows"], "look"),
-     node("LSTM", ["rows", "w", "r"], ["y"], attributes={"hidden_size": hidden})],
-    [value_info("x", [steps, 1], 7)], [value_info("y", [steps, 1, 1, hidden])],
-    [weight("table", [rows, width], 1), weight("w", [1, 4 * hidden, width], 0.1),
-     weight("r", [1, 4 * hidden, hidden], 0.02)]))
+nodes = [node("Gather", ["table", "x"], ["rows"], "look"),
+         node("LSTM", ["rows", "w", "r"], ["y"], "first", attributes={"hidden_size": hidden})]
+weights = [weight("table", [rows, width], 1), weight("w", [1, 4 * hidden, width], 0.1),
+           weight("r", [1, 4 * hidden, hidden], 0.02)]
+if sys.argv[3:]:
+    nodes += [node("ReduceMean", ["y"], ["z"], attributes={"axes": [1], "keepdims": 0}),
+              node("LSTM", ["z", "w2", "r2"], ["y2"], "second", attributes={"hidden_size": hidden})]
+    weights += [weight("w2", [1, 4 * hidden, hidden], 0.3), weight("r2", [1, 4 * hidden, hidden], 0.02)]
+last = "y2" if sys.argv[3:] else "y"
+open(sys.argv[1], "wb").write(model(nodes, [value_info("x", [steps, 1], 7)],
+                                    [value_info(last, [steps, 1, 1, hidden])], weights))
 PY
 }
 
@@ -327,6 +332,23 @@ assert large['tables_float16'] == [], large"
     has "kept      1 table of rows in float16"
     works ort-quantize static small.onnx --random 1 --effort --keep-sensitive 4 --force -o other.onnx
     ! ort-inspect other.onnx --nodes | grep -q float16 || false
+}
+
+@test "--effort has recurrent layers on codes again where tables in float16 make up for them" {
+    write_table two.onnx 1024 LSTM
+    run --separate-stderr ort-quantize static two.onnx --random 1 --effort -v --json -o two.effort.onnx
+    [ "$status" -eq 0 ]
+    echo "$output" >two.json
+    python3 - "$stderr" <<'PY'
+import json, re, sys
+kept = json.load(open("two.json"))["kept_float"]
+assert kept["tables_float16"] == ["look"] and kept["nodes"] in (["first"], ["second"]), kept
+before, after = (float(re.search(what + ": ([0-9.]+) dB", sys.argv[1])[1])
+                 for what in ("weights of recurrent layers in float", "fewer recurrent layers in float"))
+assert after >= before, (before, after)
+PY
+    works ort-quantize static two.onnx --random 1 --effort --threads 1 --isa scalar -o other.onnx
+    cmp two.effort.onnx other.onnx
 }
 
 @test "--effort leaves small nodes that harm most in float however near the model is, and no large weight" {
