@@ -538,6 +538,7 @@ static void enter_demand(ort_pool *pool, int spin_us, ort_pool_demand *demand, u
     demand->tried = demand->last_ns > 0 && demand->last_ns < TRIED_NS &&
                     may_wake(pool, demand) && pool->started > 0 &&
                     atomic_load_explicit(&pool->width, memory_order_relaxed) > 1;
+    demand->narrow = atomic_load_explicit(&pool->width, memory_order_relaxed) == 1;
     if (!demand->tried)
         demand->spell.alone = false;
     bool helped = is_helped(pool) && demand->last_ns >= STREAM_NS;
@@ -567,7 +568,10 @@ void ort_pool_enter(ort_pool *pool, int spin_us, ort_pool_demand *demand)
 
 static void leave_demand(ort_pool *pool, ort_pool_demand *demand, uint64_t now)
 {
-    if (!demand->whole) { /* loops of one task are not in the sum */
+    demand->narrow |= atomic_load_explicit(&pool->width, memory_order_relaxed) == 1;
+    /* Loops of one task are not in the sum. A run that seems to have little to share for that alone
+     * would never look for room again. */
+    if (!demand->whole && !demand->narrow) {
         demand->last_ns = demand->sum_ns;
         demand->last_gap_ns = demand->gap_ns;
     }

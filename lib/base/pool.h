@@ -54,6 +54,7 @@ typedef struct ort_pool_demand {
     uint64_t loop_end;        /* of this run's last shared loop, or 0 */
     uint32_t whole_runs;      /* of those whose loops are not cut, as they stay with the caller */
     bool whole;               /* this run is one */
+    bool narrow;              /* for a part of it at least the pool had one thread for all */
     bool tried;               /* ... with all threads, or alone, as `spell` says */
     ort_spell spell;
     struct ort_pool_demand *outer;

@@ -557,20 +557,39 @@ static void pool_shared_by_callers(test_state *test)
     CHECK(bad == NULL);
 }
 
-/* Four threads on one processor lose three quarters of their time, unless they are of a class in
- * which the first one keeps it. */
-static void pool_narrows_on_one_processor(test_state *test)
+/* Threads on one processor lose all but a part of their time, unless they are of a class in which
+ * the first one keeps it. */
+typedef struct one_processor {
+    cpu_set_t before;
+    struct sched_param real_time;
+    int class;
+} one_processor;
+
+static void begin_on_one_processor(test_state *test, one_processor *p)
 {
-    cpu_set_t before, one;
-    struct sched_param real_time, none = {0};
-    int first = 0, class = sched_getscheduler(0);
-    CHECK(sched_getparam(0, &real_time) == 0 && sched_setscheduler(0, SCHED_OTHER, &none) == 0);
-    CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
-    while (!CPU_ISSET(first, &before))
+    cpu_set_t one;
+    struct sched_param none = {0};
+    int first = 0;
+    p->class = sched_getscheduler(0);
+    CHECK(sched_getparam(0, &p->real_time) == 0 && sched_setscheduler(0, SCHED_OTHER, &none) == 0);
+    CHECK(sched_getaffinity(0, sizeof p->before, &p->before) == 0);
+    while (!CPU_ISSET(first, &p->before))
         first++;
     CPU_ZERO(&one);
     CPU_SET(first, &one);
     CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+}
+
+static void end_on_one_processor(test_state *test, const one_processor *p)
+{
+    CHECK(sched_setaffinity(0, sizeof p->before, &p->before) == 0);
+    CHECK(sched_setscheduler(0, p->class, &p->real_time) == 0);
+}
+
+static void pool_narrows_on_one_processor(test_state *test)
+{
+    one_processor p;
+    begin_on_one_processor(test, &p);
     ort_pool *pool = ort_pool_new(4, false);
     CHECK(ort_pool_width(pool, NULL) == 4 && ort_pool_width(NULL, NULL) == 1);
     ort_pool_enter(pool, 20, NULL);
@@ -583,8 +602,32 @@ static void pool_narrows_on_one_processor(test_state *test)
         CHECK(job.hits[i] == 1);
     ort_pool_leave(pool, NULL);
     ort_pool_free(pool);
-    CHECK(sched_setaffinity(0, sizeof before, &before) == 0);
-    CHECK(sched_setscheduler(0, class, &real_time) == 0);
+    end_on_one_processor(test, &p);
+}
+
+/* Loops cut by the width are one task each in a narrow pool. What the run had to share before stays
+ * known: with less to share it would never ask for room again. */
+static void pool_remembers_runs_while_narrow(test_state *test)
+{
+    static const char key;
+    one_processor p;
+    begin_on_one_processor(test, &p);
+    ort_pool *pool = ort_pool_new(4, false);
+    ort_pool_demand demand = {0};
+    uint64_t wide = 0;
+    int narrow = 0;
+    for (int run = 0; run < 5000 && narrow < 10; run++) {
+        ort_pool_enter(pool, 20, &demand);
+        int width = ort_pool_width(pool, NULL);
+        ort_pool_run_again(pool, &key, width > 1 ? TASKS : 1, work_a_while, NULL);
+        ort_pool_leave(pool, &demand);
+        if (width > 1 && ort_pool_width(pool, NULL) > 1)
+            wide = demand.last_ns;
+        narrow = width > 1 ? 0 : narrow + 1;
+    }
+    CHECK(narrow == 10 && wide > 0 && demand.last_ns == wide);
+    ort_pool_free(pool);
+    end_on_one_processor(test, &p);
 }
 
 static void *stay_busy(void *arg)
@@ -824,6 +867,7 @@ int main(void)
     RUN(&test, workers_keep_apart_from_the_caller);
     RUN(&test, watch_counts_waits_for_a_processor);
     RUN(&test, pool_narrows_on_one_processor);
+    RUN(&test, pool_remembers_runs_while_narrow);
     RUN(&test, pool_keeps_floating_point_mode);
     RUN(&test, half_codes_round_trip);
     RUN(&test, halves_in_a_row);
