@@ -19,7 +19,7 @@
  * it belongs to a stream: many that follow each other at once. What one thread has written and
  * another reads, and writes anew in the next run, takes each of them ten nanoseconds a line and
  * more, so in a run that is shared all steps are that leave rows with their threads, even those of
- * a microsecond; and runs of less than a millisecond are tried both ways (spell.h).
+ * a microsecond; and runs of less than ten milliseconds are tried both ways (spell.h).
  *
  * A worker's start, its first steps on cold caches and its end cost a third of a millisecond, more
  * than it ever saves a process of few short loops. So the first loops are the caller's, task by
@@ -69,8 +69,8 @@ enum {
     ALONE_NS = 10000,    /* nor is a worker woken for it, nor in a run of less work */
     WAKE_NS = 300000,    /* nor in one, or a stream of runs, of less */
     START_NS = 300000,   /* that sharing would have saved: workers are started for it */
-    STREAM_NS = 20000,   /* nor for a stream of runs of less: what is shared comes back too late */
-    TRIED_NS = 1000000,  /* runs of less are tried both ways (spell.h) */
+    STREAM_NS = 8000,    /* nor for a stream of runs of less: what is shared comes back too late */
+    TRIED_NS = 10000000, /* runs of less are tried both ways (spell.h) */
     WATCH_NS = 1000000,  /* between two looks at the time that a thread has lost */
     PASSING_NS = 200000, /* lost to others who have gone again, as far as it counts */
     LATE_NS = 400000,    /* to wake up so long isn't an idle processor's */

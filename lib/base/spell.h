@@ -16,6 +16,7 @@ typedef struct ort_spell { /* all zero at first */
     bool alone;            /* the next run is to be the caller's alone */
     bool trial;            /* of the other way */
     uint32_t left, length; /* runs of the spell or trial to come; of the last spell, or 0 */
+    uint32_t runs;         /* of a trial, and at the end of a spell as many that count */
     uint64_t best[2];      /* nanoseconds, at the end of the last with all threads, and alone */
 } ort_spell;
 

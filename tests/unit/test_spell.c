@@ -48,6 +48,19 @@ static void follows_a_change(test_state *test)
     CHECK(run_all(&s, 500, 30000, 50000) < 100);
 }
 
+/* Long runs lose more by a trial, so it is short, and a spell of many would outlast the state of a
+ * machine. */
+static void long_runs_are_tried_shortly(test_state *test)
+{
+    ort_spell s = {0};
+    CHECK(run_all(&s, 16, 4000000, 6000000) == 0);
+    CHECK(run_all(&s, 4, 4000000, 6000000) == 4 && !s.alone);
+    int alone = run_all(&s, 10000, 4000000, 6000000);
+    CHECK(alone > 4 * 10000 / 254 - 8 && alone < 4 * 10000 / 200);
+    run_all(&s, 300, 6000000, 4000000);
+    CHECK(run_all(&s, 40, 6000000, 4000000) >= 36);
+}
+
 /* Single runs take longer by accident; the first of a trial find their values elsewhere. */
 static void is_not_misled_by_single_runs(test_state *test)
 {
@@ -71,6 +84,7 @@ int main(void)
     RUN(&test, keeps_what_is_faster);
     RUN(&test, goes_alone_for_little_gain);
     RUN(&test, follows_a_change);
+    RUN(&test, long_runs_are_tried_shortly);
     RUN(&test, is_not_misled_by_single_runs);
     return test.failures != 0;
 }
