@@ -571,10 +571,10 @@ static void leave_demand(ort_pool *pool, ort_pool_demand *demand, uint64_t now)
     demand->narrow |= atomic_load_explicit(&pool->width, memory_order_relaxed) == 1;
     /* Loops of one task are not in the sum. A run that seems to have little to share for that alone
      * would never look for room again. */
-    if (!demand->whole && !demand->narrow) {
+    if (!demand->whole && !demand->narrow)
         demand->last_ns = demand->sum_ns;
+    if (!demand->whole)
         demand->last_gap_ns = demand->gap_ns;
-    }
     current_demand = demand->outer;
     if (demand->tried)
         ort_spell_note(&demand->spell, now - demand->entered);
@@ -782,7 +782,8 @@ static uint64_t saved_by_sharing(ort_pool *pool, uint64_t took)
 {
     uint64_t width = (uint64_t)atomic_load_explicit(&pool->width, memory_order_relaxed);
     uint64_t saved = took - took / width;
-    return saved > ALONE_NS ? saved - ALONE_NS : 0;
+    uint64_t cost = least_shared(pool, current_demand);
+    return saved > cost ? saved - cost : 0;
 }
 
 /* Take a loop's tasks before workers are started, as long as it isn't worth starting them for what

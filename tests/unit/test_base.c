@@ -512,6 +512,28 @@ static void pool_starts_workers_for_what_they_save(test_state *test)
     CHECK(do_loops_start(100, spend_fifty_us));
 }
 
+static void spend_four_us(void *arg, size_t task, int thread)
+{
+    pass_time(4000);
+}
+
+/* Nor are loops too short in runs that follow each other at once: handing them on costs less. */
+static void pool_starts_workers_for_a_stream(test_state *test)
+{
+    static const char key;
+    ort_pool *pool = ort_pool_new(2, false);
+    ort_pool_demand demand = {0};
+    int alone = count_own_threads();
+    for (int run = 0; run < 30 && count_own_threads() == alone; run++) {
+        ort_pool_enter(pool, 100, &demand);
+        for (int k = 0; k < 10; k++)
+            ort_pool_run_again(pool, &key, 2, spend_four_us, NULL);
+        ort_pool_leave(pool, &demand);
+    }
+    CHECK(count_own_threads() > alone);
+    ort_pool_free(pool);
+}
+
 /* A long one does when its first task has told, and the workers take part in the others. */
 static void pool_starts_workers_within_a_loop(test_state *test)
 {
@@ -524,6 +546,25 @@ static void pool_starts_workers_within_a_loop(test_state *test)
     CHECK(atomic_load(&job.others) > 0);
     for (int i = 0; i < 8; i++)
         CHECK(atomic_load(&job.runs[i]) == 1);
+    ort_pool_free(pool);
+}
+
+/* Two threads are no gain everywhere: runs of some milliseconds are tried with one as well. */
+static void pool_tries_runs_of_milliseconds(test_state *test)
+{
+    static const char key;
+    ort_pool *pool = ort_pool_new(2, false);
+    ort_pool_demand demand = {0};
+    bool excused = false;
+    for (int run = 0; run < 3; run++) {
+        ort_pool_enter(pool, 20, &demand);
+        CHECK(demand.tried || run == 0 || excused);
+        for (uint64_t begin = ort_clock_ns(); ort_clock_ns() < begin + 2000000;)
+            ort_pool_run_again(pool, &key, TASKS, work_a_while, NULL);
+        excused |= ort_pool_width(pool, NULL) == 1;
+        ort_pool_leave(pool, &demand);
+        excused |= demand.last_ns >= 8000000;
+    }
     ort_pool_free(pool);
 }
 
@@ -862,7 +903,9 @@ int main(void)
     RUN(&test, pool_leaves_short_runs_whole);
     RUN(&test, pool_leaves_short_loops_whole);
     RUN(&test, pool_starts_workers_for_what_they_save);
+    RUN(&test, pool_starts_workers_for_a_stream);
     RUN(&test, pool_starts_workers_within_a_loop);
+    RUN(&test, pool_tries_runs_of_milliseconds);
     RUN(&test, pool_shared_by_callers);
     RUN(&test, workers_keep_apart_from_the_caller);
     RUN(&test, watch_counts_waits_for_a_processor);
