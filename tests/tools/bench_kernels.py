@@ -152,14 +152,22 @@ def copy_rate(moved):
     return 2 * (half - 64) / (least(half) - least(64)) / 1e9
 
 
-# Instructions on vectors for 16 channels of an output pixel, by (taps of a row, stride): products (and sums, where those
-# are instructions of their own), words of several taps, codes. Units: how many a cycle. Loads and stores are free here.
-# vnni: with VBMI; twice the products and scales where these are more, one a cycle on a Zen 4 (5x5 of stride 2).
+# Instructions on vectors for 16 channels, by (taps of a row, stride): for an output pixel products (and sums, where those
+# are instructions of their own) and codes; for each input row of such a column the words of several taps, where they are
+# counted apart. Units: how many a cycle. Columns: outputs made at once, of which a row's last may be nobody's. Loads and
+# stores are free here. vnni: with VBMI; twice the products and scales where these are more, one a cycle on a Zen 4 (5x5 of
+# stride 2). That processor's pipes allow less still: products and scales take two of its four, what moves bytes one of
+# these and a third, so that all of them together are three in two cycles. 5x5 of 14 columns has 16.9 of them a pixel, 11.3
+# cycles of 13.2 that it takes; 3x3 has 4 products and scales, 4.6 to 4.8 cycles. One instruction that makes words down
+# columns out of the last ones and a row's bytes (vpermt2b) takes the pipes of products and gained nothing. Of stride 2 each
+# pixel reads words of its own, half of which cross cache lines: 6.4 cycles of 5, as long in the second-level cache as in
+# the last. A copy's bandwidth is out of reach of all of them.
 # lib/kernel/avx2/bytes_window.inc, lib/kernel/vnni/bytes_window.inc, lib/kernel/avxvnni/bytes_avxvnni.c.
-WINDOWS_AVX2 = (3, {(3, 1): 2 * 12 + 3 + 8.5, (3, 2): 2 * 12 + 9 + 8.5, (5, 1): 2 * 30 + 4.5 + 8.5,
-                    (5, 2): 2 * 30 + 12 + 8.5})
-WINDOWS_VNNI = (2, {(3, 1): 3 + 0.5 + 5, (3, 2): 3 + 2 + 5, (5, 1): 7 + 4.5 + 5, (5, 2): 2 * (10 + 1)})
-WINDOWS_AVXVNNI = (3, {(3, 1): 6 + 8 + 8.5, (3, 2): 6 + 16 + 8.5, (5, 1): 20 + 8 + 8.5, (5, 2): 20 + 16 + 8.5})
+WINDOWS_AVX2 = (3, 1, {(3, 1): (2 * 12 + 3 + 8.5, 0), (3, 2): (2 * 12 + 9 + 8.5, 0), (5, 1): (2 * 30 + 4.5 + 8.5, 0),
+                       (5, 2): (2 * 30 + 12 + 8.5, 0)})
+WINDOWS_VNNI = (2, 4, {(3, 1): (3 + 5, 0.5), (3, 2): (3 + 5, 1), (5, 1): (7 + 5, 4.5), (5, 2): (2 * (10 + 1), 0)})
+WINDOWS_AVXVNNI = (3, 1, {(3, 1): (6 + 8 + 8.5, 0), (3, 2): (6 + 16 + 8.5, 0), (5, 1): (20 + 8 + 8.5, 0),
+                          (5, 2): (20 + 16 + 8.5, 0)})
 WINDOWS = {"avx2": WINDOWS_AVX2, "avxvnni": WINDOWS_AVXVNNI, "avx512": WINDOWS_AVX2, "vnni": WINDOWS_VNNI, "amx": WINDOWS_VNNI}
 
 
@@ -168,9 +176,11 @@ def windows_ms(row, isa):
     x, out = row["inputs"][0]["shape"], row["out"]
     n, channels, height = x[0], x[1] * (x[4] if len(x) > 4 else 1), x[2]  # in blocks of channels, or not
     taps = next(v["shape"][3] for v in row["inputs"][1:] if len(v.get("shape", ())) == 4)
-    units, instructions = WINDOWS[isa]
-    pixels = n * -(-channels // 16) * out[2] * out[3]
-    return pixels * instructions[taps, round(height / out[2])] / units / row["ghz"] / 1e6
+    units, columns, instructions = WINDOWS[isa]
+    stride = round(height / out[2])
+    outputs, words = instructions[taps, stride]
+    each = -(-out[3] // columns) * columns * (outputs * out[2] + words * ((out[2] - 1) * stride + taps))
+    return n * -(-channels // 16) * each / units / row["ghz"] / 1e6
 
 
 def depthwise_table(*tiers):
