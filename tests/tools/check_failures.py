@@ -157,11 +157,16 @@ def heads(bin_dir, folder, check):
 # ---- outliers
 
 def outliers(bin_dir, folder, check):
+    outliers_of(400, bin_dir, folder, check)
+    outliers_of(2000, bin_dir, folder, check)
+
+
+def outliers_of(factor, bin_dir, folder, check):
     def build(n):
         big = np.ones((16, 16), F32)
-        big[:, 3] = 400
+        big[:, 3] = factor
         small = np.ones((16, 16), F32)
-        small[3] = 1 / 400
+        small[3] = 1 / factor
         x = n.op("Relu", n.op("MatMul", n.input(32, 16), n.constant((n.rng.standard_normal((16, 16)) * big / 4).astype(F32))))
         return n.op("MatMul", x, n.constant((n.rng.standard_normal((16, 16)) * small / 4).astype(F32)))
     p = Planted(bin_dir, folder, build)

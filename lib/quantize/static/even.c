@@ -24,18 +24,30 @@ static float most_of(const float *x, size_t n)
     return most;
 }
 
+/* Over both products. */
+static double passed_on(const reaches *r, size_t c)
+{
+    return (double)r->before[c] * (double)r->behind[c];
+}
+
 /* Training leaves channels whose weights are next to nothing; a factor by these would make of
- * their bias, or of the weights that read them, what all others are small beside. */
+ * their bias, or of the weights that read them, what all others are small beside. Weights that are
+ * small on one side alone, and as large on the other, are those of an outlier, or of all channels
+ * beside one: what such a channel passes on is like that of others. */
 static void choose(const reaches *r, float *factors)
 {
     const float part = 1.0f / 1024;
+    const double alike = 1.0 / 16;
     const float before = most_of(r->before, r->count) * part;
     const float behind = most_of(r->behind, r->count) * part;
     const float most = most_of(r->biases, r->count);
-    double sum = 0;
+    double sum = 0, passed = 0;
     size_t live = 0;
+    for (size_t c = 0; c < r->count; c++)
+        passed = fmax(passed, passed_on(r, c));
     for (size_t c = 0; c < r->count; c++) {
-        const bool lives = r->before[c] > before && r->behind[c] > behind;
+        const bool lives = (r->before[c] > before && r->behind[c] > behind) ||
+                           passed_on(r, c) > passed * alike;
         factors[c] = lives ? ort_channel_factor((double)r->before[c], (double)r->behind[c], 0.5)
                            : 0;
         sum += lives ? log2((double)factors[c]) : 0;
