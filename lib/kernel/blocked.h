@@ -185,9 +185,10 @@ typedef struct ort_blocked_kernels {
      * of input channels; sums run over these side by side. Nothing is accumulated or fetched
      * ahead; other channels of the output's block are zero before what follows the sums. */
     void (*conv_few)(const ort_blocked_conv *conv);
-    /* Winograd F(4x4, 3x3), stride 1. Filters [9][channels][width] to [36][channels][width]; 6x6
-     * pixels, zero outside of the plane, to stretches of v; stretches of sums to outputs, those
-     * beyond the plane left out. */
+    /* Winograd F(4x4, 3x3), stride 1. Filters [9][channels][width] to [36][channels][width], which
+     * begins at a multiple of 16 bytes and is written past the caches; 6x6 pixels, zero outside of
+     * the plane, to stretches of v; stretches of sums to outputs, those beyond the plane left out.
+     */
     void (*winograd_filter)(const float *g, int64_t channels, int64_t width, float *u);
     void (*winograd_input)(const ort_blocked_tiles *tiles);
     void (*winograd_output)(const ort_blocked_tiles *tiles);

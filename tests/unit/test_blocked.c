@@ -360,6 +360,33 @@ static void specials(test_state *test)
     net_free(&n);
 }
 
+/* A weight far behind the others of its panel is infinite: no channel of zeros is left out. */
+static void build_infinite(net *n, const void *arg)
+{
+    enum { CHANNELS = 272, MAPS = 16 };
+    static float last[MAPS * CHANNELS];
+    last[CHANNELS - 1] = *(const float *)arg;
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, 3, 17, 19));
+    add_weights(n, "w0", 4, DIMS(CHANNELS, 3, 1, 1));
+    add_weights(n, "w1", 4, DIMS(CHANNELS, CHANNELS, 3, 3));
+    net_constant(n, "w2", ORT_DTYPE_FLOAT, 4, DIMS(MAPS, CHANNELS, 1, 1), last);
+    net_node(n, "Conv", "x w0", "a");
+    net_node(n, "Relu", "a", "b");
+    set_ints(n, net_node(n, "Conv", "b w1", "c"), "pads", DIMS(1, 1, 1, 1), 4);
+    net_node(n, "Relu", "c", "d");
+    net_node(n, "Conv", "d w2", "e");
+    net_node(n, "Sigmoid", "e", "y");
+    net_output(n, "y");
+}
+
+static void infinite_weights(test_state *test)
+{
+    static const float odd = INFINITY;
+    ort_value *x = net_floats(4, DIMS(1, 3, 17, 19), 0, 0);
+    CHECK(on_all_tiers(build_infinite, &odd, x, 3));
+    ort_value_free(x);
+}
+
 /* Every cell once; the tasks of a part follow each other, and are those of its rows. */
 static void parts(test_state *test)
 {
@@ -383,6 +410,7 @@ int main(void)
     test_state test = {0};
     RUN(&test, parts);
     RUN(&test, specials);
+    RUN(&test, infinite_weights);
     RUN(&test, chains);
     RUN(&test, pools_in_chains);
     RUN(&test, panels);

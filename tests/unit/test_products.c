@@ -240,6 +240,43 @@ static void rows_alike(test_state *test)
     }
 }
 
+/* What is packed past the caches, the rows in two parts, is what packing makes, for B as it lies
+ * and turned. */
+static bool streams(const ort_kernels *k, const problem *p, float *streamed, size_t bytes)
+{
+    const sizes *s = p->s;
+    const int64_t first = s->k / 3;
+    bool same = true;
+    for (int turned = 0; turned < 2; turned++) {
+        const int64_t row = turned ? 1 : s->n, column = turned ? s->k : 1;
+        memset(streamed, 0xff, bytes);
+        ort_matrix_pack_f32(k, s->k, s->n, p->b, row, column, p->packed);
+        ort_matrix_stream_f32(k, first, s->n, p->b, row, column, s->k, streamed);
+        ort_matrix_stream_f32(k, s->k - first, s->n, p->b + first * row, row, column, s->k,
+                              streamed + first * k->gemm.nr);
+        same = same && !memcmp(p->packed, streamed, bytes);
+    }
+    return same;
+}
+
+static void streamed_alike(test_state *test)
+{
+    static const sizes some[] = {{1, 32, 19},    {1, 97, 300}, {1, 16, 1},
+                                 {1, 130, 1024}, {1, 3, 129}};
+    for (int i = 0; ort_kernel_tier_at(i); i++) {
+        const ort_kernels *k = ort_kernels_get(ort_kernel_tier_at(i)->name);
+        for (size_t j = 0; k && j < sizeof some / sizeof *some; j++) {
+            problem p = {.s = &some[j]};
+            size_t bytes = 0;
+            CHECK(make(&p, k) && ort_matrix_packed_bytes_f32(k, some[j].k, some[j].n, &bytes));
+            float *streamed = aligned_alloc(64, (bytes + 63) / 64 * 64);
+            CHECK(streamed && streams(k, &p, streamed, bytes));
+            free(streamed);
+            drop(&p);
+        }
+    }
+}
+
 /* Few threads split rows for themselves, many for each other. */
 static void few_and_many(test_state *test)
 {
@@ -259,6 +296,7 @@ int main(void)
     RUN(&test, every_tier);
     RUN(&test, in_parts);
     RUN(&test, rows_alike);
+    RUN(&test, streamed_alike);
     RUN(&test, few_and_many);
     return test.failures != 0;
 }

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/odd_floats.h"
+#include "base/stream.h"
 #include "op/blocked/blocked_op.h"
 
 enum { SUM_TERMS = 1024 }; /* of one call */
@@ -21,9 +22,28 @@ typedef struct panels_job { /* w: the first map of the first group; vectors, pan
     const ort_blocked_state *s;
     const char *w;
     float *out;
-    int64_t vectors, panels;
-    atomic_bool *odd;             /* some weight isn't finite */
+    int64_t vectors, panels, piece;
+    float *near;      /* of each thread: `piece` channels of a panel, which are copied out */
+    atomic_bool *odd; /* some weight isn't finite */
 } panels_job;
+
+/* Channels of one panel: [tap][channel][panel width] of `count`. */
+static void fill_panel(const panels_job *j, const char *w, int64_t maps, int64_t width,
+                       int64_t count, float *near, float *panel)
+{
+    const ort_blocked_state *s = j->s;
+    const int64_t taps = s->kernel[0] * s->kernel[1], step = s->channels * taps, size = 4;
+    for (int64_t from = 0, some; from < count; from += some, w += some * taps * size) {
+        some = ort_min_i64(j->piece, count - from);
+        ort_stream_ahead(w + some * taps * size, maps, step * size, some * taps * size);
+        s->k->pack_panel(w, step, maps, width, some, taps, near);
+        if (!ort_blocked_finite(near, taps * some * width))
+            *j->odd = true;
+        for (int64_t t = 0; t < taps; t++)
+            ort_stream(panel + (t * count + from) * width, near + t * some * width,
+                       (size_t)(some * width * size));
+    }
+}
 
 /* Maps of a panel of one group in [stretch of channels][panel][tap][channel][panel width]. */
 static void task_panel(void *arg, size_t task, int thread)
@@ -40,23 +60,30 @@ static void task_panel(void *arg, size_t task, int thread)
     for (int64_t from = 0, count; from < s->channels; from += count) {
         count = ort_min_i64(s->sum_channels, s->channels - from);
         float *panel = out + (from * j->vectors * lanes + count * first) * taps;
-        s->k->pack_panel(w + from * taps * size, s->channels * taps, real, width, count, taps,
-                         panel);
-        if (!ort_blocked_finite(panel, taps * count * width)) /* it is near */
-            *j->odd = true;
+        fill_panel(j, w + from * taps * size, real, width, count,
+                   j->near + thread * j->piece * taps * 2 * lanes, panel);
     }
+    ort_stream_end();
 }
 
-/* False: some weight isn't finite. */
-static bool pack_panels(const ort_prep *p, const ort_blocked_state *s, const char *w, float *out)
+static ort_status pack_panels(const ort_prep *p, ort_blocked_state *s, const char *w, float *out,
+                              ort_error *err)
 {
+    enum { NEAR = 4096, TURNED = 16 /* channels that kernels turn at once */ };
     const int64_t padded = (int64_t)ort_round_up((size_t)(s->maps / s->group), (size_t)s->block);
     const int64_t vectors = padded / s->k->vector, panels = (vectors + 1) / 2;
+    const int64_t line = s->kernel[0] * s->kernel[1] * 2 * s->k->vector; /* floats of a channel */
+    const int64_t piece = ort_max_i64(NEAR / line / TURNED * TURNED, TURNED);
+    const size_t bytes = (size_t)(piece * line * ort_prep_threads(p)) * sizeof *out;
     atomic_bool odd = false;
-    panels_job job = {s, w, out, vectors, panels, &odd};
+    panels_job job = {s, w, out, vectors, panels, piece, malloc(bytes), &odd};
+    if (!job.near)
+        return ort_error_memory(err, bytes);
     ort_prep_fill(p, (size_t)(s->group * s->group_floats) * sizeof *out,
                   (size_t)(s->group * panels), task_panel, &job);
-    return !odd;
+    free(job.near);
+    s->finite = !odd;
+    return ORT_OK;
 }
 
 /* Channels summed in one call: whole blocks, alike. */
@@ -106,10 +133,11 @@ static void pack_depthwise(const ort_blocked_state *s, const char *w, float *out
                    w + (size_t)(m * taps + t) * sizeof(float), sizeof(float));
 }
 
-/* False: some aren't finite, which nobody asks of other forms than panels. */
-static bool fill_weights(const ort_prep *p, const ort_blocked_state *s, const ort_tensor *w,
-                         float *out)
+/* Whether all are finite nobody asks of other forms than panels. */
+static ort_status fill_weights(const ort_prep *p, ort_blocked_state *s, const ort_tensor *w,
+                               float *out, ort_error *err)
 {
+    s->finite = true;
     if (s->depthwise)
         pack_depthwise(s, w->data, out);
     else if (s->few)
@@ -117,8 +145,8 @@ static bool fill_weights(const ort_prep *p, const ort_blocked_state *s, const or
     else if (s->plain)
         pack_plain(s, w->data, out);
     else
-        return pack_panels(p, s, w->data, out);
-    return true;
+        return pack_panels(p, s, w->data, out, err);
+    return ORT_OK;
 }
 
 ort_status ort_blocked_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err)
@@ -147,11 +175,11 @@ ort_status ort_blocked_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor 
     ort_tensor straight = *w;
     if (!s->inner)
         ORT_TRY(ort_nchwc_weights(s, w, &straight, err));
-    s->finite = fill_weights(p, s, &straight, out);
+    const ort_status status = fill_weights(p, s, &straight, out, err);
     out[floats] = s->finite;
     if (!s->inner)
         free(straight.data);
-    return ORT_OK;
+    return status;
 }
 
 ort_status ort_blocked_pack_bias(ort_prep *p, ort_blocked_state *s, ort_error *err)

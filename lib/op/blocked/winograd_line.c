@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/stream.h"
 #include "op/blocked/winograd_line.h"
 #include "op/blocked/winograd_place.h"
 #include "op/written.h"
@@ -190,8 +191,9 @@ static void task_filter(void *arg, size_t task, int thread)
         s->k->line_filter(straight + i * longest * count, count,
                           ort_min_i64(longest, j->taps - i * longest), s->line, u);
         for (int64_t k = 0; k < POINTS; k++)
-            memcpy(out + (k * j->pieces + i) * count, u + k * count, (size_t)count * sizeof *u);
+            ort_stream(out + (k * j->pieces + i) * count, u + k * count, (size_t)count * sizeof *u);
     }
+    ort_stream_end();
 }
 
 ort_status ort_line_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err)

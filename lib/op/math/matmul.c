@@ -38,13 +38,13 @@ static void task_pack(void *arg, size_t task, int thread)
     const int64_t nr = j->k->gemm.nr;
     if (c->column == 1) {
         const int64_t first = (int64_t)task * PART_ROWS;
-        j->k->gemm.pack_f32(ort_min_i64(PART_ROWS, c->k - first), c->n, j->from + first * c->row,
-                            c->row, 1, c->k, j->packed + first * nr);
+        ort_matrix_stream_f32(j->k, ort_min_i64(PART_ROWS, c->k - first), c->n,
+                              j->from + first * c->row, c->row, 1, c->k, j->packed + first * nr);
     } else {
         const int64_t first = (int64_t)task * PART_PANELS * nr;
-        ort_matrix_pack_f32(j->k, c->k, ort_min_i64(PART_PANELS * nr, c->n - first),
-                            j->from + first * c->column, c->row, c->column,
-                            j->packed + first * c->k);
+        ort_matrix_stream_f32(j->k, c->k, ort_min_i64(PART_PANELS * nr, c->n - first),
+                              j->from + first * c->column, c->row, c->column, c->k,
+                              j->packed + first * c->k);
     }
 }
 

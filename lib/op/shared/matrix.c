@@ -11,6 +11,7 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "base/stream.h"
 #include "op/shared/matrix_tiles.h"
 
 static bool packed_bytes(int64_t depth, int64_t n, int64_t nr, size_t element, size_t *bytes)
@@ -40,6 +41,46 @@ void ort_matrix_pack_f32(const ort_kernels *k, int64_t depth, int64_t n, const f
                          int64_t row, int64_t column, float *packed)
 {
     k->gemm.pack_f32(depth, n, b, row, column, depth, packed);
+}
+
+/* Rows in one piece each go to all panels at once, as they are read. */
+static void stream_rows(int64_t depth, int64_t n, const char *b, int64_t row_bytes, int64_t nr,
+                        int64_t panel, float *packed)
+{
+    const int64_t whole = n / nr, size = sizeof(float);
+    for (int64_t kk = 0; kk < depth; kk++, b += row_bytes, packed += nr) {
+        for (int64_t j = 0; j < whole; j++)
+            ort_stream(packed + j * panel, b + j * nr * size, (size_t)(nr * size));
+        if (whole * nr < n) {
+            float *last = packed + whole * panel;
+            memset(last, 0, (size_t)(nr * size));
+            memcpy(last, b + whole * nr * size, (size_t)((n - whole * nr) * size));
+        }
+    }
+}
+
+void ort_matrix_stream_f32(const ort_kernels *k, int64_t depth, int64_t n, const float *b,
+                           int64_t row, int64_t column, int64_t depth_total, float *packed)
+{
+    enum { NEAR = 4096, AHEAD = 128 };
+    _Alignas(64) float near[NEAR];
+    const int64_t nr = k->gemm.nr, size = sizeof(float), most = ort_min_i64(AHEAD, NEAR / nr);
+    if (column == 1) {
+        stream_rows(depth, n, (const char *)b, row * size, nr, depth_total * nr, packed);
+    } else {
+        for (int64_t j = 0; j < n; j += nr, packed += depth_total * nr)
+            for (int64_t from = 0, count; from < depth; from += count) {
+                const int64_t columns = ort_min_i64(nr, n - j);
+                const char *at = (const char *)b + (j * column + from * row) * size;
+                count = ort_min_i64(most, depth - from);
+                if (row == 1)
+                    ort_stream_ahead(at + count * size, columns, column * size, count * size);
+                k->gemm.pack_f32(count, columns, (const float *)(const void *)at, row, column,
+                                 count, near);
+                ort_stream(packed + from * nr, near, (size_t)(count * nr * size));
+            }
+    }
+    ort_stream_end();
 }
 
 void ort_matrix_pack_16(const ort_kernels *k, int64_t depth, int64_t n, const uint16_t *b,

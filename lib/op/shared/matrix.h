@@ -86,6 +86,9 @@ size_t ort_matrix_notes_f32(const ort_kernels *k, int64_t depth, int64_t n);
  * 64-byte aligned. A transposed B is row = 1, column = its row stride. */
 void ort_matrix_pack_f32(const ort_kernels *k, int64_t depth, int64_t n, const float *b,
                          int64_t row, int64_t column, float *packed);
+/* The same past the caches, of what is packed once for a session: `depth` of `depth_total` rows. */
+void ort_matrix_stream_f32(const ort_kernels *k, int64_t depth, int64_t n, const float *b,
+                           int64_t row, int64_t column, int64_t depth_total, float *packed);
 void ort_matrix_pack_f64(const ort_kernels *k, int64_t depth, int64_t n, const double *b,
                          int64_t row, int64_t column, double *packed);
 void ort_matrix_pack_16(const ort_kernels *k, int64_t depth, int64_t n, const uint16_t *b,
