@@ -213,9 +213,10 @@ $(OBJ)/lib/kernel/avx2/gemm_%.o $(OBJ)/lib/kernel/avx2/bytes_%.o $(OBJ)/lib/kern
 # Blocks of 16 on 8 lanes are for calibration and files of other runtimes.
 $(OBJ)/lib/kernel/avx2/blocked16_%.o: OPT_FLAGS = $(if $(findstring -fsanitize,$(CFLAGS)),,-O2) -fno-trapping-math
 
-# What runs once for a model, or in reports, is small instead: -O2 inlines it for nothing in every tool.
-SMALL = emit gradient op/check opset quantize/place report verify
-$(SMALL:%=$(OBJ)/lib/%/%.o): \
+# What runs once for a model, in reports, or only between kernels, is small instead: -O2 inlines it for nothing in every tool.
+SMALL = emit gradient op/check op/generation opset profile quantize/place report verify
+SMALL_FILES = op/blocked/blocked_chain op/blocked/blocked_conv op/blocked/blocked_pack op/shared/matrix_crossed
+$(SMALL:%=$(OBJ)/lib/%/%.o) $(SMALL_FILES:%=$(OBJ)/lib/%.o): \
 	OPT_FLAGS = $(if $(findstring -O2,$(CFLAGS)),-Os)
 
 $(OBJ)/%.o: %.c | build/gen/onnx.pb-c.h

@@ -56,6 +56,30 @@ typedef struct ort_blocked_conv {
     bool finite;         /* all weights are: a number of x that is zero adds nothing */
 } ort_blocked_conv;
 
+/* What crossed sums (kernel/crossed.h) of a convolution of single pixels take besides: each pixel
+ * is a row, and what are columns there are output channels. */
+typedef struct ort_blocked_crossed {
+    const float *begin;  /* what sums begin with, [panel][two vectors] from panel 0 on; a panel
+                            whose first is NaN is left to direct sums */
+    int64_t maps;        /* real output channels, from panel 0 on */
+    int middle;          /* exponent of their norms */
+    float *space;        /* ort_blocked_crossed_floats, aligned to 64 bytes */
+} ort_blocked_crossed;
+
+enum { ORT_BLOCKED_CROSSED_PIXELS = 64 }; /* taken at a time */
+
+/* Floats from one pixel to the next: a vector more is read, and not a multiple of 1 KiB. */
+static inline int64_t ort_blocked_crossed_step(int64_t channels)
+{
+    const int64_t step = (channels + 15) / 16 * 16 + 16;
+    return step + (step % 256 == 0 ? 16 : 0);
+}
+
+static inline int64_t ort_blocked_crossed_floats(int64_t channels)
+{
+    return ORT_BLOCKED_CROSSED_PIXELS * (ort_blocked_crossed_step(channels) + 2);
+}
+
 /* A convolution that reads plain rows (few input channels), padded so that every tap of every pixel
  * exists. w: [panel][tap][panel width]. */
 typedef struct ort_blocked_plain {
@@ -180,6 +204,12 @@ typedef struct ort_blocked_kernels {
                        int64_t taps, float *panel);
     void (*conv)(const ort_blocked_conv *conv);
     void (*conv_plain)(const ort_blocked_plain *conv);
+    /* As conv, of one tap inside the input's rows, by crossed sums; NULL: those take longer. Pixels
+     * that don't suit them, each by itself, are left to direct sums. */
+    void (*conv_crossed)(const ort_blocked_conv *conv, const ort_blocked_crossed *crossed);
+    /* Are so many channels of a plane zero that conv is faster, which leaves them out? It follows
+     * from the plane alone, as must the bits of crossed sums. There where conv_crossed is. */
+    bool (*is_sparse)(const float *x, int64_t channels, int64_t plane);
     /* As conv, of few output channels: at most `vector`, which `vectors` counts. Their weights lie
      * as [output][kernel row][kernel column][input channel], zeros up to a whole number of vectors
      * of input channels; sums run over these side by side. Nothing is accumulated or fetched

@@ -30,12 +30,18 @@
  *
  * and where the two norms are equal by a third of that.
  *
+ * Convolutions of single pixels take channels in stretches, each with an exponent of its own; what
+ * is added over them is bounded by the norms over all channels as well (Cauchy and Schwarz).
+ *
  * A row of zeros gives zeros. Rows that hold what isn't finite, or numbers so large or small that
  * their squares aren't floats, are left to direct sums: no row and no column reaches another.
  */
 #ifndef ORT_KERNEL_CROSSED_H
 #define ORT_KERNEL_CROSSED_H
 
+#include <math.h>
+
+#include "kernel/blocked.h"
 #include "kernel/gemm.h"
 
 /* Norms of rows and of columns: of columns against 4^e. Exponents beyond are left alone. */
@@ -43,6 +49,41 @@
 #define ORT_CROSSED_MOST 16.0f
 enum { ORT_CROSSED_PART = 384, ORT_CROSSED_EXPONENT = 40 };
 
+/* The exponent of the norms of columns, from the sums of their squares. */
+typedef struct ort_crossed_norms {
+    int64_t sum, count;
+} ort_crossed_norms;
+
+static inline void ort_crossed_add_norms(ort_crossed_norms *n, const float *squares, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (squares[i] > 0 && squares[i] < INFINITY) {
+            n->sum += ilogbf(squares[i]);
+            n->count++;
+        }
+}
+
+/* False: none suits. */
+static inline bool ort_crossed_middle(const ort_crossed_norms *n, int *middle)
+{
+    const double count = (double)n->count;
+    *middle = n->count ? (int)lrint(((double)n->sum + 0.5 * count) / (2.0 * count)) : 0;
+    return n->count > 0 && *middle <= ORT_CROSSED_EXPONENT && *middle >= -ORT_CROSSED_EXPONENT;
+}
+
+static inline bool ort_crossed_even(const float *squares, int64_t count, int middle)
+{
+    const float of = ldexpf(1, 2 * middle);
+    bool even = true;
+    for (int64_t i = 0; i < count; i++)
+        even &= squares[i] >= of * ORT_CROSSED_LEAST && squares[i] <= of * ORT_CROSSED_MOST;
+    return even;
+}
+
 extern const ort_crossed_kernels ort_crossed_avx512;
+/* conv_crossed of blocks of 16, what it leaves to direct sums by `direct`. */
+void ort_blocked_crossed_avx512(const ort_blocked_conv *conv, const ort_blocked_crossed *crossed,
+                                void (*direct)(const ort_blocked_conv *));
+bool ort_blocked_sparse_avx512(const float *x, int64_t channels, int64_t plane);
 
 #endif

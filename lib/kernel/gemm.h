@@ -209,6 +209,7 @@ typedef struct ort_crossed_tile {
     int64_t ldadd;
     float *c;
     int64_t ldc;
+    int64_t next;             /* in c and add, from one half of a row's columns to the other */
     float lo, hi;             /* -INFINITY, INFINITY: no clamp */
     const float *ahead;       /* fetched meanwhile: a line for each three k; never NULL */
 } ort_crossed_tile;

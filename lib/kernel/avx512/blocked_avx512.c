@@ -6,7 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "kernel/avx512/simd.h"
+#include "kernel/crossed.h"
 
 #define BLOCKED_PIXELS 14
 
@@ -24,8 +26,17 @@ static inline vf vf_fma_in(vf a, vf b, vf c)
 #undef BLOCK
 #undef BLOCKED
 
+static void conv_crossed(const ort_blocked_conv *conv, const ort_blocked_crossed *crossed)
+{
+    ort_blocked_crossed_avx512(conv, crossed, of16_conv);
+}
+
 void ort_blocked_plug_avx512(ort_blocked_kernels *of8, ort_blocked_kernels *of16)
 {
     (void)of8;
     of16_plug(of16);
+    if (ort_cpu_get()->adds_apart) {
+        of16->conv_crossed = conv_crossed;
+        of16->is_sparse = ort_blocked_sparse_avx512;
+    }
 }

@@ -127,8 +127,8 @@ static void crossed_columns(int64_t k, int64_t part, const float *b, float *less
 #define CX_PUT(r)                                                                                  \
     crossed_put(vf_fma(c##r##_0, vf_set1(t->back[r]), bias0), c + r * ldc,                         \
                 add ? add + r * ldadd : NULL, clamps, t);                                          \
-    crossed_put(vf_fma(c##r##_1, vf_set1(t->back[r]), bias1), c + r * ldc + VF_LANES,              \
-                add ? add + r * ldadd + VF_LANES : NULL, clamps, t);
+    crossed_put(vf_fma(c##r##_1, vf_set1(t->back[r]), bias1), c + r * ldc + next,                  \
+                add ? add + r * ldadd + next : NULL, clamps, t);    
 #define CX_NEXT(n)                                                                                 \
     a0 += n;                                                                                       \
     a3 += n;                                                                                       \
@@ -150,7 +150,7 @@ static inline __attribute__((always_inline)) void crossed_put(vf v, float *c, co
 #define CX_TILE(rows)                                                                              \
     static __attribute__((noinline)) void crossed_tile##rows(int64_t k, const ort_crossed_tile *t) \
     {                                                                                              \
-        const int64_t lda = t->lda, ldc = t->ldc, ldadd = t->ldadd;                                \
+        const int64_t lda = t->lda, ldc = t->ldc, ldadd = t->ldadd, next = t->next;                \
         const float *a0 = t->a, *a3 = a0 + 3 * lda, *a6 = a3 + 3 * lda, *a9 = a6 + 3 * lda;        \
         const float *b = t->b, *ahead = t->ahead, *add = t->add;                                   \
         const bool clamps = t->lo != -INFINITY || t->hi != INFINITY;                               \

@@ -41,6 +41,10 @@ enum {
     PATCH_MAPS = 64,           /* a copy for so many outputs takes a twentieth of their products */
     PATCH_ROW = 14,
     POINT_LANES = 8,           /* of AVX2, whose single pixels have a kernel of their own */
+    CROSSED_LEAST = 64,        /* channels and outputs of crossed sums, */
+    CROSSED_PRODUCTS = 8192,   /* of which a pixel's copy takes less than it saves */
+    CROSSED_BYTES = 512 << 10, /* of weights of a task, which copies its pixels */
+    CROSSED_MAPS = 256,        /* ... for so many outputs at least */
 };
 
 typedef struct blocked_plan {
@@ -51,6 +55,7 @@ typedef struct blocked_plan {
     int64_t band;                /* depthwise: rows between two activations */
     bool flat;                   /* the plane is one row in pieces of w.out[1], */
     bool patched;                /* of what `seen` sees, copied (blocked_patch.h) */
+    bool crossed;                /* every pixel's tap is in the input */
     ort_window seen;
     ort_blocked_rows_plan plain;
 } blocked_plan;
@@ -132,6 +137,14 @@ static bool few_pays(const ort_blocked_state *s)
            s->maps * (vectors + 9) <= 15 * vectors;
 }
 
+static bool crossed_pays(const ort_prep *p, const ort_blocked_state *s)
+{
+    return s->k->conv_crossed && p->k->gemm.crossed.tile && !p->math_strict && s->inner &&
+           s->group == 1 && !s->plain && !s->few && s->kernel[0] * s->kernel[1] == 1 &&
+           s->channels >= CROSSED_LEAST && s->maps >= CROSSED_LEAST &&
+           s->channels * s->maps >= CROSSED_PRODUCTS;
+}
+
 /* A leak of one number for all channels is made in the same place as that of a PRelu. */
 static ort_status fill_slopes(ort_prep *p, ort_blocked_state *s, ort_error *err)
 {
@@ -183,6 +196,7 @@ ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
     s->tiled = !s->few && !s->winograd && ort_conv_tiled_pays(p, s);
     s->line = s->winograd || s->tiled ? 0 : ort_line_pays(p, s);
     s->either = s->line && ort_line_leaves_open(p, s);
+    s->crossed = !s->tiled && crossed_pays(p, s);
     ORT_TRY(fill_slopes(p, s, err));
     ORT_TRY(s->winograd ? ort_winograd_pack(p, s, w, err)
             : s->line   ? ort_line_pack(p, s, w, err)
@@ -233,6 +247,13 @@ static bool patch_pays(const blocked_plan *p, const ort_blocked_state *s)
            (p->w.out[1] <= PATCH_ROW || s->block > s->k->vector);
 }
 
+/* Of a task, of so many bytes of weights. */
+static int64_t vectors_within(const ort_blocked_state *s, int64_t all, int64_t least, int64_t bytes)
+{
+    const int64_t each = s->kernel[0] * s->kernel[1] * s->sum_channels * s->k->vector * 4;
+    return ort_max_i64(ort_min_i64(all, bytes / each / least * least), least);
+}
+
 static void plan_product(blocked_plan *p, const ort_blocked_state *s, size_t *thread_bytes)
 {
     ort_window *w = &p->w;
@@ -253,10 +274,16 @@ static void plan_product(blocked_plan *p, const ort_blocked_state *s, size_t *th
         cut_tasks(p, s, 1, PATCH_MAPS / s->k->vector);
         return;
     }
-    int64_t bytes = taps * s->sum_channels * s->k->vector * (int64_t)sizeof(float);
-    p->cut.task_vectors = ort_min_i64(p->cut.vectors, WEIGHT_BYTES / bytes / least * least);
-    p->cut.task_vectors = ort_max_i64(p->cut.task_vectors, least);
     p->cut.rows = w->out[0];
+    p->crossed = s->crossed && (p->flat || (w->begin[0] == 0 && w->begin[1] == 0 &&
+                                            (w->out[0] - 1) * w->stride[0] < w->in[0] &&
+                                            (w->out[1] - 1) * w->stride[1] < w->in[1]));
+    p->cut.task_vectors = vectors_within(s, p->cut.vectors, least,
+                                         p->crossed ? CROSSED_BYTES : WEIGHT_BYTES);
+    if (p->crossed) {
+        *thread_bytes = (size_t)ort_blocked_crossed_floats(s->sum_channels) * sizeof(float);
+        least = CROSSED_MAPS / s->k->vector;
+    }
     cut_tasks(p, s, 1, least);
 }
 
@@ -461,10 +488,20 @@ static void run_patch(const conv_job *j, ort_blocked_conv *c, const float *x, in
     s->k->conv(&points);
 }
 
+/* A row of single pixels by crossed sums, from this output on; z is added before other channels. */
+static void run_crossed(const ort_blocked_state *s, ort_blocked_conv *c, int64_t first,
+                        int64_t channel, const float *z, float *space)
+{
+    ort_blocked_crossed crossed = {.maps = s->maps - first, .space = space};
+    crossed.begin = ort_blocked_crossed_at(s, channel, &crossed.middle) + first;
+    c->out.z = channel == 0 ? z : NULL;
+    s->k->conv_crossed(c, &crossed);
+}
+
 /* One output row: all vectors of the task over one stretch of input channels. The input of a row
  * stays in the nearest cache; weights stream past it in the order in which they lie. */
 static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c, int64_t channel,
-                    int64_t block, const float *x, int64_t oy, float *patch)
+                    int64_t block, const float *x, int64_t oy, float *space)
 {
     const ort_blocked_state *s = j->s;
     const blocked_plan *p = j->p;
@@ -472,17 +509,21 @@ static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c
     int64_t in_row, pixel = oy * j->w->out[1];
     c->out = out_of(j, block, pixel, ort_min_i64(j->w->out[1], p->out.plane - pixel));
     c->out.accumulate = channel > 0;
+    const float *z = c->out.z;
     if (!end) {
         c->out.bias = c->out.z = c->out.slope = NULL;
         c->out.lo = -INFINITY;
         c->out.hi = INFINITY;
     }
     if (p->patched) {
-        run_patch(j, c, x + channel * p->in.plane, pixel, patch);
+        run_patch(j, c, x + channel * p->in.plane, pixel, space);
     } else {
         ort_blocked_rows(j->w, oy, s->block, &c->window, &c->first_row, &in_row);
         c->window.x = x + channel * p->in.plane + in_row * j->w->in[1] * s->block;
-        ort_blocked_conv_product(s, c);
+        if (space)
+            run_crossed(s, c, at->first_vector * s->k->vector, channel, z, space);
+        else
+            ort_blocked_conv_product(s, c);
         c->ahead += c->ahead_step * s->kernel[0] * s->kernel[1] * c->channels *
                     (at->vectors + 1) / 2 * micro_tiles(j, c->out.count);
     }
@@ -511,7 +552,9 @@ static void task_product(void *arg, size_t task, int thread)
                     (at.group * p->cut.vectors + at.first_vector) * s->k->vector / s->block;
     const float *x = j->x + (at.image * p->in.blocks + at.group * in_blocks) * p->in.plane *
                                 s->block;
-    float *patch = p->patched ? ort_call_scratch(j->call, thread) : NULL;
+    const bool crossed = p->crossed && !(p->flat && s->finite &&
+                                         s->k->is_sparse(x, s->channels, p->in.plane));
+    float *space = p->patched || crossed ? ort_call_scratch(j->call, thread) : NULL;
     ort_blocked_conv c = {
         .x_block = p->in.plane * s->block, .w_rows = j->w->kernel[0], .vectors = at.vectors,
         .finite = s->finite};
@@ -520,7 +563,7 @@ static void task_product(void *arg, size_t task, int thread)
         c.w = weights_of(j, &at, channel);
         look_ahead(j, task, &at, &c, channel);
         for (int64_t oy = at.first_row; oy < at.last_row; oy++)
-            run_row(j, &at, &c, channel, block, x, oy, patch);
+            run_row(j, &at, &c, channel, block, x, oy, space);
     }
     hand_on(j, block, at.vectors * s->k->vector / s->block, at.first_row, at.last_row, thread);
 }
@@ -659,6 +702,10 @@ ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
     if (p->patched && ort_call_width(call) == 1) { /* each task would copy its windows again */
         j.cut.task_vectors = j.cut.vectors;
         j.cut.vector_blocks = 1;
+    }
+    if (p->crossed && ort_call_width(call) == 1) { /* likewise */
+        j.cut.task_vectors = vectors_within(s, j.cut.vectors, 2, CROSSED_BYTES);
+        j.cut.vector_blocks = (j.cut.vectors + j.cut.task_vectors - 1) / j.cut.task_vectors;
     }
     if (s->depthwise)
         ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * j.cut.row_blocks),

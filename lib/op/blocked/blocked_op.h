@@ -27,6 +27,8 @@ typedef struct ort_blocked_state {
     bool either;            /* w holds the filter itself, too: extents decide (winograd_line.h) */
     bool tiled;             /* w holds thirds of bfloat16 (conv_tiled.h) */
     bool tiled_floats;      /* ... or floats in their place */
+    bool crossed;           /* sums are (kernel/crossed.h), and w is followed by what these take: of
+                               each sum_channels what each output begins with, and their exponent */
     int64_t group, maps, channels; /* channels of one group; maps: real outputs, all groups */
     int64_t kernel[2];
     ort_epilogue epilogue;
@@ -115,7 +117,7 @@ bool ort_blocked_activates(const ort_blocked_state *s);
 void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *out,
                           int64_t blocks);
 
-/* blocked_conv.c, blocked_pool.c: the phases that both domains share. Poolings have a variant. */
+/* blocked_conv.c, between/blocked_pool.c: the phases that both domains share. Poolings have a variant. */
 enum { ORT_BLOCKED_MEAN, ORT_BLOCKED_MAX };
 extern const ort_bind ort_blocked_conv_bind[], ort_blocked_pool_bind[];
 /* Their rows in a session. BlockedConv and BlockedMaxPool, the first, are the stages of chains. */
@@ -125,6 +127,8 @@ ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err);
 bool ort_blocked_finite(const float *w, int64_t count);
 /* The filter, of a state that says how it is computed; the bias of whole blocks. */
 ort_status ort_blocked_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err);
+/* Of a crossed filter, from this channel on. */
+const float *ort_blocked_crossed_at(const ort_blocked_state *s, int64_t channel, int *middle);
 ort_status ort_blocked_pack_bias(ort_prep *p, ort_blocked_state *s, ort_error *err);
 /* The product of blocked input, by whichever kernel w is packed for. */
 void ort_blocked_conv_product(const ort_blocked_state *s, ort_blocked_conv *c);

@@ -1,6 +1,7 @@
 /* blocked_pack.c - filters and biases of convolutions in the blocked layout, in the order in which
  * their kernels read them (kernel/blocked.h).
  */
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "base/checked.h"
 #include "base/odd_floats.h"
 #include "base/stream.h"
+#include "kernel/crossed.h"
 #include "op/blocked/blocked_op.h"
 
 enum { SUM_TERMS = 1024 }; /* of one call */
@@ -20,11 +22,13 @@ bool ort_blocked_finite(const float *w, int64_t count)
 
 typedef struct panels_job { /* w: the first map of the first group; vectors, panels: of a group */
     const ort_blocked_state *s;
+    const ort_kernels *k;
     const char *w;
     float *out;
     int64_t vectors, panels, piece;
     float *near;      /* of each thread: `piece` channels of a panel, which are copied out */
     atomic_bool *odd; /* some weight isn't finite */
+    float *begin, *squares; /* of crossed sums */
 } panels_job;
 
 /* Channels of one panel: [tap][channel][panel width] of `count`. */
@@ -45,6 +49,43 @@ static void fill_panel(const panels_job *j, const char *w, int64_t maps, int64_t
     }
 }
 
+/* Floats behind the weights: of each stretch of channels, and of all. */
+static int64_t crossed_step(const ort_blocked_state *s)
+{
+    return (int64_t)ort_round_up((size_t)s->maps, (size_t)s->block) + s->block;
+}
+
+static int64_t crossed_floats(const ort_blocked_state *s)
+{
+    return s->crossed ? (s->channels + s->sum_channels - 1) / s->sum_channels * crossed_step(s) : 0;
+}
+
+const float *ort_blocked_crossed_at(const ort_blocked_state *s, int64_t channel, int *middle)
+{
+    const float *begin = s->w + ort_round_up((size_t)s->group_floats + 1, 16) +
+                         channel / s->sum_channels * crossed_step(s);
+    *middle = (int)begin[crossed_step(s) - s->block];
+    return begin;
+}
+
+/* Marks panels that are left to direct sums; a last one of one vector is anyway. */
+static void mark_uneven(const ort_blocked_state *s, const float *squares, float *begin)
+{
+    const int64_t step = crossed_step(s), panel = 2 * s->k->vector;
+    const int64_t whole = (step - s->block) / panel * panel, maps = ort_min_i64(whole, s->maps);
+    for (int64_t c = 0; c < s->channels; c += s->sum_channels, squares += step, begin += step) {
+        ort_crossed_norms norms = {0};
+        int middle;
+        ort_crossed_add_norms(&norms, squares, maps);
+        const bool any = ort_crossed_middle(&norms, &middle);
+        for (int64_t m = 0; m < whole; m += panel)
+            if (!any || !ort_crossed_even(squares + m, ort_min_i64(panel, maps - m), middle))
+                begin[m] = NAN;
+        for (int64_t m = whole; m < step; m++)
+            begin[m] = (float)middle;
+    }
+}
+
 /* Maps of a panel of one group in [stretch of channels][panel][tap][channel][panel width]. */
 static void task_panel(void *arg, size_t task, int thread)
 {
@@ -60,8 +101,11 @@ static void task_panel(void *arg, size_t task, int thread)
     for (int64_t from = 0, count; from < s->channels; from += count) {
         count = ort_min_i64(s->sum_channels, s->channels - from);
         float *panel = out + (from * j->vectors * lanes + count * first) * taps;
-        fill_panel(j, w + from * taps * size, real, width, count,
-                   j->near + thread * j->piece * taps * 2 * lanes, panel);
+        float *near = j->near + thread * j->piece * taps * 2 * lanes;
+        fill_panel(j, w + from * taps * size, real, width, count, near, panel);
+        const int64_t at = from / s->sum_channels * crossed_step(s) + first;
+        if (s->crossed && width == 2 * lanes) /* one piece, which is near */
+            j->k->gemm.crossed.columns(count, count, near, j->begin + at, j->squares + at);
     }
     ort_stream_end();
 }
@@ -73,14 +117,21 @@ static ort_status pack_panels(const ort_prep *p, ort_blocked_state *s, const cha
     const int64_t padded = (int64_t)ort_round_up((size_t)(s->maps / s->group), (size_t)s->block);
     const int64_t vectors = padded / s->k->vector, panels = (vectors + 1) / 2;
     const int64_t line = s->kernel[0] * s->kernel[1] * 2 * s->k->vector; /* floats of a channel */
-    const int64_t piece = ort_max_i64(NEAR / line / TURNED * TURNED, TURNED);
-    const size_t bytes = (size_t)(piece * line * ort_prep_threads(p)) * sizeof *out;
+    const int64_t piece = s->crossed ? s->sum_channels
+                                     : ort_max_i64(NEAR / line / TURNED * TURNED, TURNED);
+    const int64_t floats = piece * line * ort_prep_threads(p);
+    const size_t bytes = (size_t)(floats + crossed_floats(s)) * sizeof *out;
     atomic_bool odd = false;
-    panels_job job = {s, w, out, vectors, panels, piece, malloc(bytes), &odd};
+    panels_job job = {.s = s, .k = p->k, .w = w, .out = out, .vectors = vectors, .panels = panels,
+                      .piece = piece, .near = malloc(bytes), .odd = &odd,
+                      .begin = out + ort_round_up((size_t)s->group_floats + 1, 16)};
     if (!job.near)
         return ort_error_memory(err, bytes);
+    job.squares = job.near + floats;
     ort_prep_fill(p, (size_t)(s->group * s->group_floats) * sizeof *out,
                   (size_t)(s->group * panels), task_panel, &job);
+    if (s->crossed)
+        mark_uneven(s, job.squares, job.begin);
     free(job.near);
     s->finite = !odd;
     return ORT_OK;
@@ -91,7 +142,8 @@ static int64_t sum_channels(const ort_blocked_state *s)
 {
     int64_t blocks = (s->channels + s->block - 1) / s->block;
     int64_t terms = s->kernel[0] * s->kernel[1] * s->channels;
-    int64_t calls = ort_min_i64(blocks, (terms + SUM_TERMS - 1) / SUM_TERMS);
+    int64_t most = s->crossed ? ORT_CROSSED_PART : SUM_TERMS;
+    int64_t calls = ort_min_i64(blocks, (terms + most - 1) / most);
     return (blocks + calls - 1) / calls * s->block;
 }
 
@@ -163,10 +215,13 @@ ort_status ort_blocked_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor 
     }
     size_t floats = s->depthwise ? ort_round_up((size_t)s->maps, (size_t)s->block) * (size_t)taps
                                  : (size_t)(s->group * s->group_floats);
+    const size_t all = s->crossed ? ort_round_up(floats + 1, 16) + (size_t)crossed_floats(s)
+                                  : floats + 1;
     bool fill;
-    float *out = ort_prep_pack(p, "filter", 1u << 1, (floats + 1) * sizeof *out, &fill);
+    float *out = ort_prep_pack(p, s->crossed ? "crossed" : "filter", 1u << 1, all * sizeof *out,
+                               &fill);
     if (!out)
-        return ort_error_memory(err, floats * sizeof *out);
+        return ort_error_memory(err, all * sizeof *out);
     s->w = out;
     s->finite = !fill && out[floats] > 0;
     ort_prep_absorb(p, 1);

@@ -135,15 +135,6 @@ static float *less_at(const job *j, int64_t panel)
     return (float *)(void *)floats + panel * j->c.parts * j->k->gemm.nr;
 }
 
-static bool suit(const job *j, const float *squares)
-{
-    const float middle = ldexpf(1, 2 * j->middle);
-    bool even = true;
-    for (int64_t i = 0; i < j->k->gemm.nr; i++)
-        even &= squares[i] >= middle * ORT_CROSSED_LEAST && squares[i] <= middle * ORT_CROSSED_MOST;
-    return even;
-}
-
 static void look_at(const job *j, int64_t panel, float *less, float *squares)
 {
     j->k->gemm.crossed.columns(j->p->depth, j->c.part, panel_at(j, panel), less, squares);
@@ -161,7 +152,7 @@ static const float *begun(const job *j, int64_t panel, float *spare)
     const bool mine = known == UNKNOWN && atomic_compare_exchange_strong(note, &known, BUSY);
     less = mine ? less : spare;
     look_at(j, panel, less, squares);
-    const bool even = suit(j, squares);
+    const bool even = ort_crossed_even(squares, j->k->gemm.nr, j->middle);
     if (mine)
         atomic_store_explicit(note, even ? EVEN : UNEVEN, memory_order_release);
     return even ? less : NULL;
@@ -177,18 +168,13 @@ static bool find_middle(job *j, float *space)
         return known > 0;
     }
     const int64_t samples = ort_min_i64(j->c.panels, SAMPLES);
-    int sum = 0, count = 0;
+    ort_crossed_norms norms = {0};
     for (int64_t i = 0; i < samples; i++) {
         float squares[64];
         look_at(j, i * j->c.panels / samples, space + j->at.less, squares);
-        for (int64_t c = 0; c < j->k->gemm.nr; c++)
-            if (squares[c] > 0 && squares[c] < INFINITY) {
-                sum += ilogbf(squares[c]);
-                count++;
-            }
+        ort_crossed_add_norms(&norms, squares, j->k->gemm.nr);
     }
-    j->middle = count ? (int)lrint((sum + 0.5 * count) / (2.0 * count)) : 0;
-    const bool is = count > 0 && abs(j->middle) <= ORT_CROSSED_EXPONENT;
+    const bool is = ort_crossed_middle(&norms, &j->middle);
     atomic_store_explicit(note, is ? j->middle + SAMPLED : -1, memory_order_relaxed);
     return is;
 }
@@ -265,7 +251,8 @@ static void one_part(const job *j, const chunk *w, int64_t i, const float *space
                 .back = space + j->at.back + row,
                 .bias = first && e->col_bias ? e->col_bias + column : NULL,
                 .add = first ? added : to, .ldadd = first ? e->ldadd : p->ldc, .c = to,
-                .ldc = p->ldc, .lo = last ? e->lo : -INFINITY, .hi = last ? e->hi : INFINITY,
+                .ldc = p->ldc, .next = nr / 2,
+                .lo = last ? e->lo : -INFINITY, .hi = last ? e->hi : INFINITY,
                 .ahead = t < 6 && fetch < end ? fetch : b};
             j->k->gemm.crossed.tile(rows, k, &tile);
             row += rows;
