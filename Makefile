@@ -215,7 +215,7 @@ $(OBJ)/lib/kernel/avx2/blocked16_%.o: OPT_FLAGS = $(if $(findstring -fsanitize,$
 
 # What runs once for a model, in reports, or only between kernels, is small instead: -O2 inlines it for nothing in every tool.
 SMALL = emit gradient op/check op/generation opset profile quantize/place report verify
-SMALL_FILES = op/blocked/blocked_chain op/blocked/blocked_conv op/blocked/blocked_pack op/shared/matrix_crossed
+SMALL_FILES = op/blocked/chain/blocked_chain op/blocked/blocked_conv op/blocked/blocked_pack op/shared/matrix_crossed
 $(SMALL:%=$(OBJ)/lib/%/%.o) $(SMALL_FILES:%=$(OBJ)/lib/%.o): \
 	OPT_FLAGS = $(if $(findstring -O2,$(CFLAGS)),-Os)
 

@@ -117,7 +117,7 @@ bool ort_blocked_activates(const ort_blocked_state *s);
 void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *out,
                           int64_t blocks);
 
-/* blocked_conv.c, between/blocked_pool.c: the phases that both domains share. Poolings have a variant. */
+/* blocked_conv.c, blocked_pool.c: the phases that both domains share. Poolings have a variant. */
 enum { ORT_BLOCKED_MEAN, ORT_BLOCKED_MAX };
 extern const ort_bind ort_blocked_conv_bind[], ort_blocked_pool_bind[];
 /* Their rows in a session. BlockedConv and BlockedMaxPool, the first, are the stages of chains. */

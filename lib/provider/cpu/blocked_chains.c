@@ -10,7 +10,7 @@
 #pragma GCC optimize("Os") /* runs once for a model */
 #include <string.h>
 
-#include "op/blocked/blocked_chain.h"
+#include "op/blocked/chain/blocked_chain.h"
 #include "op/edit.h"
 #include "op/eval.h"
 #include "op/shared/window.h"

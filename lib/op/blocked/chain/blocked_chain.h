@@ -1,7 +1,7 @@
 /* blocked_chain.h - the attributes of BlockedConvChain (blocked_chain.c), which a pass writes and
  * the operator reads: one entry per stage in each list. */
-#ifndef ORT_OP_BLOCKED_BLOCKED_CHAIN_H
-#define ORT_OP_BLOCKED_BLOCKED_CHAIN_H
+#ifndef ORT_OP_BLOCKED_CHAIN_BLOCKED_CHAIN_H
+#define ORT_OP_BLOCKED_CHAIN_BLOCKED_CHAIN_H
 
 #include "graph/graph.h"
 #include "op/shared/window.h"

@@ -9,7 +9,7 @@
  * asks the one before for the rows under its window that aren't there yet. Buffers are rings of
  * rows. Elements are those that each operator alone gives, wherever bands are cut.
  */
-#include "op/blocked/blocked_chain.h"
+#include "op/blocked/chain/blocked_chain.h"
 
 #include <stdio.h>
 #include <string.h>
