@@ -9,7 +9,7 @@
 #include "common/table.h"
 #include "evaluation.h"
 
-enum { ROWS_SHOWN = 8, PAIRS_SHOWN = 4 };
+enum { ROWS_SHOWN = 8, FEW_SHOWN = 4, PAIRS_SHOWN = 4 };
 
 static void print_samples(const evaluation *e, FILE *out)
 {
@@ -230,8 +230,9 @@ static void print_weights(const evaluation *e, FILE *out)
 {
     static const char *const heads[] = {"initializer", "type", ">bytes", NULL};
     json_object *rows = e->sides[INTEGER_SIDE].weights;
+    const size_t most = e->q->options.settings.verbose ? ROWS_SHOWN : FEW_SHOWN;
     table *t = table_new(heads);
-    for (size_t i = 0; i < length_of(rows) && i < ROWS_SHOWN; i++) {
+    for (size_t i = 0; i < length_of(rows) && i < most; i++) {
         json_object *row = json_object_array_get_idx(rows, i);
         table_cell(t, text_of(row, "name"));
         table_cell(t, text_of(row, "type"));
@@ -239,8 +240,8 @@ static void print_weights(const evaluation *e, FILE *out)
     }
     table_print(t, out);
     table_free(t);
-    if (length_of(rows) > ROWS_SHOWN)
-        fprintf(out, "  and %zu smaller ones\n", length_of(rows) - ROWS_SHOWN);
+    if (length_of(rows) > most)
+        fprintf(out, "  and %zu smaller ones\n", length_of(rows) - most);
 }
 
 static void print_gates(const evaluation *e, FILE *out)
@@ -267,7 +268,6 @@ void evaluation_text(const evaluation *e, FILE *out)
     print_computed(e, out);
     print_kept(e, out);
     print_saturation(e, out);
-    if (e->q->options.settings.verbose)
-        print_weights(e, out);
+    print_weights(e, out);
     print_gates(e, out);
 }

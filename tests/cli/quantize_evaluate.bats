@@ -121,6 +121,16 @@ assert d["products"]["integer_steps"] == 0 and all("makes codes" in n["why"] for
     [ "$(ls)" = "$(printf 'before.onnx\nq.onnx')" ]
 }
 
+@test "the report names the largest initializers, four of them, with -v eight" {
+    ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 -o q.onnx >report
+    total=$(ort-inspect q.onnx --json --initializers |
+        python3 -c 'import json, sys; print(len(json.load(sys.stdin)["initializers"]))')
+    [ "$(sed -n '/^initializer /,$p' report | grep -c ' [0-9,]*$')" -eq 4 ]
+    grep -q "^  and $((total - 4)) smaller ones" report
+    ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 -v -o q.onnx >report 2>&1
+    grep -q "^  and $((total - 8)) smaller ones" report
+}
+
 @test "the model on stdout leaves the report to -v, on stderr" {
     ort-quantize static "$MODELS_DIR/digits.onnx" --random 1 -o - >q.onnx 2>err
     [ ! -s err ]
