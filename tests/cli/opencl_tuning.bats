@@ -185,6 +185,6 @@ ignored() {
     done
     [ -d cache/opencl-tuning-?????? ]
     kill -TERM $!
-    run wait $!
+    wait $! || true # in this shell, whose child it is
     [ -z "$(ls cache)" ]
 }

@@ -137,11 +137,13 @@ static bool few_pays(const ort_blocked_state *s)
            s->maps * (vectors + 9) <= 15 * vectors;
 }
 
+/* Not where a last vector would be left to direct sums: outputs of equal weights are equal. */
 static bool crossed_pays(const ort_prep *p, const ort_blocked_state *s)
 {
     return s->k->conv_crossed && p->k->gemm.crossed.tile && !p->math_strict && s->inner &&
            s->group == 1 && !s->plain && !s->few && s->kernel[0] * s->kernel[1] == 1 &&
            s->channels >= CROSSED_LEAST && s->maps >= CROSSED_LEAST &&
+           (s->maps + s->block - 1) / s->block % 2 == 0 &&
            s->channels * s->maps >= CROSSED_PRODUCTS;
 }
 
