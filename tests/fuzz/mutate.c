@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "../run_whole.h"
+#include "../unit/workers.h"
 #include "ort.h"
 
 #define LIMIT_BYTES ((size_t)3 << 30) /* resident memory of a child */
@@ -458,6 +459,7 @@ static int try_variant(const settings *s, const bytes *variant)
     FILE *sink = fopen("/dev/null", "w");
     ort_env_options_init(&options);
     options.threads = s->threads;
+    options.own_threads = &workers_at_once;
     options.isa = s->isa;
     options.max_memory_bytes = RUN_BYTES;
     if (!sink || ort_env_new(&options, &env, &err)) {

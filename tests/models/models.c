@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 
 #include "../harness.h"
+#include "../unit/workers.h"
 #include "parity.h"
 
 enum { MAX_SETS = 8, MIN_RUNS = 7, MAX_RUNS = 200, CHILD_SECONDS = 600 };
@@ -76,6 +77,7 @@ static ort_status open_bench(const subject *s, const char *isa, int threads, ben
     ort_session_options_init(&session_options);
     options.isa = isa;
     options.threads = threads;
+    options.own_threads = &workers_at_once;
     session_options.level = s->level;
     *b = (bench){0};
     ort_status status = ort_env_new(&options, &b->env, err);

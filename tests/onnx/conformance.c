@@ -33,6 +33,7 @@
 #include <sys/wait.h>
 
 #include "../harness.h"
+#include "../unit/workers.h"
 
 typedef enum outcome { PASSED, FAILED, UNSUPPORTED, SKIPPED, BLOCKED, OUTCOMES } outcome;
 
@@ -214,6 +215,7 @@ static void run_child(const settings *set, const test_case *tests, int count, in
     ort_env_options options;
     ort_env_options_init(&options);
     options.threads = set->threads;
+    options.own_threads = &workers_at_once;
     options.isa = set->isa;
     options.log = note_failure;
     options.log_arg = left;

@@ -148,6 +148,7 @@ static ort_value *run(const problem *p, const char *isa, int threads, bool stric
     ort_env_options_init(&options);
     options.isa = isa;
     options.threads = threads;
+    options.own_threads = &workers_at_once;
     options.math_strict = strict;
     if (!net_init(&n, &options))
         return NULL;
