@@ -129,6 +129,7 @@ static void build_common(void)
     const ort_kernels *from = &tables[tier_named("avx512")];
     wide->blocked16 = from->blocked16;
     wide->blocked16.conv_crossed = NULL;
+    wide->blocked16.is_sparse = NULL;
     wide->blocked16.line_filter = narrow->blocked16.line_filter; /* none: both go the same way */
     wide->blocked16.line_input = narrow->blocked16.line_input;
     wide->blocked16.line_output = narrow->blocked16.line_output;

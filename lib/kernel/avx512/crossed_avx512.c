@@ -128,7 +128,7 @@ static void crossed_columns(int64_t k, int64_t part, const float *b, float *less
     crossed_put(vf_fma(c##r##_0, vf_set1(t->back[r]), bias0), c + r * ldc,                         \
                 add ? add + r * ldadd : NULL, clamps, t);                                          \
     crossed_put(vf_fma(c##r##_1, vf_set1(t->back[r]), bias1), c + r * ldc + next,                  \
-                add ? add + r * ldadd + next : NULL, clamps, t);    
+                add ? add + r * ldadd + next : NULL, clamps, t);
 #define CX_NEXT(n)                                                                                 \
     a0 += n;                                                                                       \
     a3 += n;                                                                                       \
